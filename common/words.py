@@ -9,6 +9,8 @@ from itertools import islice
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 
 _WORD = re.compile(r"\w+")
+_ALONE = "\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese and Japanese characters
+_RUN = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 _COUNTED = re.compile(rf"[{CJK}]|[^\W{CJK}]+")
 _BETWEEN_BLANKS = re.compile(r"\S+")
 _CUT = " ..."
@@ -34,6 +36,11 @@ def word_count(text: str) -> int:
     Of Chinese, Japanese and Korean every character counts, as there are no blanks.
     """
     return len(_COUNTED.findall(text))
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of every run of characters between blanks, of Chinese and Japanese of every character."""
+    return [match.span() for match in _RUN.finditer(text)]
 
 
 def distinct_words(text: str) -> list[str]:

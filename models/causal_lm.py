@@ -10,7 +10,7 @@ import inspect
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,7 @@ from models.token_choice import Choice, TokenChooser, Written, log_probabilities
 from models.token_count import CountsTokens
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # of prompts and replies together
+DeviceMap = Literal["auto", "balanced", "balanced_low_0", "sequential"] | dict[str, int | str]  # module -> device
 HEADS = ("CausalLM", "LMHead", "ConditionalGeneration")  # in the names of architectures that generate text
 
 
@@ -64,12 +65,13 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         keep_heads_in_fp32(network)
 
     @classmethod
-    def build(cls, pretrained: str, base_bits: int | None = None) -> Self:
+    def build(cls, pretrained: str, base_bits: int | None = None, device_map: DeviceMap | None = None) -> Self:
         """Load a model in fp32; `inference_dtype` lowers the precision operation by operation.
 
         Args:
             pretrained: Folder or hub id of a causal LM.
             base_bits: 4 or 8: bits of the linear layers' weights (`models.quantization`); 32 when None.
+            device_map: Where accelerate puts its parts; all on the CPU when None. Not with `base_bits`.
 
         Raises:
             MissingInputError: If the model is not on this machine.
@@ -78,11 +80,16 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         """
         folder = resolve(pretrained)
         check_causal(pretrained, AutoConfig.from_pretrained(str(folder)))
-        options = {} if base_bits is None else quantized(base_bits)
+        options: dict[str, Any] = {"device_map": device_map} if base_bits is None else quantized(base_bits)
         network = load_network(AutoModelForCausalLM, folder, dtype=torch.float32, **options)
         if base_bits is not None:
             keep_layout(network)
         return cls(network, AutoTokenizer.from_pretrained(str(folder)))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the inputs go: the device of the network, or of its first part."""
+        return torch.device("cpu") if self.network.device.type == "meta" else self.network.device
 
     @property
     def context_tokens(self) -> int | None:
@@ -117,7 +124,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
             ids_PT, attention_PT = self._padded([prompts[row] for row in batch])
             limits = [max_tokens[row] for row in batch]
             chooser = TokenChooser([choices[row] for row in batch], self.end_ids)
-            with autocast(self.network.device, self.inference_dtype):
+            with autocast(self.device, self.inference_dtype):
                 self.network.generate(
                     input_ids=ids_PT,
                     attention_mask=attention_PT,
@@ -154,12 +161,12 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         ]
         scores = [0.0] * len(prompts)
         rows = [row for row, (ids, start) in enumerate(sequences) if len(ids) > start]
-        budget = tokens_per_batch or TOKENS_PER_BATCH[self.network.device.type]
+        budget = tokens_per_batch or TOKENS_PER_BATCH[self.device.type]
         self.tokens_read += sum(len(sequences[row][0]) for row in rows)
         batches = length_batches([len(sequences[row][0]) for row in rows], budget)
         for batch in track_batches(batches, len(rows), "scoring"):
             batch_rows = [rows[place] for place in batch]
-            with autocast(self.network.device, self.inference_dtype):
+            with autocast(self.device, self.inference_dtype):
                 logp_P = self.reply_logp([sequences[row] for row in batch_rows])
             for row, logp in zip(batch_rows, logp_P.tolist(), strict=True):
                 scores[row] = logp
@@ -168,7 +175,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
     def reply_logp(self, sequences: Sequence[tuple[Sequence[int], int]]) -> Tensor:
         """Log-probability (P,), fp32, of what follows the first `start` tokens of each (ids, start); with gradients."""
         batch = self.reply_batch([ids[:start] for ids, start in sequences], [ids[start:] for ids, start in sequences])
-        return self.labels_logp(*(each.to(self.network.device) for each in batch)).sum(dim=1)
+        return self.labels_logp(*(each.to(self.device) for each in batch)).sum(dim=1)
 
     def reply_batch(
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]
@@ -212,7 +219,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
     def _padded(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Left-padded token ids and attention mask on the network's device, both (P, T)."""
         ids_PT, attention_PT = self._pad(sequences)
-        return ids_PT.to(self.network.device), attention_PT.to(self.network.device)
+        return ids_PT.to(self.device), attention_PT.to(self.device)
 
     def _pad(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         return pad(sequences, self.pad_id, self.context_tokens or sys.maxsize, left=True)
@@ -222,7 +229,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
     ) -> Iterable[list[int]]:
         """Batches of the rows whose replies have at most `most` tokens."""
         rows = [row for row, limit in enumerate(max_tokens) if limit == most]
-        budget = tokens_per_batch or TOKENS_PER_BATCH[self.network.device.type]
+        budget = tokens_per_batch or TOKENS_PER_BATCH[self.device.type]
         for batch in length_batches([lengths[row] + most for row in rows], budget):
             yield [rows[place] for place in batch]
 

@@ -4,6 +4,7 @@ Shape legend: A texts of one question, N new texts, D dimensions.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,16 @@ class AnswerEncoder:
     """
 
     def __init__(self, name: str = MINILM, device: str = "auto", precision: Precision = "fp32") -> None:
-        self.name, self._encoder = name, SentenceEncoder(name, device, precision=precision)
+        self.name, self.device, self.precision = name, device, precision
         self._known: dict[str, NDArray[np.float64]] = {}  # unit vectors (D,) by text
+
+    def load(self) -> None:
+        """Load the encoder."""
+        _ = self._encoder
+
+    @cached_property
+    def _encoder(self) -> SentenceEncoder:
+        return SentenceEncoder(self.name, self.device, precision=self.precision)
 
     @property
     def recipe(self) -> str:

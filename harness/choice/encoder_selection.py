@@ -1,5 +1,6 @@
 """What the selections share that compare answers by a sentence encoder: its options, its loading and its memory."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from common.checks import Precision
@@ -29,6 +30,15 @@ class EncoderSelection:
         precision: Precision = "fp32",
         loaded: "AnswerEncoder | None" = None,
     ) -> None:
+        self._options, self._loaded = (encoder, device, precision), loaded
+
+    def load(self) -> None:
+        """Load the encoder."""
+        self.encoder.load()
+
+    @cached_property
+    def encoder(self) -> "AnswerEncoder":
+        """Of the answers."""
         from harness.choice.answer_encoder import AnswerEncoder
 
-        self.encoder = loaded or AnswerEncoder(encoder, device, precision)
+        return self._loaded or AnswerEncoder(*self._options)

@@ -4,15 +4,21 @@ It is RE-RAG's estimator in MSRAG.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from common.checks import Precision, check_share
+from common.checks import Precision
 from common.errors import UserError
+from common.ranges import Share
 from common.records import Answer, Question
 from common.sources import NONE, Chosen
 from harness.choice.agreement import alone
 from harness.choice.answer_texts import answered, noted_probability
 from harness.retrievers.rerank import relevance
+
+if TYPE_CHECKING:
+    from models.rerag.model import ReRagModel
 
 
 class ContextProbability:
@@ -26,11 +32,20 @@ class ContextProbability:
     """
 
     def __init__(self, serving: Path | None, device: str = "auto", precision: Precision = "auto") -> None:
-        self.model = None
-        if serving is not None:
-            from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
+        self.serving, self.device, self.precision = serving, device, precision
 
-            self.model = ReRagModel.load(Path(serving), device, (ESTIMATOR,), precision, (GENERATOR,))
+    def load(self) -> None:
+        """Load the estimator."""
+        _ = self.model
+
+    @cached_property
+    def model(self) -> "ReRagModel | None":
+        """With the estimator and its calibration; None where the reader's probabilities are taken."""
+        if self.serving is None:
+            return None
+        from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
+
+        return ReRagModel.load(Path(self.serving), self.device, (ESTIMATOR,), self.precision, (GENERATOR,))
 
     def __call__(
         self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]
@@ -38,7 +53,7 @@ class ContextProbability:
         """By source: the probability; None for a source without a context, or where the reader has noted none."""
         if self.model is None:
             return [{source: noted_probability(answer) for source, answer in each.items()} for each in answers]
-        assert self.model.estimator is not None  # required in __init__
+        assert self.model.estimator is not None  # required where it is loaded
         flat = [(q.text, each[source]) for q, each in zip(questions, answers, strict=True) for source in each]
         passages = [[hit.passage for hit in answer.evidence] for _, answer in flat]
         scores = iter(relevance(self.model.estimator, [text for text, _ in flat], passages))
@@ -60,7 +75,6 @@ class EstimatedRelevance:
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
-        UserError: If the threshold is not in [0, 1].
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
     """
@@ -71,18 +85,16 @@ class EstimatedRelevance:
     def __init__(
         self,
         serving: Path | None = None,
-        threshold: float = 0.5,
+        threshold: Share = 0.5,
         device: str = "auto",
         precision: Precision = "auto",
     ) -> None:
-        self.check_options(threshold)
         self.threshold, self.serving = threshold, serving
         self.probability = ContextProbability(serving, device, precision)
 
-    @staticmethod
-    def check_options(threshold: float) -> None:
-        """Raise UserError if a value is out of range."""
-        check_share(threshold=threshold)
+    def load(self) -> None:
+        """Load the estimator."""
+        self.probability.load()
 
     @property
     def facts(self) -> list[str]:

@@ -1,6 +1,7 @@
 """Learned selection: the answer that a logistic model, fitted on validation questions, finds most probably right."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -53,18 +54,36 @@ class Learned:
         device: str = "auto",
         precision: Precision = "fp32",
     ) -> None:
-        self.check_options(file)
+        self.file, self._encoder, self.device, self.precision = Path(file), encoder, device, precision
+        self.probability = ContextProbability(serving, device, precision)
+
+    def load(self) -> None:
+        """Load the fitted model, the encoder and the estimator."""
+        _ = self.encoder
+        self.probability.load()
+
+    @cached_property
+    def model(self) -> AnswerModel:
+        """What was fitted."""
+        model = AnswerModel.load(self.file)
+        if model.features != FEATURES:
+            raise ArtifactError(
+                f"{self.file} was fitted on other features by another release: fit it again by --study.fit."
+            )
+        return model
+
+    @cached_property
+    def encoder(self) -> "AnswerEncoder":
+        """Of the answers; that which the model was fitted with."""
         from harness.choice.answer_encoder import AnswerEncoder
 
-        model = AnswerModel.load(Path(file))
-        found = AnswerEncoder(encoder or model.encoder, device, precision)
-        if found.recipe != model.encoder_sha256:
+        found = AnswerEncoder(self._encoder or self.model.encoder, self.device, self.precision)
+        if found.recipe != self.model.encoder_sha256:
             raise ArtifactError(
-                f"{file} was fitted with the encoder {model.encoder}, and {found.name} is another one or has other "
-                "files: omit encoder, or fit the selector again by --study.fit."
+                f"{self.file} was fitted with the encoder {self.model.encoder}, and {found.name} is another one or has "
+                "other files: omit encoder, or fit the selector again by --study.fit."
             )
-        self.model, self.encoder = model, found
-        self.probability = ContextProbability(serving, device, precision)
+        return found
 
     @classmethod
     def of(cls, model: AnswerModel, encoder: "AnswerEncoder", probability: ContextProbability) -> Self:
@@ -72,13 +91,6 @@ class Learned:
         found = cls.__new__(cls)
         found.model, found.encoder, found.probability = model, encoder, probability
         return found
-
-    @staticmethod
-    def check_options(file: Path) -> None:
-        """Check the fitted model's file.  Raises MissingInputError or ArtifactError."""
-        model = AnswerModel.load(Path(file))
-        if model.features != FEATURES:
-            raise ArtifactError(f"{file} was fitted on other features by another release: fit it again by --study.fit.")
 
     @property
     def facts(self) -> list[str]:

@@ -1,9 +1,8 @@
 """Lexical analysis: splits text into the words of a BM25 index."""
 
 import re
-from typing import Literal, get_args
+from typing import Literal
 
-from common.checks import check_choice
 from common.seals import fingerprint
 from common.words import CJK
 
@@ -24,8 +23,6 @@ class Analyser:
     """
 
     def __init__(self, stop_words: StopWords = "english", cjk: Cjk = "runs") -> None:
-        check_choice(get_args(StopWords), stop_words=stop_words)
-        check_choice(get_args(Cjk), cjk=cjk)
         from bm25s.stopwords import STOPWORDS_EN
 
         self._stop = frozenset(STOPWORDS_EN if stop_words == "english" else ())

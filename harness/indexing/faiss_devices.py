@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from common.checks import check_choice
 from common.errors import UserError
 from common.progress import in_bytes
 from harness.indexing.faiss_library import FaissIndex
@@ -33,9 +32,8 @@ def wants_gpu(device: str, kind: FaissIndex, gpus: int) -> bool:
     """Whether an index of this kind is to be searched on a GPU, if it fits.
 
     Raises:
-        UserError: If the device is unknown, or not possible with that many GPUs that FAISS sees.
+        UserError: If the device is not possible with that many GPUs that FAISS sees.
     """
-    check_choice(("auto", "cpu", "cuda", "all"), index_device=device)
     possible = gpus > 0 and kind != "hnsw"
     if device in ("cuda", "all") and not possible:
         why = "an HNSW index cannot be searched on a GPU" if gpus else "this FAISS sees no GPU"

@@ -4,9 +4,8 @@ Shape legend: N vectors, D dimensions."""
 
 import importlib.metadata
 from types import ModuleType
-from typing import Literal, get_args
+from typing import Literal
 
-from common.checks import check_at_least, check_choice
 from common.errors import UserError
 from common.progress import in_bytes
 
@@ -60,13 +59,13 @@ def check_parameters(
     Raises:
         UserError: If one is out of range, or an approximate index is requested and FAISS is not installed.
     """
-    check_choice(get_args(FaissIndex), faiss_index=kind)
     if kind == "flat":
         return {"faiss_index": kind}
     if import_faiss() is None:
         raise UserError(f"faiss_index {kind} needs FAISS. Type: pip install faiss-cpu, or choose flat.")
     if kind == "hnsw":
-        check_at_least(2, hnsw_links=hnsw_links)
+        if hnsw_links < 2:
+            raise UserError(f"hnsw_links must be at least 2, got {hnsw_links}.")
         return {"faiss_index": kind, "hnsw_links": hnsw_links}
     clusters = min(count, round(4 * count**0.5)) if nlist is None else nlist
     if not 1 <= clusters <= count:

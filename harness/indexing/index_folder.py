@@ -15,9 +15,8 @@ import importlib.metadata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from common.checks import check_choice
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests, link_or_copy, read_json, sampled_sha256, verify, whole_folder
 from common.outputs import OutputFolder, known_files
@@ -237,9 +236,7 @@ def open_index(
     Raises:
         MissingInputError: If there is no such folder.
         ArtifactError: If it is incomplete, corrupt, or of another format, kind, text format or corpus.
-        UserError: If `verify_files` is not one of the four values.
     """
-    check_choice(get_args(Verify), verify=verify_files)
     if not folder.is_dir():
         raise MissingInputError(f"{folder}: no such index. Build it: infer.py index --corpus FILE --out {folder}.")
     if not (folder / MANIFEST).is_file():

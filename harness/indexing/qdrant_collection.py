@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from common.checks import check_at_least
 from common.errors import ArtifactError, MissingInputError, UnavailableError, UserError
 from common.progress import Progress, say
 from common.records import Passage
@@ -258,7 +257,6 @@ class QdrantVectors:
     """
 
     def __init__(self, place: Place, exact: bool, hnsw_ef: int | None, expect_corpus: str | None = None) -> None:
-        check_at_least(1, hnsw_ef=hnsw_ef)
         self.place, self.client = place, place.connect()
         recorded = _metadata(self.client, place)
         again = f"Type infer.py index --to qdrant --qdrant.collection {place.collection} again."

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer
 
-from common.checks import Precision, check_at_least
+from common.checks import Precision
 from common.errors import ArtifactError, UserError
 from common.files import sha256
 from common.progress import Progress
@@ -109,7 +109,7 @@ class SentenceEncoder:
 
     Raises:
         MissingInputError: If the encoder is not found.
-        UserError: If an argument is out of range, or the encoder is not supported.
+        UserError: If `max_tokens` is more than the encoder reads, or the encoder is not supported.
     """
 
     def __init__(
@@ -124,7 +124,6 @@ class SentenceEncoder:
     ) -> None:
         self.name, self.device = name, resolve_device(device)
         self.precision, self.compute_dtype = precision, compute_dtype(precision, self.device)
-        check_at_least(1, batch_tokens=batch_tokens)
         self.batch_tokens = batch_tokens or _BATCH_TOKENS[self.device.type]
         self.modules = Modules.read(resolve(name))
         self.tokenizer = AutoTokenizer.from_pretrained(self.modules.transformer)

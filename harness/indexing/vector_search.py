@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from common.checks import check_at_least
 from common.errors import ArtifactError, UserError
 from common.files import check_space
 from common.progress import say
@@ -103,7 +102,6 @@ class Vectors:
         ef_search: int = 64,
         k_factor: int = 10,
     ) -> None:
-        check_at_least(1, nprobe=nprobe, ef_search=ef_search, k_factor=k_factor)
         self.vectors_ND = open_vectors(folder)
         self._process, self._faiss = os.getpid(), import_faiss()
         self._kind = parameters["faiss_index"]
@@ -159,10 +157,9 @@ class Vectors:
         """Position and inner product of the k nearest vectors of each query, best first, ties by position.
 
         Raises:
-            UserError: If k is below 1 or above the GPU's limit.
+            UserError: If k is above the GPU's limit.
             RuntimeError: In a forked process, where FAISS would hang because its threads are not copied.
         """
-        check_at_least(1, k=k)
         if os.getpid() != self._process:
             raise RuntimeError("A dense index cannot be searched in a forked process: open it there, or use spawn.")
         k = min(k, len(self))

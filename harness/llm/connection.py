@@ -12,7 +12,6 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from common.chat import Chat
-from common.checks import check_choice
 from common.errors import UserError
 from harness.runtime.services import (
     SHORTEST_KEY,
@@ -34,12 +33,11 @@ _EXAMPLES = f"http://localhost:8000/v1 or {OPENAI}"
 
 
 def check_connection(
-    model: str, base_url: str | None, key_variable: str | None, options: Mapping[str, Any] | None, limit_field: str
+    model: str, base_url: str | None, key_variable: str | None, options: Mapping[str, Any] | None
 ) -> None:
     """Raise UserError if an option is malformed, is set by the chats, or holds a secret, which is not repeated."""
     if not model.strip():
         raise UserError("model is empty; give the name of a model as the endpoint knows it, e.g. gpt-4o-mini.")
-    check_choice(_LIMIT_FIELDS, token_limit_field=limit_field)
     check_key_variable(key_variable, "OPENAI_API_KEY")
     check_url("base_url", base_url, _EXAMPLES)
     for field, value in (options or {}).items():

@@ -16,16 +16,14 @@ PROMPT = "rewrite_turn"
 
 
 def reads_history(system: object) -> bool:
-    """Whether a strategy or retriever, built or not, takes the earlier turns of a question.
+    """Whether a strategy or retriever takes the earlier turns of a question.
 
     Its rewriter has `reads_history`, or the rewriter around which that one is built.
     """
     rewriter = getattr(system, "rewriter", None)
     if rewriter is None:
         return False
-    return bool(getattr(getattr(rewriter, "class_type", type(rewriter)), "reads_history", False)) or reads_history(
-        rewriter
-    )
+    return bool(getattr(rewriter, "reads_history", False)) or reads_history(rewriter)
 
 
 def joined(turns: Sequence[str], question: str) -> str:

@@ -9,9 +9,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from common.chat import Chat, Reply
-from common.checks import check_above, check_at_least
 from common.errors import UnavailableError, UserError
 from common.progress import Progress
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from harness.llm.attempt import NO_KEY, Failure, attempt
 from harness.llm.connection import Connection, TokenLimitField, check_connection
 from harness.llm.response_cache import FILE, ResponseCache, key_of
@@ -54,7 +54,7 @@ class ChatEndpoint:
         reasoning_tokens: Added to each chat's limit, for models that think before they reply and whose thoughts count.
 
     Raises:
-        UserError: If an option is out of range, contradicts another or holds a secret.
+        UserError: If an option contradicts another or holds a secret, or the key is missing.
     """
 
     concurrent_calls = True  # several threads may call it
@@ -64,22 +64,19 @@ class ChatEndpoint:
         model: str,
         base_url: str | None = None,
         key_variable: str | None = "OPENAI_API_KEY",
-        timeout_seconds: float = 60.0,
-        max_retries: int = 6,
-        concurrency: int = 8,
+        timeout_seconds: PositiveFloat = 60.0,
+        max_retries: NonNegativeInt = 6,
+        concurrency: PositiveInt = 8,
         stream: bool = False,
         cache: Path | None = Path("cache/llm"),
-        usd_per_million_prompt_tokens: float | None = None,
-        usd_per_million_reply_tokens: float | None = None,
+        usd_per_million_prompt_tokens: NonNegativeFloat | None = None,
+        usd_per_million_reply_tokens: NonNegativeFloat | None = None,
         options: dict[str, Any] | None = None,
         token_limit_field: TokenLimitField = "max_tokens",
-        reasoning_tokens: int = 0,
+        reasoning_tokens: NonNegativeInt = 0,
     ) -> None:
+        check_connection(model, base_url, key_variable, options)
         prices = (usd_per_million_prompt_tokens, usd_per_million_reply_tokens)
-        self.check_options(
-            model, base_url, key_variable, timeout_seconds, max_retries, concurrency, cache, *prices, options,
-            token_limit_field, reasoning_tokens,
-        )  # fmt: skip
         self.connection = Connection(
             model, Connection.resolve(base_url), key_variable, options or {}, token_limit_field, reasoning_tokens
         )
@@ -87,43 +84,13 @@ class ChatEndpoint:
         self.stream, self.cache, self.prices = stream, None if cache is None else Path(cache), prices
         self.name = f"{model} at {self.connection.host}"
         self.totals = {"calls": 0, "failures": 0, "retries": 0, "prompt_tokens": 0, "reply_tokens": 0, "usd": 0.0}
+        if self.cache is None or not (self.cache / FILE).exists():  # stored replies can be had without a key
+            self.connection.key()
         kept = f"Replies so far are kept in {self.cache}." if self.cache else "No replies are kept: cache is null."
         self._health = Health(self.name, concurrency, kept)
         self._answered = False  # whether the endpoint has ever sent a response
         self._gave_logprobs = False
         self._not_before = 0.0  # of `monotonic`; a rate limit concerns all requests
-
-    @staticmethod
-    def check_options(
-        model: str,
-        base_url: str | None,
-        key_variable: str | None,
-        timeout_seconds: float,
-        max_retries: int,
-        concurrency: int,
-        cache: Path | None,
-        usd_per_million_prompt_tokens: float | None,
-        usd_per_million_reply_tokens: float | None,
-        options: dict[str, Any] | None,
-        token_limit_field: TokenLimitField,
-        reasoning_tokens: int,
-    ) -> None:
-        """Raise UserError if a value is out of range, is set by the chats or holds a secret, or the key is missing.
-
-        Stored replies can be had without a key: where there is a cache, a missing key is an error of the first request.
-        """
-        check_connection(model, base_url, key_variable, options, token_limit_field)
-        check_above(0, timeout_seconds=timeout_seconds)
-        check_at_least(1, concurrency=concurrency)
-        check_at_least(
-            0, max_retries=max_retries, reasoning_tokens=reasoning_tokens,
-            usd_per_million_prompt_tokens=usd_per_million_prompt_tokens,
-            usd_per_million_reply_tokens=usd_per_million_reply_tokens,
-        )  # fmt: skip
-        if cache is None or not (Path(cache) / FILE).exists():
-            Connection(
-                model, Connection.resolve(base_url), key_variable, options or {}, token_limit_field, reasoning_tokens
-            ).key()
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -6,12 +6,18 @@ The user message is the text it reads.
 import math
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common.chat import Chat, Reply
-from common.checks import Precision, check_at_least
+from common.checks import Precision
 from common.errors import UserError
 from harness.llm.chat_seed import seed_of
+
+if TYPE_CHECKING:
+    from models.rerag.generator import Generator
+    from models.rerag.model import ReRagModel
 
 
 class ExportedGenerator:
@@ -40,16 +46,42 @@ class ExportedGenerator:
     """
 
     def __init__(self, serving: Path, device: str = "auto", precision: Precision = "auto") -> None:
-        from common.files import sha256
+        self.serving, self.device, self.precision = serving, device, precision
+
+    def load(self) -> None:
+        """Load the generator."""
+        _ = self._model
+
+    @cached_property
+    def _model(self) -> "ReRagModel":
         from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
+
+        return ReRagModel.load(Path(self.serving), self.device, (GENERATOR,), self.precision, (ESTIMATOR,))
+
+    @property
+    def generator(self) -> "Generator":
+        """What replies."""
+        assert self._model.generator is not None  # required above
+        return self._model.generator
+
+    @property
+    def max_answer_tokens(self) -> int:
+        """Most tokens of a reply."""
+        return self._model.max_answer_tokens
+
+    @property
+    def prompt(self) -> str:
+        """Name of the prompt in the generator's text format."""
+        return f"generator_{self.generator.encode.format}"
+
+    @cached_property
+    def name(self) -> str:
+        """For reports: the same name is the same generator, as the manifest holds the checksums of all files."""
+        from common.files import sha256
         from models.serving_manifest import MANIFEST
 
-        model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision, unneeded=(ESTIMATOR,))
-        assert model.generator is not None  # required above
-        self.generator, self.max_answer_tokens = model.generator, model.max_answer_tokens
-        self.prompt = f"generator_{model.generator.encode.format}"
-        # The manifest holds the checksums of all files: the same name is the same generator.
-        self.name = f"generator of {serving}, {sha256(Path(serving) / MANIFEST)[:12]}"
+        self.load()
+        return f"generator of {self.serving}, {sha256(Path(self.serving) / MANIFEST)[:12]}"
 
     def reply(self, chats: Sequence[Chat]) -> list[Reply]:
         """One reply per chat, in order; batched over chats of similar length."""
@@ -57,9 +89,6 @@ class ExportedGenerator:
 
         started = time.perf_counter()
         inputs, errors = self._inputs(chats)
-        for row in inputs:
-            check_at_least(1, max_tokens=chats[row].max_tokens)
-            check_at_least(0, temperature=chats[row].temperature)
         generated = self.generator.read(
             list(inputs.values()),
             [min(chats[row].max_tokens, self.max_answer_tokens) for row in inputs],

@@ -7,14 +7,24 @@ import hashlib
 import math
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common.chat import Chat, Reply
-from common.checks import Precision, check_at_least
+from common.checks import Precision
+from common.errors import UserError
+from common.ranges import PositiveInt, at_least
 from harness.llm.chat_seed import seed_of
 
+if TYPE_CHECKING:
+    from models.causal_lm import CausalLanguageModel, DeviceMap
+
+    ContextTokens = int
+else:
+    ContextTokens = at_least(16, "ContextTokens")
+
 _MARGIN_BYTES = 2**20  # of the beginning and the end of a file of weights, for the model's name
-_MIN_CONTEXT = 16  # tokens
 
 
 class CausalLm:
@@ -35,9 +45,11 @@ class CausalLm:
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.  Weights stay in fp32.
         context_tokens: Most tokens of a chat and its reply together; the model's when omitted.
         batch_tokens: Most tokens that are computed at once, with replies and padding; by device when omitted.
+        device_map: For a model that no single device holds, with `device` auto: `auto`, or the device of each module
+            (a number of a GPU, cpu or disk), as accelerate splits it.
 
     Raises:
-        UserError: If a value is not allowed, the model is not a causal LM or has no end token.
+        UserError: If `device` and `device_map` are given, the model is not a causal LM or has no end token.
         MissingInputError: If the model is not on this machine.
         ArtifactError: If weights are missing.
     """
@@ -47,32 +59,49 @@ class CausalLm:
         model: str,
         device: str = "auto",
         precision: Precision = "auto",
-        context_tokens: int | None = None,
-        batch_tokens: int | None = None,
+        context_tokens: ContextTokens | None = None,
+        batch_tokens: PositiveInt | None = None,
+        device_map: "DeviceMap | None" = None,
     ) -> None:
-        self.check_options(model, context_tokens, batch_tokens)
+        if device_map is not None and device != "auto":
+            raise UserError(f"Both device {device} and device_map are given: omit one of them.")
+        self._pretrained, self.device, self.precision, self.device_map = model, device, precision, device_map
+        self._context_tokens, self.batch_tokens = context_tokens, batch_tokens
+
+    def load(self) -> None:
+        """Load the model."""
+        _ = self.model
+
+    @cached_property
+    def name(self) -> str:
+        """For reports."""
+        from models.pretrained import resolve
+
+        return f"{self._pretrained}, {_digest(resolve(self._pretrained))}"
+
+    @cached_property
+    def model(self) -> "CausalLanguageModel":
+        """The model, in evaluation mode."""
         from models.causal_lm import CausalLanguageModel
         from models.devices import compute_dtype, resolve_device
-        from models.pretrained import resolve
+
+        where = resolve_device(self.device)
+        model = CausalLanguageModel.build(self._pretrained, device_map=self.device_map).eval()
+        model = model.to(where) if self.device_map is None else model
+        model.inference_dtype = compute_dtype(self.precision, model.device)
+        return model
+
+    @property
+    def context_tokens(self) -> int | None:
+        """Most tokens of a chat and its reply together; None without a limit."""
+        limits = [each for each in (self._context_tokens, self.model.context_tokens) if each is not None]
+        return min(limits, default=None)
+
+    @cached_property
+    def _marks(self) -> list[str]:
         from models.text_formats import marker_texts
 
-        where = resolve_device(device)
-        dtype = compute_dtype(precision, where)
-        self.model = CausalLanguageModel.build(model).eval().to(where)
-        self.model.inference_dtype = dtype
-        self.name = f"{model}, {_digest(resolve(model))}"
-        limits = [each for each in (context_tokens, self.model.context_tokens) if each is not None]
-        self.context_tokens, self.batch_tokens = min(limits, default=None), batch_tokens
-        self._marks = marker_texts(self.model.tokenizer)
-
-    @staticmethod
-    def check_options(model: str, context_tokens: int | None, batch_tokens: int | None) -> None:
-        """Raise UserError if a value is out of range, MissingInputError if the model is not on this machine."""
-        from models.pretrained import resolve
-
-        check_at_least(_MIN_CONTEXT, ", or omitted for the model's", context_tokens=context_tokens)
-        check_at_least(1, ", or omitted", batch_tokens=batch_tokens)
-        resolve(model)
+        return marker_texts(self.model.tokenizer)
 
     def reply(self, chats: Sequence[Chat]) -> list[Reply]:
         """One reply per chat, in order; batched over chats of similar length.
@@ -86,9 +115,6 @@ class CausalLm:
         prompts = [self._prompt(chat) for chat in chats]
         errors = [prompt if isinstance(prompt, str) else self._too_long(len(prompt)) for prompt in prompts]
         read = {row: prompt for row, prompt in enumerate(prompts) if not isinstance(prompt, str) and not errors[row]}
-        for row in read:
-            check_at_least(1, max_tokens=chats[row].max_tokens)
-            check_at_least(0, temperature=chats[row].temperature)
         written = self.model.write(
             list(read.values()),
             [

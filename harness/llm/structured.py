@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from common.chat import Chat, Message, Reply, reply_costs
-from common.checks import check_at_least
 from harness.interfaces import LanguageModel
 
 T = TypeVar("T")
@@ -58,7 +57,6 @@ def ask_parsed(
     Raises:
         UserError: If `repairs` is negative, or no chat can succeed (from the model).
     """
-    check_at_least(0, repairs=repairs)
     results: list[Parsed[T]] = [Parsed(None) for _ in chats]
     asked = dict(enumerate(chats))
     for _ in range(repairs + 1):

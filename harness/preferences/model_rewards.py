@@ -4,20 +4,26 @@ A sentence encoder without search, a reader's answers, the probability of the go
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, has_answer
-from common.checks import Precision, check_at_least, check_choice
+from common.checks import Precision
 from common.files import sha256
+from common.ranges import PositiveInt
 from common.records import Passage, Question, Ranked, clean
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Reader
 from harness.preferences.rewards import NO_ANSWER
+from harness.runtime.loading import load
 from models.pretrained import MINILM
 from models.serving_manifest import MANIFEST
+
+if TYPE_CHECKING:
+    from harness.indexing.sentence_encoder import SentenceEncoder
 
 NO_TEXT, TOO_LONG = "no text of a gold passage", "the question is too long for the reader"
 
@@ -39,15 +45,21 @@ class CosineGain:
         UserError: If it is not supported, or the device is not possible here.
     """
 
+    depth = 0  # it needs no search
+
     def __init__(self, encoder: str = MINILM, device: str = "auto", precision: Precision = "auto") -> None:
+        self.name, self.device, self.precision = encoder, device, precision
+
+    def load(self) -> None:
+        """Load the encoder."""
+        _ = self.encoder
+
+    @cached_property
+    def encoder(self) -> "SentenceEncoder":
+        """Of queries and passages."""
         from harness.indexing.sentence_encoder import SentenceEncoder
 
-        self.encoder = SentenceEncoder(encoder, device, precision=precision)
-
-    @property
-    def depth(self) -> int:
-        """It needs no search."""
-        return 0
+        return SentenceEncoder(self.name, self.device, precision=self.precision)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -88,25 +100,15 @@ class AnswerQuality:
         reader: Answers from the passages, e.g. harness.readers.t5.PackedReader.
         k: Passages that it reads.
         normalization: Of answers: squad, triviaqa or re_rag.
-
-    Raises:
-        UserError: If k is below 1, or the normalization is unknown.
     """
 
-    def __init__(self, reader: Reader, k: int = 10, normalization: Normalization = "squad") -> None:
-        self.check_options(k, normalization)
+    def __init__(self, reader: Reader, k: PositiveInt = 10, normalization: Normalization = "squad") -> None:
         self.reader, self.k, self.normalization = reader, k, normalization
+        self.depth = k
 
-    @staticmethod
-    def check_options(k: int, normalization: str) -> None:
-        """Raise UserError if a value is not allowed."""
-        check_at_least(1, k=k)
-        check_choice(NORMALIZATIONS, normalization=normalization)
-
-    @property
-    def depth(self) -> int:
-        """Passages that it looks at."""
-        return self.k
+    def load(self) -> None:
+        """Load the reader."""
+        load(self.reader)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -154,27 +156,20 @@ class AnswerProbability:
         precision: auto, fp32 or bf16.
 
     Raises:
-        UserError: If k is below 1, the generator reads all documents in one call, or the device is not possible here.
+        UserError: If the generator reads all documents in one call, or the device is not possible here.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or lacks the estimator or the generator.
     """
 
-    def __init__(self, serving: Path, k: int = 5, device: str = "auto", precision: Precision = "auto") -> None:
-        self.check_options(k)
+    def __init__(self, serving: Path, k: PositiveInt = 5, device: str = "auto", precision: Precision = "auto") -> None:
         from harness.readers.t5 import ContextReader
 
         self.reader = ContextReader(Path(serving), "thorough", device, precision)
-        self.model, self.k, self.serving = self.reader.model, k, serving
+        self.serving, self.k, self.depth = serving, k, k
 
-    @staticmethod
-    def check_options(k: int) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, k=k)
-
-    @property
-    def depth(self) -> int:
-        """Passages that it looks at."""
-        return self.k
+    def load(self) -> None:
+        """Load the estimator and the generator."""
+        self.reader.load()
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -201,7 +196,7 @@ class AnswerProbability:
         from harness.retrievers.rerank import relevance
         from models.rerag.marginal_likelihood import log_mixture
 
-        estimator, generator = self.model.estimator, self.model.generator
+        estimator, generator = self.reader.model.estimator, self.reader.model.generator
         assert estimator is not None  # required by ContextReader
         assert generator is not None
         passages: list[list[Passage]] = [[hit.passage for hit in hits] for hits in read]
@@ -220,7 +215,7 @@ class AnswerProbability:
                 rewards.append(0.0)
                 continue
             answer_N = [logps[question.text, question.answers[0], passage.id] for passage in own]
-            weights_1N = torch.tensor([relevance_N], dtype=torch.float64) / self.model.relevance_temperature
+            weights_1N = torch.tensor([relevance_N], dtype=torch.float64) / self.reader.model.relevance_temperature
             answer_1N = torch.tensor([answer_N], dtype=torch.float64)
             rewards.append(
                 float(log_mixture(weights_1N, answer_1N, torch.ones_like(answer_1N, dtype=torch.bool)).exp())

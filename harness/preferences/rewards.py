@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from common.answer_metrics import has_answer
-from common.checks import check_above, check_at_least
+from common.ranges import PositiveFloat, PositiveInt
 from common.records import Question, Ranked
 from harness.rewriters.word_labels import gold_recall
 
@@ -17,33 +17,27 @@ def best_rank(hits: Sequence[Ranked], question: Question) -> int | None:
     return next((rank for rank, hit in enumerate(hits, 1) if hit.passage.id in gold), None)
 
 
-class GoldRank:
+class _OfGoldPassages:
+    """A reward of questions whose gold passages are known."""
+
+    searches_gold = True
+
+    def missing(self, question: Question) -> str | None:
+        """Why it is not defined for a question."""
+        return None if question.support else NO_GOLD
+
+
+class GoldRank(_OfGoldPassages):
     """ConvSearch-R1's reward: linear in the rank of the best gold passage (Zhu et al. 2025).
 
     From 2 at rank 1 to 1 at rank 10, from there to 0 at `depth`; 0 if it is not found.
 
     Args:
         depth: Passages that it looks at.
-
-    Raises:
-        UserError: If depth is below 1.
     """
 
-    searches_gold = True
-
-    def __init__(self, depth: int = 100) -> None:
-        self.check_options(depth)
-        self._depth = depth
-
-    @staticmethod
-    def check_options(depth: int) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, depth=depth)
-
-    @property
-    def depth(self) -> int:
-        """Passages that it looks at."""
-        return self._depth
+    def __init__(self, depth: PositiveInt = 100) -> None:
+        self.depth = depth
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -52,10 +46,6 @@ class GoldRank:
             "reward": "rank of the best gold passage: 1 to 10 -> 2 to 1, 10 to depth -> 1 to 0",
             "depth": self.depth,
         }
-
-    def missing(self, question: Question) -> str | None:
-        """Why it is not defined for a question."""
-        return None if question.support else NO_GOLD
 
     def __call__(
         self, questions: Sequence[Question], queries: Sequence[Sequence[str]], found: Sequence[Sequence[Ranked]]
@@ -68,7 +58,7 @@ class GoldRank:
         return 2 - (rank - 1) / 9 if rank <= 10 else 1 - (rank - 10) / (self.depth - 10)
 
 
-class GoldRecall:
+class GoldRecall(_OfGoldPassages):
     """Recall of the gold passages.
 
     The smooth recall of the word labels, mean of C² / (C² + rank²), or the share among the first k.
@@ -77,28 +67,10 @@ class GoldRecall:
         half_rank: C: rank at which a passage counts half.
         k: Recall among the first k instead; half_rank is then not used.
         depth: Passages that the smooth recall looks at; passages below count 0.
-
-    Raises:
-        UserError: If a number is out of range.
     """
 
-    searches_gold = True
-
-    def __init__(self, half_rank: float = 10.0, k: int | None = None, depth: int = 100) -> None:
-        self.check_options(half_rank, k, depth)
-        self.half_rank, self.k = half_rank, k
-        self._depth = depth if k is None else k
-
-    @staticmethod
-    def check_options(half_rank: float, k: int | None, depth: int) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, k=k, depth=depth)
-        check_above(0, half_rank=half_rank)
-
-    @property
-    def depth(self) -> int:
-        """Passages that it looks at."""
-        return self._depth
+    def __init__(self, half_rank: PositiveFloat = 10.0, k: PositiveInt | None = None, depth: PositiveInt = 100) -> None:
+        self.half_rank, self.k, self.depth = half_rank, k, depth if k is None else k
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -106,10 +78,6 @@ class GoldRecall:
         if self.k is not None:
             return {"reward": "recall@k of the gold passages", "k": self.k}
         return {"reward": "mean of C^2 / (C^2 + rank^2)", "half_rank": self.half_rank, "depth": self.depth}
-
-    def missing(self, question: Question) -> str | None:
-        """Why it is not defined for a question."""
-        return None if question.support else NO_GOLD
 
     def __call__(
         self, questions: Sequence[Question], queries: Sequence[Sequence[str]], found: Sequence[Sequence[Ranked]]
@@ -130,24 +98,10 @@ class HasAnswer:
     Args:
         k: Passages that it looks at.
         share: Reward the share of the k passages that contain one, instead of 1 if any does.
-
-    Raises:
-        UserError: If k is below 1.
     """
 
-    def __init__(self, k: int = 10, share: bool = False) -> None:
-        self.check_options(k)
-        self.k, self.share = k, share
-
-    @staticmethod
-    def check_options(k: int) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, k=k)
-
-    @property
-    def depth(self) -> int:
-        """Passages that it looks at."""
-        return self.k
+    def __init__(self, k: PositiveInt = 10, share: bool = False) -> None:
+        self.k, self.share, self.depth = k, share, k
 
     @property
     def facts(self) -> dict[str, Any]:

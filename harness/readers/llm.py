@@ -9,23 +9,24 @@ Shape legend: N contexts of a question, A distinct answers.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from common.chat import Chat, Reply, reply_costs
-from common.checks import check_at_least, check_choice
 from common.errors import UserError
 from common.progress import say
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Answer, Passage, Question, Ranked
 from common.words import first_words
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.readers.read_answers import sum_costs
+from harness.runtime.loading import load
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import Matrix
 
-MARGINALS = ("generated", "thorough", "fast")
 TOGETHER, ALONE = "drrag", "rerag_nq"  # prompts for all passages, and for one
 CLOSED_BOOK = "closed_book"  # for none
 NO_READER = "llm takes the place of the strategy's reader, and {strategy} has none: omit --llm."
@@ -59,7 +60,7 @@ class LlmReader:
         sample: Number of the sample, with a temperature above 0: another number gives other replies.
 
     Raises:
-        UserError: If a value is not allowed, or `thorough` is asked of a model that cannot score given texts.
+        UserError: If `thorough` is asked of a model that cannot score given texts.
         MissingInputError: If a file does not exist.
         DataError: If a file does not match its form, or holds too few examples.
     """
@@ -69,54 +70,50 @@ class LlmReader:
         llm: LanguageModel,
         prompt: str | None = None,
         marginal: Literal["generated", "thorough", "fast"] = "generated",
-        max_passages: int | None = None,
-        passage_words: int | None = None,
-        max_answer_tokens: int | None = None,
-        temperature: float = 0.0,
+        max_passages: PositiveInt | None = None,
+        passage_words: PositiveInt | None = None,
+        max_answer_tokens: PositiveInt | None = None,
+        temperature: NonNegativeFloat = 0.0,
         examples: str | None = None,
         examples_layout: str = "fid",
-        shots: int | None = None,
+        shots: NonNegativeInt | None = None,
         closed_book: str | None = None,
-        sample: int = 0,
+        sample: NonNegativeInt = 0,
     ) -> None:
-        self.check_options(
-            llm, prompt, marginal, max_passages, passage_words, max_answer_tokens, temperature, examples,
-            examples_layout, shots, closed_book, sample,
-        )  # fmt: skip
+        if marginal == "thorough" and not hasattr(llm, "logprobs"):
+            raise UserError(
+                f"marginal thorough scores given answers, which {type(llm).__name__} cannot: set marginal to generated "
+                "or fast, or use a local model."
+            )
         self.llm, self.marginal, self.max_passages, self.passage_words = llm, marginal, max_passages, passage_words
         self.max_answer_tokens, self.temperature = max_answer_tokens, temperature
-        self.together, self.alone = _prompts(prompt or getattr(llm, "prompt", None), examples, examples_layout, shots)
-        self.closed_book = Prompt.load(closed_book or getattr(llm, "prompt", None) or CLOSED_BOOK)
-        self.sample = sample
+        self.sample, self._prompt, self._closed_book = sample, prompt, closed_book
+        self._examples = (examples, examples_layout, shots)
         self.spent: dict[str, float] = {}  # costs of all replies so far
 
-    @staticmethod
-    def check_options(
-        llm: LanguageModel,
-        prompt: str | None,
-        marginal: str,
-        max_passages: int | None,
-        passage_words: int | None,
-        max_answer_tokens: int | None,
-        temperature: float,
-        examples: str | None,
-        examples_layout: str,
-        shots: int | None,
-        closed_book: str | None = None,
-        sample: int = 0,
-    ) -> None:
-        """Check values and files.  Raises UserError or a subclass.  `llm` may stand for a model that is not built."""
-        check_choice(MARGINALS, marginal=marginal)
-        check_at_least(1, max_passages=max_passages, passage_words=passage_words, max_answer_tokens=max_answer_tokens)
-        check_at_least(0, temperature=temperature, shots=shots, sample=sample)
-        kind = getattr(llm, "class_type", type(llm))
-        if marginal == "thorough" and not hasattr(kind, "logprobs"):
-            raise UserError(
-                f"marginal thorough scores given answers, which {kind.__name__} cannot: set marginal to generated or "
-                "fast, or use a local model."
-            )
-        _prompts(prompt, examples, examples_layout, shots)
-        Prompt.load(closed_book or CLOSED_BOOK)
+    def load(self) -> None:
+        """Load the prompts, with their examples, and the language model."""
+        _ = self._prompts, self.closed_book
+        load(self.llm)
+
+    @cached_property
+    def _prompts(self) -> tuple[Prompt, Prompt]:
+        return _prompts(self._prompt or getattr(self.llm, "prompt", None), *self._examples)
+
+    @property
+    def together(self) -> Prompt:
+        """For all passages of a question."""
+        return self._prompts[0]
+
+    @property
+    def alone(self) -> Prompt:
+        """For one passage."""
+        return self._prompts[1]
+
+    @cached_property
+    def closed_book(self) -> Prompt:
+        """For a question without passages."""
+        return Prompt.load(self._closed_book or getattr(self.llm, "prompt", None) or CLOSED_BOOK)
 
     def facts(self, alone: bool) -> list[str]:
         """The model, how it replies, and the prompt with its hash, for reports.
@@ -212,7 +209,7 @@ class LlmReader:
             for place, (_, reply) in enumerate(replies[question])
             if not reply.error
         ]
-        scores = self.llm.logprobs(  # type: ignore[attr-defined]  # checked in check_options
+        scores = self.llm.logprobs(  # type: ignore[attr-defined]  # checked in __init__
             [replies[question][place][0] for question, _, place in triples],
             [matrices[question].candidates[a] for question, a, _ in triples],
         )

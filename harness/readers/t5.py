@@ -5,11 +5,13 @@ question alone.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import Precision, check_at_least, check_choice
+from common.checks import Precision
 from common.errors import UserError
+from common.ranges import PositiveInt
 from common.records import Answer, Passage, Question, Ranked
 from harness.interfaces import PerContextReader, RelevanceModel
 from models.token_count import tokens_read
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from models.rerag.calibration import Calibration
     from models.rerag.generator import Generator
     from models.rerag.marginal_reader import Reading
+    from models.rerag.model import ReRagModel
 
-MARGINALS = ("thorough", "fast")
 _QUESTIONS_AT_ONCE = 256  # tokenized and sorted by length together; bounds the memory
 
 
@@ -33,32 +35,46 @@ class PackedReader:
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
-        UserError: If `max_passages` is below 1, the generator reads one context per call, or the device is not
-            possible here.
+        UserError: If the generator reads one context per call, or the device is not possible here.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or has no generator.
     """
 
     def __init__(
-        self, serving: Path, max_passages: int | None = None, device: str = "auto", precision: Precision = "auto"
+        self,
+        serving: Path,
+        max_passages: PositiveInt | None = None,
+        device: str = "auto",
+        precision: Precision = "auto",
     ) -> None:
-        self.check_options(max_passages)
+        self.serving, self.max_passages, self.device, self.precision = serving, max_passages, device, precision
+
+    def load(self) -> None:
+        """Load the generator."""
+        _ = self.generator
+
+    @cached_property
+    def _model(self) -> "ReRagModel":
         from models.rerag.model import GENERATOR, ReRagModel
 
-        model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision)
-        assert model.generator is not None  # required above
-        if not model.generator.encode.packed:
+        return ReRagModel.load(Path(self.serving), self.device, needs=(GENERATOR,), precision=self.precision)
+
+    @cached_property
+    def generator(self) -> "Generator":
+        """Reads all documents in one call."""
+        generator = self._model.generator
+        assert generator is not None  # required above
+        if not generator.encode.packed:
             raise UserError(
-                f"{serving} holds a generator that reads one context per call ({model.generator.encode.format}): use "
+                f"{self.serving} holds a generator that reads one context per call ({generator.encode.format}): use "
                 "harness.readers.t5.ContextReader, or a generator that was trained with text_format packed."
             )
-        self.generator, self.max_answer_tokens = model.generator, model.max_answer_tokens
-        self.max_passages = max_passages
+        return generator
 
-    @staticmethod
-    def check_options(max_passages: int | None) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, ", or omitted to read all evidence", max_passages=max_passages)
+    @property
+    def max_answer_tokens(self) -> int:
+        """Most tokens of an answer, as in training."""
+        return self._model.max_answer_tokens
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question; batched over questions of similar length."""
@@ -97,8 +113,7 @@ class ContextReader:
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
-        UserError: If `marginal` is unknown, the generator reads all documents in one call, or the device is not
-            possible here.
+        UserError: If the generator reads all documents in one call, or the device is not possible here.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or lacks the estimator or the generator.
     """
@@ -110,25 +125,28 @@ class ContextReader:
         device: str = "auto",
         precision: Precision = "auto",
     ) -> None:
-        self.check_options(marginal)
+        self.serving, self.marginal, self.device, self.precision = serving, marginal, device, precision
+
+    def load(self) -> None:
+        """Load the estimator and the generator."""
+        _ = self.model
+
+    @cached_property
+    def model(self) -> "ReRagModel":
+        """With an estimator and a generator that reads one context per call."""
         from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 
-        model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR, GENERATOR), precision=precision)
-        assert model.estimator is not None  # required above
-        assert model.generator is not None
+        needs = (ESTIMATOR, GENERATOR)
+        model = ReRagModel.load(Path(self.serving), self.device, needs=needs, precision=self.precision)
+        assert model.generator is not None  # required above
         check_one_context(model.generator)
-        self.model, self.marginal = model, marginal
-
-    @staticmethod
-    def check_options(marginal: str) -> None:
-        """Raise UserError if a value is unknown."""
-        check_choice(MARGINALS, marginal=marginal)
+        return model
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question; the evidence is reranked by the estimator, its scores are ignored."""
         from harness.retrievers.rerank import rerank
 
-        assert self.model.estimator is not None  # required in __init__
+        assert self.model.estimator is not None  # required where it is loaded
         texts = [question.text for question in questions]
         tokens = tokens_read(self.model.estimator, self.model.generator)
         ranked = rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in evidence])
@@ -152,7 +170,7 @@ class ContextReader:
 
     def recall(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question from its text alone; see `recall_answers`."""
-        assert self.model.generator is not None  # required in __init__
+        assert self.model.generator is not None  # required where it is loaded
         return recall_answers(self.model.generator, questions, self.model.max_answer_tokens)
 
 

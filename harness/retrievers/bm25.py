@@ -8,20 +8,21 @@ with f the frequency of w in d and n_w the number of passages that contain w.  R
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from common.checks import check_at_least, check_share
 from common.errors import ArtifactError, DataError
 from common.files import check_space, read_json, scratch_folder, write_errors
 from common.progress import in_bytes, say, track
+from common.ranges import PositiveInt
 from common.records import Passage, Ranked, clean
 from harness.indexing.analyser import Analyser, Cjk, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
-from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, indexed_text, write_passages
 from harness.indexing.posting_runs import write_runs
 from harness.runtime.worker_processes import worker_count
@@ -61,13 +62,10 @@ def build_bm25(
             8.
 
     Raises:
-        UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
+        UserError: If `out` holds something else, or another process is writing it.
         DataError: If the corpus is empty or contains no word.
         ArtifactError: If writing to disk fails.
     """
-    check_at_least(0, k1=k1)
-    check_share(b=b)
-    check_at_least(1, workers=workers)
     analyser = Analyser(stop_words, cjk)
     with INDEX.locked(out), scratch_folder(out) as staging:
         corpus = write_passages(staging, track(passages, None, "reading passages"))
@@ -139,53 +137,70 @@ class Bm25Retriever:
     Raises:
         MissingInputError: If there is no such folder.
         ArtifactError: If it is corrupt, incomplete, not a BM25 index, or of another corpus or analyser.
-        UserError: If `workers` is below 1.
     """
 
     def __init__(
-        self, index: Path, verify: Verify = "sampled", expect_corpus: str | None = None, workers: int | None = None
+        self,
+        index: Path,
+        verify: Verify = "sampled",
+        expect_corpus: str | None = None,
+        workers: PositiveInt | None = None,
     ) -> None:
-        self.check_options(workers)
-        self.index = open_index(Path(index), "bm25", verify, expect_corpus)
-        recorded = self.index.recipe["analyser"]
-        self._analyser = Analyser(recorded["stop_words"], recorded.get("cjk", "runs"))
-        if self._analyser.recipe != recorded:
-            raise ArtifactError(
-                f"{index} was built with another analyser (other word pattern or stop-word list). "
-                f"Build it again: infer.py index --kind bm25 --out {index} --overwrite true."
-            )
-        self._passages = PassageStore(self.index.folder)
-        self._vocabulary = read_json(self.index.folder / _FOLDER / VOCABULARY, "Build the index again.")
-        self._postings = Postings(self.index.folder / _FOLDER, self.index.passages)
-        self._searched = BatchSearch(self._postings, workers)
-        say(f"{index}: {self.index.passages:,} passages, BM25 of {in_bytes(self._postings.size_bytes)}, memory-mapped.")
+        self.folder, self.verify, self.expect_corpus, self.workers = Path(index), verify, expect_corpus, workers
 
-    @staticmethod
-    def check_options(workers: int | None) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, workers=workers)
+    def load(self) -> None:
+        """Open the index."""
+        _ = self._analyser, self._passages, self._vocabulary, self._searched
+
+    @cached_property
+    def index(self) -> Index:
+        """The index folder, verified."""
+        return open_index(self.folder, "bm25", self.verify, self.expect_corpus)
+
+    @cached_property
+    def _analyser(self) -> Analyser:
+        recorded = self.index.recipe["analyser"]
+        analyser = Analyser(recorded["stop_words"], recorded.get("cjk", "runs"))
+        if analyser.recipe != recorded:
+            raise ArtifactError(
+                f"{self.folder} was built with another analyser (other word pattern or stop-word list). "
+                f"Build it again: infer.py index --kind bm25 --out {self.folder} --overwrite true."
+            )
+        return analyser
+
+    @cached_property
+    def _passages(self) -> PassageStore:
+        return PassageStore(self.index.folder)
+
+    @cached_property
+    def _vocabulary(self) -> dict[str, int]:
+        numbers: dict[str, int] = read_json(self.index.folder / _FOLDER / VOCABULARY, "Build the index again.")
+        return numbers
+
+    @cached_property
+    def _postings(self) -> Postings:
+        postings = Postings(self.index.folder / _FOLDER, self.index.passages)
+        size = in_bytes(postings.size_bytes)
+        say(f"{self.folder}: {self.index.passages:,} passages, BM25 of {size}, memory-mapped.")
+        return postings
+
+    @cached_property
+    def _searched(self) -> BatchSearch:
+        return BatchSearch(self._postings, self.workers)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query, best first; ties in the order of the corpus.
 
         Passages without a word of the query are not returned, so a query of unknown words returns an empty list.
-
-        Raises:
-            UserError: If k is below 1.
         """
         return self._search([self._query(query) for query in queries], k)
 
     def search_weighted(self, queries: Sequence[Mapping[str, float]], k: int) -> list[list[Ranked]]:
-        """As `search`, for queries that give each word a weight: the score is the weighted sum of the words' scores.
-
-        Raises:
-            UserError: If k is below 1.
-        """
+        """As `search`, for queries that give each word a weight: the score is the weighted sum of the words' scores."""
         known = self._vocabulary
         return self._search([[(known[word], each[word]) for word in each if word in known] for each in queries], k)
 
     def _search(self, queries: list[Query], k: int) -> list[list[Ranked]]:
-        check_at_least(1, k=k)
         found = self._searched.search(queries, k)
         # each passage is read once: parsing one takes longer than finding it
         read = {position: self._passages[position] for position in sorted({p for each, _ in found for p in each})}

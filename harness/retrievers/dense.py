@@ -2,21 +2,25 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from common.checks import Precision, check_at_least
+from common.checks import Precision
 from common.errors import ArtifactError
 from common.progress import in_bytes, say, track
+from common.ranges import PositiveInt
 from common.records import Passage, Ranked
-from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, write_passages
 
 if TYPE_CHECKING:
     import numpy as np
 
     from harness.indexing.faiss_library import FaissIndex
+    from harness.indexing.qdrant_collection import CollectionIndex
     from harness.indexing.sentence_encoder import SentenceEncoder
+    from harness.indexing.vector_search import Vectors
 
 _FLOAT_BYTES = 4
 
@@ -53,7 +57,8 @@ def build_dense(
             64.
 
     Raises:
-        UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
+        UserError: If the kind of FAISS index does not fit the corpus, `out` holds something else, or another process is
+            writing it.
         DataError: If the corpus is empty.
         ArtifactError: If writing to disk fails, or (on ranks other than 0) if rank 0 failed.
     """
@@ -62,7 +67,6 @@ def build_dense(
     from harness.indexing.vector_search import write_vectors
     from harness.runtime.distributed import join_process_group
 
-    check_at_least(1, chunk_passages=chunk_passages)
     partial = partial_folder(out)
     processes = join_process_group()
     with ExitStack() as held:
@@ -193,7 +197,7 @@ class DenseRetriever:
     Raises:
         MissingInputError: If the index or its encoder is not found.
         ArtifactError: If the index is corrupt, incomplete, not a dense index, or of another corpus or encoder.
-        UserError: If a device or a parameter is not possible here.
+        UserError: If a device is not possible here.
     """
 
     def __init__(
@@ -201,50 +205,52 @@ class DenseRetriever:
         index: Path,
         device: str = "auto",
         encoder: str | None = None,
-        index_device: str = "auto",
+        index_device: Literal["auto", "cpu", "cuda", "all"] = "auto",
         precision: Precision = "auto",
-        batch_tokens: int | None = None,
-        nprobe: int = 16,
-        ef_search: int = 64,
+        batch_tokens: PositiveInt | None = None,
+        nprobe: PositiveInt = 16,
+        ef_search: PositiveInt = 64,
         verify: Verify = "sampled",
         expect_corpus: str | None = None,
-        k_factor: int = 10,
+        k_factor: PositiveInt = 10,
     ) -> None:
-        self.check_options(batch_tokens, nprobe, ef_search, k_factor)
-        from harness.indexing.sentence_encoder import SentenceEncoder
+        self.folder, self.verify, self.expect_corpus = Path(index), verify, expect_corpus
+        self._encoder = (encoder, device, precision, batch_tokens)
+        self._search = (index_device, nprobe, ef_search, k_factor)
+
+    def load(self) -> None:
+        """Open the index and load its encoder."""
+        _ = self.encoder, self._passages, self._vectors
+
+    @cached_property
+    def index(self) -> Index:
+        """The index folder, verified."""
+        return open_index(self.folder, "dense", self.verify, self.expect_corpus)
+
+    @cached_property
+    def encoder(self) -> "SentenceEncoder":
+        """The encoder of the index."""
+        again = f"build the index again: infer.py index --encoder NAME --out {self.folder} --overwrite true"
+        return encoder_of(self.index, *self._encoder, again)
+
+    @cached_property
+    def _passages(self) -> PassageStore:
+        return PassageStore(self.index.folder)
+
+    @cached_property
+    def _vectors(self) -> "Vectors":
         from harness.indexing.vector_search import Vectors
 
-        self.index = open_index(Path(index), "dense", verify, expect_corpus)
-        recipe, name = self.index.recipe, encoder or self.index.origin["encoder"]
-        settings = {key: recipe["encoder"][key] for key in ("max_tokens", "query_prefix", "passage_prefix")}
-        self.encoder = SentenceEncoder(name, device, precision=precision, batch_tokens=batch_tokens, **settings)
-        if self.encoder.recipe != recipe["encoder"]:
-            raise ArtifactError(
-                f"{index} was built with another encoder than {name} (the files differ). Name that encoder with "
-                f"--encoder, or build the index again: infer.py index --encoder {name} --out {index} --overwrite true."
-            )
-        self._passages = PassageStore(self.index.folder)
-        self._vectors = Vectors(self.index.folder, recipe["vectors"], index_device, nprobe, ef_search, k_factor)
-        say(
-            f"{index}: {self.index.passages:,} passages, vectors {in_bytes(self._vectors.vectors_ND.nbytes)}, "
-            f"encoder {in_bytes(self.encoder.size_bytes)} on {self.encoder.device} in {self.encoder.dtype}."
-        )
-
-    @staticmethod
-    def check_options(batch_tokens: int | None, nprobe: int, ef_search: int, k_factor: int) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, batch_tokens=batch_tokens, nprobe=nprobe, ef_search=ef_search, k_factor=k_factor)
+        vectors = Vectors(self.index.folder, self.index.recipe["vectors"], *self._search)
+        say(f"{self.folder}: {self.index.passages:,} passages, vectors {in_bytes(vectors.vectors_ND.nbytes)}.")
+        return vectors
 
     def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
         """Embeddings of queries, float32 (Q, D): the first step of `search`, separate so that it can be timed."""
         return self.encoder.encode_queries(queries)
 
     def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
-        """The k nearest passages of each query vector: the second step of `search`.
-
-        Raises:
-            UserError: If k is below 1.
-        """
+        """The k nearest passages of each query vector: the second step of `search`."""
         return [
             [Ranked(self._passages[position], score) for position, score in hits]
             for hits in self._vectors.search(queries_QD, k)
@@ -263,13 +269,61 @@ class DenseRetriever:
         """The k nearest passages of each query, best first; ties in the order of the corpus.
 
         An empty query returns an empty list; a k above the corpus size returns all passages.
-
-        Raises:
-            UserError: If k is below 1.
         """
-        rows = [row for row, query in enumerate(queries) if query.strip()]
-        found = self.search_vectors(self.encode_queries([queries[row] for row in rows]), k)
-        results: list[list[Ranked]] = [[] for _ in queries]
-        for row, ranked in zip(rows, found, strict=True):
-            results[row] = ranked
-        return results
+        return search_by_vectors(self, queries, k)
+
+
+class SearchesVectors(Protocol):
+    """A retriever by vectors, whose search has two steps."""
+
+    def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
+        """Embeddings of queries, float32 (Q, D)."""
+
+    def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
+        """The k nearest passages of each query vector."""
+
+
+def search_by_vectors(retriever: SearchesVectors, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+    """The k nearest passages of each query, best first; none for an empty query."""
+    rows = [row for row, query in enumerate(queries) if query.strip()]
+    found = retriever.search_vectors(retriever.encode_queries([queries[row] for row in rows]), k)
+    results: list[list[Ranked]] = [[] for _ in queries]
+    for row, ranked in zip(rows, found, strict=True):
+        results[row] = ranked
+    return results
+
+
+def encoder_of(
+    index: "Index | CollectionIndex",
+    name: str | None,
+    device: str,
+    precision: Precision,
+    batch_tokens: int | None,
+    again: str,
+) -> "SentenceEncoder":
+    """The encoder that an index was built with, under its settings.
+
+    Args:
+        index: Opened.
+        name: Folder or hub id of the encoder; where it was at build time when None.
+        device: auto, cpu, cuda or cuda:N.
+        precision: auto, fp32 or bf16.
+        batch_tokens: Tokens per forward pass; None: chosen by device.
+        again: What to do if it is another one, besides naming the right one.
+
+    Raises:
+        MissingInputError: If the encoder is not found.
+        ArtifactError: If it is another one.
+    """
+    from harness.indexing.sentence_encoder import SentenceEncoder
+
+    name, recorded = name or index.origin["encoder"], index.recipe["encoder"]
+    settings = {key: recorded[key] for key in ("max_tokens", "query_prefix", "passage_prefix")}
+    encoder = SentenceEncoder(name, device, precision=precision, batch_tokens=batch_tokens, **settings)
+    if encoder.recipe != recorded:
+        raise ArtifactError(
+            f"{index.folder} was built with another encoder than {name} (the files differ). Name that encoder with "
+            f"--encoder, or {again}."
+        )
+    say(f"{index.folder}: encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}.")
+    return encoder

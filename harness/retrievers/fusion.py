@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
-from typing import Literal, get_args
+from typing import Literal
 
-from common.checks import check_at_least, check_choice
 from common.errors import UserError
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Ranked
 from common.retrieval import reciprocal_rank_fusion, sum_of_scores
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus
+from harness.runtime.loading import load
 
 FusionMethod = Literal["reciprocal_rank", "weighted_score"]
 Scaling = Literal["min_max", "raw"]
@@ -59,61 +59,42 @@ class FusedRetriever:
             scale, such as `LinkRetriever`, should be `raw`.
 
     Raises:
-        UserError: If an argument is out of range.
+        UserError: If there is no retriever, or not one weight and one scaling for each.
         ArtifactError: If the retrievers search indexes of different corpora.
     """
 
     def __init__(
         self,
         retrievers: list[Retriever],
-        weights: list[float] | None = None,
+        weights: list[NonNegativeFloat] | None = None,
         method: FusionMethod = "reciprocal_rank",
-        candidates: int = 100,
-        rank_constant: int = 60,
+        candidates: PositiveInt = 100,
+        rank_constant: NonNegativeInt = 60,
         scaling: Scaling | list[Scaling] = "min_max",
     ) -> None:
-        self.check_options(retrievers, weights, method, candidates, rank_constant, scaling)
-        check_same_corpus(retrievers)
-        self.retrievers, self.candidates = retrievers, candidates
         weights = [1.0] * len(retrievers) if weights is None else weights
+        if not retrievers or len(weights) != len(retrievers):
+            raise UserError(f"Fusion needs one weight per retriever, got {len(retrievers)} and {len(weights)}.")
+        if not any(weights):
+            raise UserError(f"Fusion needs a weight above 0, got {weights}.")
+        if not isinstance(scaling, str) and len(scaling) != len(retrievers):
+            raise UserError(
+                f"Fusion needs one scaling, or one per retriever, got {len(scaling)} for {len(retrievers)}."
+            )
+        self.retrievers, self.candidates = retrievers, candidates
         self._fuse: Callable[[Sequence[Sequence[Ranked]]], list[Ranked]]
         if method == "reciprocal_rank":
             self._fuse = partial(reciprocal_rank_fusion, weights=weights, rank_constant=rank_constant)
         else:
             self._fuse = partial(weighted_score_fusion, weights=weights, scaling=scaling)
 
-    @staticmethod
-    def check_options(
-        retrievers: list[Retriever],
-        weights: list[float] | None,
-        method: str,
-        candidates: int,
-        rank_constant: int,
-        scaling: str | Sequence[str],
-    ) -> None:
-        """Raise UserError if a value is not allowed, or the weights do not match the retrievers."""
-        given = [1.0] * len(retrievers) if weights is None else weights
-        if not retrievers or len(given) != len(retrievers):
-            raise UserError(f"Fusion needs one weight per retriever, got {len(retrievers)} and {len(given)}.")
-        if not all(0 <= weight < inf for weight in given) or not any(given):
-            raise UserError(f"Fusion needs weights of at least 0, one of them above 0, got {weights}.")
-        check_at_least(1, candidates=candidates)
-        check_at_least(0, rank_constant=rank_constant)
-        check_choice(get_args(FusionMethod), method=method)
-        scalings = [scaling] * len(retrievers) if isinstance(scaling, str) else scaling
-        if len(scalings) != len(retrievers):
-            raise UserError(
-                f"Fusion needs one scaling, or one per retriever, got {len(scalings)} for {len(retrievers)}."
-            )
-        for each in scalings:
-            check_choice(get_args(Scaling), scaling=each)
+    def load(self) -> None:
+        """Load the retrievers, and check that they search one corpus."""
+        load(*self.retrievers)
+        check_same_corpus(self.retrievers)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k best passages of each query after fusion, best first.
-
-        Raises:
-            UserError: If k is below 1.
-        """
-        check_at_least(1, k=k)
+        """The k best passages of each query after fusion, best first."""
+        self.load()
         found = [retriever.search(queries, max(k, self.candidates)) for retriever in self.retrievers]
         return [self._fuse(lists)[:k] for lists in zip(*found, strict=True)]

@@ -5,12 +5,12 @@ Passages by the number of the query's critical keywords that they contain.
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.checks import check_at_least, check_share
 from common.errors import ArtifactError, DataError
 from common.files import scratch_folder, write_text
 from common.progress import say, track
@@ -18,7 +18,7 @@ from common.records import Passage, Ranked
 from common.seals import fingerprint
 from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import EntityRecognizer, KeywordMatcher, Patterns, as_keyword, critical_keywords
-from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, write_passages
 
 KEYWORDS = "keywords.jsonl"  # one object a line: "keyword" and "passages", the positions of those that contain it
@@ -45,11 +45,10 @@ def build_keywords(
         documents: The documents that the passages come from, if they do.
 
     Raises:
-        UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
+        UserError: If `out` holds something else, or another process is writing it.
         DataError: If the corpus is empty or has no keyword, or the file of keywords has none.
         ArtifactError: If writing to disk fails.
     """
-    check_share(most_share=most_share)
     recognizer = recognizer or Patterns()
     own = _given(given)
     with INDEX.locked(out), scratch_folder(out) as staging:
@@ -116,20 +115,39 @@ class KeywordRetriever:
     """
 
     def __init__(self, index: Path, verify: Verify = "sampled", expect_corpus: str | None = None) -> None:
-        self.index = open_index(Path(index), "keywords", verify, expect_corpus)
-        self._passages = PassageStore(self.index.folder)
-        self._postings: dict[tuple[str, ...], NDArray[np.int64]] = {}
+        self.folder, self.verify, self.expect_corpus = Path(index), verify, expect_corpus
+
+    def load(self) -> None:
+        """Open the index."""
+        _ = self._passages, self._matcher
+
+    @cached_property
+    def index(self) -> Index:
+        """The index folder, verified."""
+        return open_index(self.folder, "keywords", self.verify, self.expect_corpus)
+
+    @cached_property
+    def _passages(self) -> PassageStore:
+        return PassageStore(self.index.folder)
+
+    @cached_property
+    def _postings(self) -> dict[tuple[str, ...], NDArray[np.int64]]:
+        postings: dict[tuple[str, ...], NDArray[np.int64]] = {}
         try:
             with (self.index.folder / KEYWORDS).open(encoding="utf-8") as file:
                 for line in file:
                     row = json.loads(line)
-                    self._postings[tuple(row["keyword"].split(" "))] = np.array(row["passages"], dtype=np.int64)
+                    postings[tuple(row["keyword"].split(" "))] = np.array(row["passages"], dtype=np.int64)
         except (OSError, ValueError, KeyError) as error:
             raise ArtifactError(
                 f"{self.index.folder / KEYWORDS} cannot be read ({error}). Build the index again."
             ) from error
-        self._matcher = KeywordMatcher(self._postings)
-        say(f"{index}: {self.index.passages:,} passages, {len(self._postings):,} critical keywords.")
+        say(f"{self.folder}: {self.index.passages:,} passages, {len(postings):,} critical keywords.")
+        return postings
+
+    @cached_property
+    def _matcher(self) -> KeywordMatcher:
+        return KeywordMatcher(self._postings)
 
     def keywords(self, query: str) -> list[str]:
         """The critical keywords of a query, in lower case."""
@@ -143,12 +161,7 @@ class KeywordRetriever:
         return counts_N
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k passages with the most keywords of each query, ties in the order of the corpus; none without a keyword.
-
-        Raises:
-            UserError: If k is below 1.
-        """
-        check_at_least(1, k=k)
+        """The k passages with the most keywords of each query, ties in the order of the corpus; none without one."""
         found = []
         for query in queries:
             counts_N = self.scores(query)

@@ -14,14 +14,15 @@ form, and named: `harness.indexing.titles`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
-from common.checks import check_at_least, check_share
 from common.errors import ArtifactError
 from common.files import scratch_folder
 from common.progress import in_bytes, say, track
+from common.ranges import NonNegativeInt, Share
 from common.records import Passage, Ranked
-from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, write_passages
 from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
 from harness.indexing.titles import MATCHING, title_words
@@ -80,7 +81,6 @@ class LinkRetriever:
         expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
-        UserError: If an option is out of range.
         MissingInputError: If there is no such folder.
         ArtifactError: If it is corrupt, incomplete, not an index of links, or of another corpus.
     """
@@ -88,38 +88,44 @@ class LinkRetriever:
     def __init__(
         self,
         index: Path,
-        hops: int = 1,
-        least_score: float = 0.0,
+        hops: NonNegativeInt = 1,
+        least_score: Share = 0.0,
         verify: Verify = "sampled",
         expect_corpus: str | None = None,
     ) -> None:
-        self.check_options(hops, least_score)
-        self.index = open_index(Path(index), "links", verify, expect_corpus)
-        if self.index.recipe["matching"] != MATCHING:
-            raise ArtifactError(
-                f"{index} was built by another version, which found titles otherwise. "
-                f"Build it again: infer.py index --kind links --out {index} --overwrite true."
-            )
+        self.folder, self.verify, self.expect_corpus = Path(index), verify, expect_corpus
         self.hops, self.least_score = hops, least_score
-        self._passages, self._links = PassageStore(self.index.folder), TitleLinks(self.index.folder)
-        size = in_bytes(_mapped_bytes(self.index.folder))
-        say(f"{index}: {self.index.passages:,} passages, {self._links.links:,} links, {size}, memory-mapped.")
 
-    @staticmethod
-    def check_options(hops: int, least_score: float) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(0, hops=hops)
-        check_share(least_score=least_score)
+    def load(self) -> None:
+        """Open the index."""
+        _ = self._passages, self._links
+
+    @cached_property
+    def index(self) -> Index:
+        """The index folder, verified."""
+        index = open_index(self.folder, "links", self.verify, self.expect_corpus)
+        if index.recipe["matching"] != MATCHING:
+            raise ArtifactError(
+                f"{self.folder} was built by another version, which found titles otherwise. "
+                f"Build it again: infer.py index --kind links --out {self.folder} --overwrite true."
+            )
+        return index
+
+    @cached_property
+    def _passages(self) -> PassageStore:
+        return PassageStore(self.index.folder)
+
+    @cached_property
+    def _links(self) -> TitleLinks:
+        links, size = TitleLinks(self.index.folder), in_bytes(_mapped_bytes(self.index.folder))
+        say(f"{self.folder}: {self.index.passages:,} passages, {links.links:,} links, {size}, memory-mapped.")
+        return links
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query, best first.
 
         Fewer where fewer are reached, none for a query that names no title.
-
-        Raises:
-            UserError: If k is below 1.
         """
-        check_at_least(1, k=k)
         return [self._search_one(query, k) for query in queries]
 
     def _search_one(self, query: str, k: int) -> list[Ranked]:

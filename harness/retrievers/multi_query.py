@@ -6,11 +6,13 @@ q' = {q, RS_1(q), ..., RS_n(q)}     D = union of Retriever(q'_i)     D' = Rerank
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
-from common.checks import Precision, check_at_least, check_choice
+from common.checks import Precision
 from common.errors import UserError
+from common.ranges import NonNegativeInt, PositiveInt
 from common.records import Passage, Question, Ranked, clean
 from common.retrieval import reciprocal_rank_fusion, search_once
 from common.rewrites import Rewrites
@@ -19,8 +21,9 @@ from harness.llm.conversation import reads_history, with_turns
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.inner import failures_of
 from harness.retrievers.rerank import rerank, shortened
-from harness.rewriters.chosen_strategies import check_strategies
+from harness.rewriters.chosen_strategies import check_each_once, check_strategies
 from harness.rewriters.dialogue import stand_alone
+from harness.runtime.loading import load
 from models.dmqr.strategies import PAPER
 from models.token_count import tokens_read
 
@@ -133,8 +136,8 @@ class MultiQueryRetriever:
         feedback: Finds the passages that a `FeedbackRewriter` reads; `retriever` itself when None.
 
     Raises:
-        UserError: If a value is not allowed, `rerank` has no scorer, or `feedback` is given to a rewriter that reads no
-            passage.
+        UserError: If `rerank` has no scorer, `rrf` has one, `judged_by` names no query, or `feedback` is given to a
+            rewriter that reads no passage.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search
             different corpora.
@@ -145,54 +148,18 @@ class MultiQueryRetriever:
         retriever: Retriever,
         rewriter: Rewriter | None = None,
         strategies: tuple[str, ...] = PAPER,
-        per_query: int = 10,
+        per_query: PositiveInt = 10,
         fusion: MultiQueryFusion = "rerank",
         serving: Path | None = None,
         original: bool = True,
-        rank_constant: int = 60,
+        rank_constant: NonNegativeInt = 60,
         scorer: "RelevanceEstimator | None" = None,
         device: str = "auto",
         precision: Precision = "auto",
         judged_by: str = ORIGINAL,
-        most_queries: int | None = None,
+        most_queries: PositiveInt | None = None,
         feedback: Retriever | None = None,
     ) -> None:
-        self.check_options(
-            rewriter, strategies, per_query, fusion, serving, rank_constant, scorer, judged_by, most_queries
-        )
-        self.retriever, self.rewriter, self.strategies = retriever, rewriter, tuple(strategies)
-        self.per_query, self.fusion, self.original = per_query, fusion, original or rewriter is None
-        self.rank_constant, self.scorer, self.judged_by = rank_constant, scorer, judged_by
-        self.most_queries, self.feedback = most_queries, feedback
-        if feedback is not None:
-            if not isinstance(rewriter, FeedbackRewriter):
-                raise UserError(
-                    "feedback finds the passages that a rewriter reads, but this rewriter reads none: omit feedback, "
-                    "or give a rewriter such as harness.rewriters.extractive.ExtractiveRewriter."
-                )
-            check_same_corpus([retriever, feedback])
-        if serving is not None:
-            from models.rerag.scorer import load_scorer
-
-            self.scorer = load_scorer(serving, device, precision)
-
-    @staticmethod
-    def check_options(
-        rewriter: Rewriter | None,
-        strategies: Sequence[str],
-        per_query: int,
-        fusion: str,
-        serving: Path | None,
-        rank_constant: int,
-        scorer: object,
-        judged_by: str,
-        most_queries: int | None = None,
-    ) -> None:
-        """Raise UserError if a value is not allowed, or the scorer is missing, given twice or not used."""
-        check_at_least(1, per_query=per_query)
-        check_at_least(1, ", or omitted for all", most_queries=most_queries)
-        check_at_least(0, rank_constant=rank_constant)
-        check_choice(get_args(MultiQueryFusion), fusion=fusion)
         given = (serving is not None) + (scorer is not None)
         if fusion == "rerank" and given != 1:
             raise UserError(
@@ -207,15 +174,42 @@ class MultiQueryRetriever:
                 f"judged_by is {judged_by!r}; allowed with this fusion, rewriter and strategies: {allowed}."
             )
         if rewriter is not None:
-            check_strategies(rewriter, strategies)
+            check_each_once(strategies)
+        if feedback is not None and not hasattr(rewriter, "feedback"):
+            raise UserError(
+                "feedback finds the passages that a rewriter reads, but this rewriter reads none: omit feedback, or "
+                "give a rewriter such as harness.rewriters.extractive.ExtractiveRewriter."
+            )
+        self.retriever, self.rewriter, self.strategies = retriever, rewriter, tuple(strategies)
+        self.per_query, self.fusion, self.original = per_query, fusion, original or rewriter is None
+        self.rank_constant, self.judged_by = rank_constant, judged_by
+        self.most_queries, self.feedback = most_queries, feedback
+        self.serving, self.device, self.precision, self._scorer = serving, device, precision, scorer
+
+    def load(self) -> None:
+        """Load the rewriter, which must know the strategies, the scorer and the retrievers, which search one corpus."""
+        if self.rewriter is not None:
+            check_strategies(self.rewriter, self.strategies)
+        _ = self.scorer
+        load(self.rewriter, self.retriever, self.feedback)
+        if self.feedback is not None:
+            check_same_corpus([self.retriever, self.feedback])
+
+    @cached_property
+    def scorer(self) -> "RelevanceEstimator | None":
+        """Scores the passages for `rerank`; None for `rrf`."""
+        if self.serving is None:
+            return self._scorer
+        from models.rerag.scorer import load_scorer
+
+        return load_scorer(self.serving, self.device, self.precision)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query after fusion, best first; equal queries are rewritten once.
 
         Raises:
-            UserError: If k is below 1, or the rewriter does not know a strategy.
+            UserError: If the rewriter does not know a strategy.
         """
-        check_at_least(1, k=k)
         texts = [clean(query) for query in queries]
         distinct = [Question(str(place), text) for place, text in enumerate(dict.fromkeys(texts), 1) if text]
         found = self.find(distinct, k, max(k, self.per_query)).results
@@ -233,6 +227,7 @@ class MultiQueryRetriever:
             k: Passages of the fused list.
             per_query: Passages per query; the option's when None.
         """
+        self.load()
         per_query = per_query or self.per_query
         began = time.perf_counter()
         if not reads_history(self):

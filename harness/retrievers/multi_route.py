@@ -12,14 +12,15 @@ Shape legend: Q queries, N passages of the index, C candidates, P parent section
 
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.checks import check_at_least, check_choice, check_share
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, Share
 from common.records import Passage, Ranked
+from harness.indexing.index_folder import Index
 from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever
@@ -29,6 +30,7 @@ from harness.retrievers.fusion import Scaling
 from harness.retrievers.keywords import KeywordRetriever
 from harness.retrievers.parent_sections import ParentSections
 from harness.retrievers.route_weights import read_weights, weights_of_collection
+from harness.runtime.loading import load
 
 _KEPT_SCORES = 4_000_000  # of queries and segments, 24 bytes each: 96 MB
 
@@ -93,7 +95,6 @@ class MultiRouteRetriever:
         weights: File with `alpha` and `beta` that the study chose on validation questions (`--study.tune`).
 
     Raises:
-        UserError: If a value is out of range.
         MissingInputError: If there is no such file.
         ArtifactError: If the file is corrupt, or the indexes are of different corpora.
     """
@@ -103,41 +104,64 @@ class MultiRouteRetriever:
         dense: DenseRetriever,
         words: Bm25Retriever,
         keywords: KeywordRetriever | None = None,
-        alpha: float | None = None,
-        beta: float | None = None,
-        candidates: int | None = None,
+        alpha: Share | None = None,
+        beta: NonNegativeFloat | None = None,
+        candidates: PositiveInt | None = None,
         scaling: Scaling = "min_max",
-        section_words: int = 300,
+        section_words: NonNegativeInt = 300,
         weights: Path | None = None,
     ) -> None:
-        self.check_options(alpha, beta, candidates, scaling, section_words)
         self.retrievers: list[Retriever] = [dense, words, *([keywords] if keywords else [])]
-        check_same_corpus(self.retrievers)
         self.dense, self.words, self.keywords = dense, words, keywords
-        self.index, self.candidates, self.scaling = dense.index, candidates, scaling
-        self._segments = PassageStore(self.index.folder)
+        self.candidates, self.scaling, self.section_words = candidates, scaling, section_words
+        self._alpha, self._beta, self._weights = alpha, beta, weights
         self._kept: dict[str, tuple[Scores, Scores, Scores]] = {}  # query -> its scores of all segments
-        self._set_section_words(section_words)
-        known = (0.0, 0.0)
-        if alpha is None or beta is None:
-            known = weights_of_collection(self._segments) if weights is None else read_weights(Path(weights))
-        self.alpha = known[0] if alpha is None else alpha
-        self.beta = known[1] if beta is None else beta
+
+    def load(self) -> None:
+        """Read the weights, open the indexes, which must be of one corpus, and find the parent sections."""
+        _ = self.alpha, self.beta
+        load(*self.retrievers)
+        check_same_corpus(self.retrievers)
+        _ = self.starts_P
+
+    @property
+    def index(self) -> Index:
+        """That of the vectors."""
+        return self.dense.index
+
+    @cached_property
+    def _segments(self) -> PassageStore:
+        return PassageStore(self.index.folder)
+
+    @cached_property
+    def _known(self) -> tuple[float, float]:
+        return weights_of_collection(self._segments) if self._weights is None else read_weights(Path(self._weights))
+
+    @cached_property
+    def alpha(self) -> float:
+        """Weight of the vectors against BM25."""
+        return self._known[0] if self._alpha is None else self._alpha
+
+    @cached_property
+    def beta(self) -> float:
+        """Weight of the keywords."""
+        return self._known[1] if self._beta is None else self._beta
+
+    @cached_property
+    def passages(self) -> Sequence[Passage]:
+        """What is returned: parent sections, or the segments."""
+        return ParentSections(self._segments, self.section_words) if self.section_words else self._segments
+
+    @cached_property
+    def starts_P(self) -> NDArray[np.int64]:  # noqa: N802
+        """Position of the first segment of each passage."""
+        passages = self.passages
+        return np.array(passages.starts) if isinstance(passages, ParentSections) else np.arange(len(passages))
 
     @property
     def facts(self) -> list[str]:
         """For a report."""
         return [f"Multi-route retrieval: alpha {self.alpha:.2f}, beta {self.beta:.2f}, scores {self.scaling}."]
-
-    @staticmethod
-    def check_options(
-        alpha: float | None, beta: float | None, candidates: int | None, scaling: str, section_words: int
-    ) -> None:
-        """Raise UserError if a value is out of range."""
-        check_share(alpha=alpha)
-        check_at_least(0, beta=beta, section_words=section_words)
-        check_at_least(1, candidates=candidates)
-        check_choice(get_args(Scaling), scaling=scaling)
 
     def with_options(
         self, alpha: float | None = None, beta: float | None = None, section_words: int | None = None
@@ -145,31 +169,19 @@ class MultiRouteRetriever:
         """The same retriever with other options, for a study: the indexes and the scores that are kept are shared.
 
         None leaves an option.
-
-        Raises:
-            UserError: If a value is out of range.
         """
-        self.check_options(alpha, beta, None, self.scaling, section_words or 0)
+        self.load()
         other = copy(self)
         other.alpha = self.alpha if alpha is None else alpha
         other.beta = self.beta if beta is None else beta
         if section_words is not None:
-            other._set_section_words(section_words)
+            other.section_words = section_words
+            del other.passages, other.starts_P
         return other
 
-    def _set_section_words(self, section_words: int) -> None:
-        self.section_words = section_words
-        parents = ParentSections(self._segments, section_words) if section_words else None
-        self.passages: Sequence[Passage] = self._segments if parents is None else parents
-        self.starts_P = np.array(parents.starts) if parents else np.arange(len(self._segments))
-
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k best parent sections of each query, best first; ties in the order of the corpus.
-
-        Raises:
-            UserError: If k is below 1.
-        """
-        check_at_least(1, k=k)
+        """The k best parent sections of each query, best first; ties in the order of the corpus."""
+        self.load()
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         routes = dict(zip(asked, self._all_route_scores(asked), strict=True))
         return [self._best(routes[query], k) if query in routes else [] for query in queries]

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from common.documents import PATH_SEPARATOR
 from common.records import Passage
-from harness.documents.segments.splitting import word_count
+from common.words import word_spans
 from harness.indexing.passage_store import KEPT
 
 
@@ -125,7 +125,7 @@ def _place(passage: Passage) -> _Place:
     document = about.get("document")
     if not isinstance(document, str):
         return _Place("", (), 0)
-    return _Place(document, _headings(about), word_count(passage.text))
+    return _Place(document, _headings(about), len(word_spans(passage.text)))
 
 
 def _headings(about: dict[str, object]) -> tuple[str, ...]:

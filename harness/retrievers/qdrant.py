@@ -1,17 +1,20 @@
 """Dense retrieval from a Qdrant collection: for corpora beyond one machine, with the results of an index folder."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import Precision, check_at_least
-from common.errors import ArtifactError
-from common.progress import in_bytes, say
+from common.checks import Precision
+from common.ranges import PositiveInt
 from common.records import Passage, Ranked
+from harness.retrievers.dense import encoder_of, search_by_vectors
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from harness.indexing.qdrant_collection import CollectionIndex, QdrantVectors
+    from harness.indexing.sentence_encoder import SentenceEncoder
 
 _QUERIES_AT_ONCE = 16  # of one request
 
@@ -39,7 +42,7 @@ class QdrantRetriever:
         MissingInputError: If there is no such collection, or the encoder is not found.
         ArtifactError: If the collection is incomplete, or of another corpus or encoder.
         UnavailableError: If the server does not answer.
-        UserError: If a device or a parameter is not possible here.
+        UserError: If not one of `url` and `path` is given, or a device is not possible here.
     """
 
     def __init__(
@@ -51,45 +54,38 @@ class QdrantRetriever:
         device: str = "auto",
         encoder: str | None = None,
         precision: Precision = "auto",
-        batch_tokens: int | None = None,
+        batch_tokens: PositiveInt | None = None,
         exact: bool = False,
-        hnsw_ef: int | None = None,
+        hnsw_ef: PositiveInt | None = None,
         expect_corpus: str | None = None,
     ) -> None:
-        self.check_options(collection, url, path, key_variable, batch_tokens, hnsw_ef)
-        from harness.indexing.qdrant_collection import Place, QdrantVectors
-        from harness.indexing.sentence_encoder import SentenceEncoder
-
-        place = Place(url, Path(path) if path is not None else None, collection, key_variable)
-        self._vectors = QdrantVectors(place, exact, hnsw_ef, expect_corpus)
-        self.index = self._vectors.index
-        recipe, name = self.index.recipe, encoder or self.index.origin["encoder"]
-        settings = {key: recipe["encoder"][key] for key in ("max_tokens", "query_prefix", "passage_prefix")}
-        self.encoder = SentenceEncoder(name, device, precision=precision, batch_tokens=batch_tokens, **settings)
-        if self.encoder.recipe != recipe["encoder"]:
-            raise ArtifactError(
-                f"{place} was built with another encoder than {name} (the files differ). Name that encoder with "
-                "--encoder, or upload the collection again: infer.py index --to qdrant --overwrite true."
-            )
-        say(
-            f"{place}: {self.index.passages:,} passages, encoder {in_bytes(self.encoder.size_bytes)} on "
-            f"{self.encoder.device} in {self.encoder.dtype}."
-        )
-
-    @staticmethod
-    def check_options(
-        collection: str,
-        url: str | None,
-        path: Path | None,
-        key_variable: str | None,
-        batch_tokens: int | None,
-        hnsw_ef: int | None,
-    ) -> None:
-        """Raise UserError if a value is out of range."""
         from harness.indexing.qdrant_collection import Place
 
-        check_at_least(1, batch_tokens=batch_tokens, hnsw_ef=hnsw_ef)
-        Place(url, Path(path) if path is not None else None, collection, key_variable).check()
+        self._place = Place(url, Path(path) if path is not None else None, collection, key_variable)
+        self._place.check()
+        self._encoder = (encoder, device, precision, batch_tokens)
+        self._search = (exact, hnsw_ef, expect_corpus)
+
+    def load(self) -> None:
+        """Open the collection and load its encoder."""
+        _ = self.encoder
+
+    @cached_property
+    def _vectors(self) -> "QdrantVectors":
+        from harness.indexing.qdrant_collection import QdrantVectors
+
+        return QdrantVectors(self._place, *self._search)
+
+    @property
+    def index(self) -> "CollectionIndex":
+        """The collection, as an index folder."""
+        return self._vectors.index
+
+    @cached_property
+    def encoder(self) -> "SentenceEncoder":
+        """The encoder of the collection."""
+        again = "upload the collection again: infer.py index --to qdrant --overwrite true"
+        return encoder_of(self.index, *self._encoder, again)
 
     def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
         """Embeddings of queries, float32 (Q, D): the first step of `search`."""
@@ -99,10 +95,8 @@ class QdrantRetriever:
         """The k nearest passages of each query vector: the second step of `search`.
 
         Raises:
-            UserError: If k is below 1.
             UnavailableError: If the server does not answer.
         """
-        check_at_least(1, k=k)
         from harness.indexing.exact_rescoring import search_exactly
 
         k = min(k, self.index.passages)
@@ -122,12 +116,6 @@ class QdrantRetriever:
         An empty query returns an empty list; a k above the corpus size returns all passages.
 
         Raises:
-            UserError: If k is below 1.
             UnavailableError: If the server does not answer.
         """
-        rows = [row for row, query in enumerate(queries) if query.strip()]
-        found = self.search_vectors(self.encode_queries([queries[row] for row in rows]), k)
-        results: list[list[Ranked]] = [[] for _ in queries]
-        for row, ranked in zip(rows, found, strict=True):
-            results[row] = ranked
-        return results
+        return search_by_vectors(self, queries, k)

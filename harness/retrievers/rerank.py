@@ -1,13 +1,16 @@
 """Reranking with RE-RAG's relevance estimator (Section 2.2) or any cross-encoder, for any retriever and strategy."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import Precision, check_at_least
+from common.checks import Precision
+from common.ranges import PositiveInt
 from common.records import Passage, Ranked, clean
 from harness.interfaces import Retriever
+from harness.runtime.loading import load
 
 if TYPE_CHECKING:
     from models.rerag.estimator import RelevanceEstimator
@@ -74,7 +77,7 @@ class RerankedRetriever:
         precision: Of the estimator: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
-        UserError: If `candidates` is below 1 or the device is not possible here.
+        UserError: If the device is not possible here.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
     """
@@ -83,28 +86,27 @@ class RerankedRetriever:
         self,
         retriever: Retriever,
         serving: Path,
-        candidates: int = 100,
+        candidates: PositiveInt = 100,
         device: str = "auto",
         precision: Precision = "auto",
     ) -> None:
-        self.check_options(candidates)
+        self.retriever, self.serving, self.candidates = retriever, serving, candidates
+        self.device, self.precision = device, precision
+
+    def load(self) -> None:
+        """Load the estimator and the retriever."""
+        _ = self.estimator
+        load(self.retriever)
+
+    @cached_property
+    def estimator(self) -> "RelevanceEstimator":
+        """Scores the candidates."""
         from models.rerag.scorer import load_scorer
 
-        self.retriever, self.candidates = retriever, candidates
-        self.estimator = load_scorer(serving, device, precision)
-
-    @staticmethod
-    def check_options(candidates: int) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, candidates=candidates)
+        return load_scorer(self.serving, self.device, self.precision)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k most relevant of each query's candidates, best first; ties in the retriever's order.
-
-        Raises:
-            UserError: If k is below 1.
-        """
-        check_at_least(1, k=k)
+        """The k most relevant of each query's candidates, best first; ties in the retriever's order."""
         if not queries:
             return []
         found = self.retriever.search(queries, max(k, self.candidates))

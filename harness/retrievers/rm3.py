@@ -13,12 +13,13 @@ The second search weighs words by P' (BM25), or has the new words appended to th
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from common.checks import check_above, check_at_least, check_share
 from common.errors import UserError
+from common.ranges import PositiveInt, PositiveShare, Share
 from common.records import Ranked
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus
+from harness.runtime.loading import load
 
 _SHORTEST = 2  # characters of an expansion word
 
@@ -77,7 +78,7 @@ class Rm3Retriever:
         common: Words in more than this share of the corpus are not chosen, as in Anserini; 1 allows all.
 
     Raises:
-        UserError: If a value is not allowed, or no BM25 retriever is given.
+        UserError: If no BM25 retriever is given.
         ArtifactError: If the two search indexes of different corpora.
     """
 
@@ -85,50 +86,34 @@ class Rm3Retriever:
         self,
         retriever: Retriever,
         feedback: Retriever | None = None,
-        passages: int = 10,
-        terms: int = 10,
-        original_weight: float = 0.5,
-        common: float = 0.1,
+        passages: PositiveInt = 10,
+        terms: PositiveInt = 10,
+        original_weight: Share = 0.5,
+        common: PositiveShare = 0.1,
     ) -> None:
-        self.check_options(retriever, feedback, passages, terms, original_weight, common)
         self.retriever, self.feedback = retriever, feedback or retriever
-        check_same_corpus([self.retriever, self.feedback])
+        if not hasattr(self.feedback, "shares"):
+            name = "feedback" if feedback is not None else "retriever"
+            raise UserError(
+                f"{name} is {type(self.feedback).__name__}, but the feedback passages come from BM25: set feedback to "
+                "harness.retrievers.bm25.Bm25Retriever with its index."
+            )
         self.passages, self.terms = passages, terms
         self.original_weight, self.common = original_weight, common
 
-    @staticmethod
-    def check_options(
-        retriever: Retriever,
-        feedback: Retriever | None,
-        passages: int,
-        terms: int,
-        original_weight: float,
-        common: float,
-    ) -> None:
-        """Raise UserError if a value is not allowed, or no BM25 retriever is given."""
-        check_at_least(1, passages=passages, terms=terms)
-        check_share(original_weight=original_weight, common=common)
-        check_above(0, common=common)
-        kind = getattr(feedback or retriever, "class_type", type(feedback or retriever))
-        if not hasattr(kind, "shares"):
-            name = "feedback" if feedback is not None else "retriever"
-            raise UserError(
-                f"{name} is {kind.__name__}, but the feedback passages come from BM25: set feedback to "
-                "harness.retrievers.bm25.Bm25Retriever with its index."
-            )
+    def load(self) -> None:
+        """Load both retrievers, and check that they search one corpus."""
+        load(self.retriever, self.feedback)
+        check_same_corpus([self.retriever, self.feedback])
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k best passages of each expanded query, best first.
-
-        Raises:
-            UserError: If k is below 1.
-        """
-        check_at_least(1, k=k)
+        """The k best passages of each expanded query, best first."""
+        self.load()
         expanded = self.expanded(queries)
         if hasattr(self.retriever, "search_weighted"):
             found: list[list[Ranked]] = self.retriever.search_weighted(expanded, k)
             return found
-        words = self.feedback.words  # type: ignore[attr-defined]  # checked in check_options
+        words = self.feedback.words  # type: ignore[attr-defined]  # checked in __init__
         texts = []
         for query, weights in zip(queries, expanded, strict=True):
             own = set(words(query))

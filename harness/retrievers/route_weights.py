@@ -10,9 +10,9 @@ The paper gives the directions, not the numbers.  Ours:
 """
 
 from collections.abc import Iterable
+from math import inf
 from pathlib import Path
 
-from common.checks import check_at_least, check_share
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import read_json
 from common.records import Passage
@@ -78,6 +78,6 @@ def read_weights(path: Path) -> tuple[float, float]:
     alpha, beta = value.get("alpha"), value.get("beta")
     if not isinstance(alpha, int | float) or not isinstance(beta, int | float):
         raise ArtifactError(f"{path} has no weights alpha and beta. {_CURE}")
-    check_share(alpha=alpha)
-    check_at_least(0, beta=beta)
+    if not 0 <= alpha <= 1 or not 0 <= beta < inf:
+        raise ArtifactError(f"{path} has weights out of range: alpha {alpha}, beta {beta}. {_CURE}")
     return float(alpha), float(beta)

@@ -12,11 +12,11 @@ from contextlib import nullcontext
 from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from common.checks import check_above, check_at_least, check_choice
 from common.errors import UnavailableError, UserError
 from common.progress import Progress, in_bytes
+from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from common.records import Passage, Ranked, clean
 from common.sources import WEB
 from harness.retrievers.bm25 import rank_by_bm25
@@ -28,6 +28,11 @@ from harness.web.extraction import KINDS, TextExtractor, check_installed, worker
 from harness.web.pieces import pieces
 from harness.web.search import SearchClient, SearchError
 from harness.web.search_services import ADDRESSES, MOST_RESULTS, Result, SearchService, ServiceName, check_service
+
+if TYPE_CHECKING:
+    PassageWords = int
+else:
+    PassageWords = at_least(10, "PassageWords")
 
 _MOST_PAGE_BYTES = 4 * 2**20
 _MOST_REDIRECTS = 5
@@ -63,7 +68,7 @@ class WebRetriever:
             and not this program, must keep pages from private addresses.
 
     Raises:
-        UserError: If an option is missing, out of range or holds a secret, the key is missing, or trafilatura is not
+        UserError: If an option is missing or holds a secret, the key is missing, or trafilatura is not
             installed.
     """
 
@@ -73,23 +78,25 @@ class WebRetriever:
         base_url: str | None = None,
         key_variable: str | None = None,
         parameters: dict[str, Any] | None = None,
-        results: int = 5,
+        results: PositiveInt = 5,
         read_pages: bool = True,
-        passage_words: int = 100,
-        timeout_seconds: float = 15.0,
-        max_retries: int = 4,
-        concurrency: int = 8,
+        passage_words: PassageWords = 100,
+        timeout_seconds: PositiveFloat = 15.0,
+        max_retries: NonNegativeInt = 4,
+        concurrency: PositiveInt = 8,
         cache: Path | None = Path("cache/web"),
-        max_age_days: float | None = 7.0,
+        max_age_days: PositiveFloat | None = 7.0,
         allow_networks: tuple[str, ...] = (),
         environment_proxies: bool = False,
     ) -> None:
-        self.check_options(
-            service, base_url, key_variable, parameters, results, read_pages, passage_words, timeout_seconds,
-            max_retries, concurrency, max_age_days, allow_networks,
-        )  # fmt: skip
+        check_service(service, base_url, key_variable, parameters)
+        if results > MOST_RESULTS:
+            raise UserError(f"results must be at most {MOST_RESULTS}, got {results}.")
         address = base_url or ADDRESSES[service]
         self.service = SearchService(service, address.rstrip("/"), key_variable, parameters or {}, results)
+        self.service.key()
+        if read_pages:
+            check_installed()
         self.read_pages, self.passage_words, self.timeout_seconds = read_pages, passage_words, timeout_seconds
         self.concurrency, self.cache, self.max_age_days = (
             concurrency,
@@ -102,38 +109,6 @@ class WebRetriever:
         self.failures: dict[str, str] = {}  # why, by query
         kept = f"Results so far are kept in {self.cache}." if self.cache else "No results are kept: cache is null."
         self._client = SearchClient(self.service, timeout_seconds, max_retries, concurrency, kept, self.totals)
-
-    @staticmethod
-    def check_options(
-        service: ServiceName,
-        base_url: str | None,
-        key_variable: str | None,
-        parameters: dict[str, Any] | None,
-        results: int,
-        read_pages: bool,
-        passage_words: int,
-        timeout_seconds: float,
-        max_retries: int,
-        concurrency: int,
-        max_age_days: float | None,
-        allow_networks: Sequence[str],
-    ) -> None:
-        """Raise UserError if an option is missing, out of range or holds a secret.
-
-        Also if the key is missing or malformed, or trafilatura is not installed.
-        """
-        check_choice(get_args(ServiceName), service=service)
-        check_service(service, base_url, key_variable, parameters)
-        check_at_least(1, results=results, concurrency=concurrency)
-        if results > MOST_RESULTS:
-            raise UserError(f"results must be at most {MOST_RESULTS}, got {results}.")
-        check_at_least(10, passage_words=passage_words)
-        check_above(0, timeout_seconds=timeout_seconds, max_age_days=max_age_days)
-        check_at_least(0, max_retries=max_retries)
-        parse_networks(allow_networks)
-        SearchService(service, base_url or ADDRESSES[service], key_variable, {}, 1).key()
-        if read_pages:
-            check_installed()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -162,11 +137,10 @@ class WebRetriever:
         A query whose search fails has no passage, and the reason is in `failures`.
 
         Raises:
-            UserError: If k is below 1, or no search can succeed (wrong key, no credit).
+            UserError: If no search can succeed (wrong key, no credit).
             UnavailableError: If the service cannot be reached, or all searches of this call failed.
             ArtifactError: If the cache is corrupt or cannot be written.
         """
-        check_at_least(1, k=k)
         texts = [clean(query) for query in queries]
         distinct = [text for text in dict.fromkeys(texts) if text]
         with WebCache.opened(self.cache, self.max_age_days) if self.cache else nullcontext() as cache:

@@ -6,17 +6,23 @@ made.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from common.checks import Precision, check_share
-from common.command_line import call_with_known
+from common.checks import Precision
 from common.errors import UserError
+from common.ranges import Share
 from common.records import Question, Ranked
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Rewriter
+from harness.rewriters.chosen_strategies import check_known
 from harness.rewriters.fallbacks import told_together
+from harness.runtime.loading import load
 from harness.runtime.provenance import computed_in
+
+if TYPE_CHECKING:
+    from models.dmqr.choice import StrategyChooser
 
 
 class AdaptiveRewriter:
@@ -36,7 +42,7 @@ class AdaptiveRewriter:
         precision: Of the model: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
-        UserError: If a value is not allowed, or the device is not possible here.
+        UserError: If the device is not possible here.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format.
     """
@@ -47,48 +53,46 @@ class AdaptiveRewriter:
         self,
         rewriter: Rewriter,
         serving: Path,
-        threshold: float | None = None,
+        threshold: Share | None = None,
         always: tuple[str, ...] = (),
         device: str = "auto",
         precision: Precision = "auto",
     ) -> None:
-        self.check_options(threshold)
-        from models.dmqr.choice import StrategyChooser
-
-        self.rewriter, self.always = rewriter, tuple(always)
-        self.model = StrategyChooser.load(Path(serving), device, precision)
-        self.threshold = self.model.threshold if threshold is None else threshold
-        self.name = f"{rewriter.name}, adaptive"
+        self.rewriter, self.always, self._threshold = rewriter, tuple(always), threshold
+        self.serving, self.device, self.precision = Path(serving), device, precision
         self._choice = f"choice {serving}"
-        if isinstance(rewriter, FeedbackRewriter):
+        if hasattr(rewriter, "feedback"):
             self.feedback = rewriter.feedback  # makes this one a `FeedbackRewriter`, too
 
-    @staticmethod
-    def check_options(threshold: float | None) -> None:
-        """Raise UserError if the threshold is no probability."""
-        check_share(threshold=threshold)
+    def load(self) -> None:
+        """Load the model and the rewriter."""
+        _ = self.model
+        load(self.rewriter)
 
-    @staticmethod
-    def check_strategies(strategies: Sequence[str], rewriter: Any, serving: Path, always: Sequence[str] = ()) -> None:
-        """Raise UserError if the model or the rewriter does not know a strategy, or `always` names another one.
+    @cached_property
+    def model(self) -> "StrategyChooser":
+        """Chooses the strategies."""
+        from models.dmqr.choice import StrategyChooser
 
-        Called before anything is loaded.
-        """
-        if other := [name for name in always if name not in strategies]:
-            raise UserError(f"always names {other[0]!r}, which is not among the strategies: {', '.join(strategies)}.")
-        from models.dmqr.choice import read_choice_manifest
+        return StrategyChooser.load(self.serving, self.device, self.precision)
 
-        known = read_choice_manifest(Path(serving), check_files=False)["strategies"]
-        _check_known(f"choice {serving}", known, always, strategies)
-        check = getattr(getattr(rewriter, "class_type", type(rewriter)), "check_strategies", None)
-        options = getattr(rewriter, "init_args", None)
-        if check and options is not None:
-            call_with_known(check, {**options, "strategies": strategies})
+    @cached_property
+    def threshold(self) -> float:
+        """Least probability of a strategy that is chosen."""
+        return self.model.threshold if self._threshold is None else self._threshold
 
     @property
+    def name(self) -> str:
+        """For reports."""
+        return f"{self.rewriter.name}, adaptive"
+
+    @cached_property
     def strategies(self) -> tuple[str, ...]:
         """Names of the strategies that it chooses from."""
-        return tuple(dict.fromkeys([*self.always, *self.model.strategies]))
+        from models.dmqr.choice import read_choice_manifest
+
+        known = read_choice_manifest(self.serving, check_files=False)["strategies"]
+        return tuple(dict.fromkeys([*self.always, *known]))
 
     @property
     def facts(self) -> list[str]:
@@ -125,7 +129,7 @@ class AdaptiveRewriter:
         Raises:
             UserError: If the model or the rewriter does not know a strategy, or what the first search found is missing.
         """
-        _check_known(self._choice, self.model.strategies, self.always, strategies)
+        check_known(self, strategies)
         tokens = self.model.tokens_read
         scored = self.model.probabilities([(each.text, each.history) for each in questions])
         tokens_each = (self.model.tokens_read - tokens) / max(1, len(questions))
@@ -180,13 +184,3 @@ class AdaptiveRewriter:
                 "harness.retrievers.multi_query.MultiQueryRetriever or harness.strategies.dmqr.Dmqr, which give it."
             )
         return self.rewriter.rewrite(asked, chosen, [found[place] for place in places])
-
-
-def _check_known(name: str, known: Sequence[str], always: Sequence[str], strategies: Sequence[str]) -> None:
-    """Raise UserError if a model of this name cannot choose one of the strategies."""
-    unknown = [each for each in strategies if each not in known and each not in always]
-    if unknown:
-        raise UserError(
-            f"{name} was not trained on the strategy {unknown[0]!r}; it knows: {', '.join(known)}. Leave it out, or "
-            "name it in always."
-        )

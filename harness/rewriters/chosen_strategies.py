@@ -1,19 +1,35 @@
-"""Check of the strategies that a rewriter is to rewrite by, before it is loaded."""
+"""Check of the strategies that a rewriter is to rewrite by."""
 
 from collections.abc import Sequence
 
-from common.command_line import call_with_known
 from common.errors import UserError
 
 
-def check_strategies(rewriter: object, strategies: Sequence[str]) -> None:
-    """Raise UserError if no strategy is named, one is named twice, or a rewriter not yet built does not know one.
-
-    A rewriter that is built refuses an unknown strategy when it is asked.
-    """
+def check_each_once(strategies: Sequence[str]) -> None:
+    """Raise UserError if no strategy is named, or one is named twice."""
     if not strategies or len(set(strategies)) < len(strategies):
         raise UserError(f"strategies is {list(strategies)}; it must name at least one, each once.")
-    if check := getattr(getattr(rewriter, "class_type", type(rewriter)), "check_strategies", None):
-        options = getattr(rewriter, "init_args", None)
-        if options is not None:
-            call_with_known(check, {**options, "strategies": strategies})
+
+
+def check_known(rewriter: object, strategies: Sequence[str]) -> None:
+    """Raise UserError if a rewriter does not know a strategy; one without an attribute `strategies` may know any."""
+    known = getattr(rewriter, "strategies", None)
+    unknown = [name for name in strategies if known is not None and name not in known]
+    if unknown:
+        raise UserError(
+            f"{getattr(rewriter, 'name', type(rewriter).__name__)} does not make {unknown[0]!r}; strategies that it "
+            f"makes: {', '.join(known or ())}."
+        )
+
+
+def check_strategies(rewriter: object, strategies: Sequence[str]) -> None:
+    """Raise UserError if the strategies are not named once each, or one is unknown to a rewriter or to the one in it.
+
+    Of a trained rewriter it reads the manifest alone, so that a wrong name is refused before a model is loaded.
+    """
+    check_each_once(strategies)
+    check_known(rewriter, strategies)
+    if other := [name for name in getattr(rewriter, "always", ()) if name not in strategies]:
+        raise UserError(f"always names {other[0]!r}, which is not among the strategies: {', '.join(strategies)}.")
+    if (inner := getattr(rewriter, "rewriter", None)) is not None:
+        check_strategies(inner, strategies)

@@ -10,12 +10,15 @@ hop   the words that stay with the words that join: what is still to be found, b
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
-from common.checks import Precision, check_at_least, check_share
+from common.checks import Precision
 from common.errors import UserError
+from common.ranges import PositiveInt, PositiveShare, Share
 from common.records import Question, Ranked, clean
 from common.rewrites import Rewrites
+from harness.rewriters.chosen_strategies import check_known
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.runtime.provenance import computed_in
 from models.dmqr.word_choices import joining, log_odds_of, queries_of, staying
@@ -45,57 +48,43 @@ class ExtractiveRewriter:
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
-        UserError: If a value is not allowed, or the device is not possible here.
+        UserError: If the device is not possible here.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format.
     """
 
+    strategies = STRATEGIES
+
     def __init__(
         self,
         serving: Path,
-        passages: int = 3,
-        stay_probability: float = 0.4,
-        core_share: float = 0.5,
-        join_probability: float = 0.1,
-        join_words: int = 8,
+        passages: PositiveInt = 3,
+        stay_probability: Share = 0.4,
+        core_share: PositiveShare = 0.5,
+        join_probability: Share = 0.1,
+        join_words: PositiveInt = 8,
         device: str = "auto",
         precision: Precision = "auto",
     ) -> None:
-        self.check_options(passages, stay_probability, core_share, join_probability, join_words)
-        self.model = WordSelector.load(Path(serving), device, precision)
-        self.name, self.serving = _name(serving), Path(serving)
+        self.name, self.serving = f"extractive rewriter {serving}", Path(serving)
+        self.device, self.precision = device, precision
         self.feedback = passages
         self.stay_log_odds, self.join_log_odds = log_odds_of(stay_probability), log_odds_of(join_probability)
         self.core_share, self.join_words = core_share, join_words
 
-    @staticmethod
-    def check_options(
-        passages: int,
-        stay_probability: float,
-        core_share: float,
-        join_probability: float,
-        join_words: int,
-    ) -> None:
-        """Raise UserError if a value is not allowed."""
-        check_at_least(1, passages=passages, join_words=join_words)
-        check_share(stay_probability=stay_probability, core_share=core_share, join_probability=join_probability)
-        if not core_share:
-            raise UserError("core_share is 0; allowed: more than 0, at most 1.")
+    def load(self) -> None:
+        """Load the model."""
+        _ = self.model
 
-    @property
-    def strategies(self) -> tuple[str, ...]:
-        """Names of the strategies that it makes."""
-        return STRATEGIES
+    @cached_property
+    def model(self) -> WordSelector:
+        """Scores the words."""
+        return WordSelector.load(self.serving, self.device, self.precision)
 
     @property
     def facts(self) -> list[str]:
         """The model, for reports."""
         return [f"rewriter: {self.name}, on {self.feedback} passages, computed in {computed_in(self.model)}"]
-
-    @staticmethod
-    def check_strategies(strategies: Sequence[str], serving: Path) -> None:
-        """Raise UserError if it does not make one; called before anything is loaded."""
-        _check_known(_name(serving), strategies)
 
     def rewrite(
         self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]] = ()
@@ -110,7 +99,7 @@ class ExtractiveRewriter:
         Raises:
             UserError: If a strategy is another one, or what the first search found is missing.
         """
-        _check_known(self.name, strategies)
+        check_known(self, strategies)
         if len(found) != len(questions):
             raise UserError(
                 f"{self.name} reads what a first search found: use it in "
@@ -147,13 +136,3 @@ class ExtractiveRewriter:
         made = queries_of(question, self.model.encode.text(question), stays, joins, self.core_share)
         queries: dict[str, tuple[str, ...]] = {name: (made[name],) for name in strategies if made.get(name)}
         return queries, {name: NOTHING_JOINS if name in ("par", "hop") else NOTHING_STAYS for name in strategies}
-
-
-def _name(serving: Path) -> str:
-    return f"extractive rewriter {serving}"
-
-
-def _check_known(name: str, strategies: Sequence[str]) -> None:
-    unknown = [each for each in strategies if each not in STRATEGIES]
-    if unknown:
-        raise UserError(f"{name} does not make {unknown[0]!r}; it makes: {', '.join(STRATEGIES)}.")

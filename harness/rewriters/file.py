@@ -4,9 +4,9 @@ Those of another program, of `infer.py distill`, or of the generated world as an
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
-from common.errors import UserError
 from common.files import sha256
 from common.records import Question, clean
 from common.rewrites import Rewrites
@@ -33,23 +33,31 @@ class FileRewriter:
     """
 
     def __init__(self, rewrites: Path) -> None:
-        self.name = f"rewrites of {rewrites}"
-        self._found: dict[tuple[str, tuple[str, ...]], dict[str, tuple[str, ...]]] = {}
-        for each in read_rewrites("rewrites", str(rewrites)):
+        self.name, self.file = f"rewrites of {rewrites}", Path(rewrites)
+
+    def load(self) -> None:
+        """Read the file."""
+        _ = self._found
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+        """Queries by strategy, of each question with its earlier turns."""
+        found: dict[tuple[str, tuple[str, ...]], dict[str, tuple[str, ...]]] = {}
+        for each in read_rewrites("rewrites", str(self.file)):
             several = each.strategy in POOL and POOL[each.strategy].several
-            own = self._found.setdefault((clean(each.question), each.history), {})
+            own = found.setdefault((clean(each.question), each.history), {})
             queries = (*own.get(each.strategy, ()), *queries_of(each.rewrite, several))
             own[each.strategy] = tuple(dict.fromkeys(queries))
-        self._digest = sha256(Path(rewrites))
-        self.strategies = tuple(dict.fromkeys(name for own in self._found.values() for name in own))
+        return found
 
-    @staticmethod
-    def check_strategies(strategies: Sequence[str], rewrites: Path) -> None:
-        """Raise UserError if the file has no rewrite by one of the strategies; called before anything is loaded."""
-        known = dict.fromkeys(each.strategy for each in read_rewrites("rewrites", str(rewrites)))
-        unknown = [each for each in strategies if each not in known]
-        if unknown:
-            raise UserError(f"{rewrites} has no rewrites by the strategy {unknown[0]!r}; it has: {', '.join(known)}.")
+    @cached_property
+    def strategies(self) -> tuple[str, ...]:
+        """Names of the strategies in the file."""
+        return tuple(dict.fromkeys(name for own in self._found.values() for name in own))
+
+    @cached_property
+    def _digest(self) -> str:
+        return sha256(self.file)
 
     @property
     def facts(self) -> list[str]:

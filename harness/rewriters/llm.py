@@ -4,10 +4,11 @@ All strategies by one prompt (DMQR-RAG, Table 5), or those that it selects (Tabl
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from common.chat import Chat
-from common.checks import check_at_least
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Question, clean
 from common.rewrites import Rewrites
 from common.seals import fingerprint
@@ -16,6 +17,7 @@ from harness.llm.prompts import Prompt
 from harness.llm.structured import Parsed as Asked
 from harness.llm.structured import ask_parsed
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.runtime.loading import load
 from harness.runtime.provenance import construct
 from models.dmqr.rewrite_outputs import REASON, Parsed, parse_output
 from models.dmqr.strategies import Pool, Strategy
@@ -38,7 +40,6 @@ class LlmRewriter:
         sample: Number of the sample, with a temperature above 0: another number gives other rewrites.
 
     Raises:
-        UserError: If a value is not allowed.
         MissingInputError: If the pool's file does not exist.
         DataError: If it is no pool.
     """
@@ -50,28 +51,34 @@ class LlmRewriter:
         llm: LanguageModel,
         pool: Path | None = None,
         adaptive: bool = False,
-        repairs: int = 1,
-        max_tokens: int = 512,
-        temperature: float = 0.0,
-        sample: int = 0,
+        repairs: NonNegativeInt = 1,
+        max_tokens: PositiveInt = 512,
+        temperature: NonNegativeFloat = 0.0,
+        sample: NonNegativeInt = 0,
     ) -> None:
-        self.check_options(pool, repairs, max_tokens, temperature, sample)
         self.llm, self.adaptive, self.repairs, self.sample = llm, adaptive, repairs, sample
         self.max_tokens, self.temperature = max_tokens, temperature
-        self.pool, self._file = _loaded(pool), pool
-        self.name = f"{llm.name}{', adaptive' if adaptive else ''}"
+        self._file = pool
 
-    @staticmethod
-    def check_options(pool: Path | None, repairs: int, max_tokens: int, temperature: float, sample: int = 0) -> None:
-        """Check values and the pool's file.  Raises UserError or a subclass."""
-        check_at_least(0, repairs=repairs, temperature=temperature, sample=sample)
-        check_at_least(1, max_tokens=max_tokens)
-        _loaded(pool)
+    def load(self) -> None:
+        """Load the pool and the language model."""
+        _ = self.pool
+        load(self.llm)
 
-    @staticmethod
-    def check_strategies(strategies: Sequence[str], pool: Path | None) -> None:
-        """Raise UserError if the pool lacks a strategy; called before anything is loaded."""
-        _loaded(pool).chosen(strategies)
+    @cached_property
+    def pool(self) -> Pool:
+        """The strategies."""
+        return Pool.load(None if self._file is None else Path(self._file))
+
+    @property
+    def name(self) -> str:
+        """For reports."""
+        return f"{self.llm.name}{', adaptive' if self.adaptive else ''}"
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Names of the strategies in the pool."""
+        return tuple(self.pool.strategies)
 
     @property
     def facts(self) -> list[str]:
@@ -162,7 +169,3 @@ class LlmRewriter:
             wanted = [name for name in wanted if name in selected.queries or name in selected.empty]
         reason = next((each.reason for each in parsed if each.reason), "")
         return with_fallbacks(clean(question.text), wanted, queries, asked.failure, reason, asked.costs)
-
-
-def _loaded(pool: Path | None) -> Pool:
-    return Pool.load(None if pool is None else Path(pool))

@@ -4,18 +4,19 @@ LLM Rewrite, HyDE, the similar queries of RAG-Fusion, or a prompt of your own.
 """
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+from functools import cached_property, partial
 
 from common.chat import Chat
-from common.checks import check_at_least
 from common.errors import UserError
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Question, clean
 from common.rewrites import Rewrites
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.llm.structured import ask_parsed
+from harness.rewriters.chosen_strategies import check_known
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.runtime.loading import load
 from models.dmqr.rewrite_outputs import SEPARATOR, queries_of, without_bullet
 
 
@@ -34,7 +35,7 @@ class PromptRewriter:
         sample: Number of the sample, with a temperature above 0: another number gives other queries.
 
     Raises:
-        UserError: If a value is not allowed, or the prompt has no place for the question.
+        UserError: If the prompt has no place for the question, or another one.
         MissingInputError: If the prompt's file does not exist.
         DataError: If it is no prompt.
     """
@@ -43,38 +44,43 @@ class PromptRewriter:
         self,
         llm: LanguageModel,
         prompt: str = "rewrite_query",
-        queries: int = 1,
-        repairs: int = 1,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        sample: int = 0,
+        queries: PositiveInt = 1,
+        repairs: NonNegativeInt = 1,
+        max_tokens: PositiveInt | None = None,
+        temperature: NonNegativeFloat = 0.0,
+        sample: NonNegativeInt = 0,
     ) -> None:
-        self.check_options(prompt, queries, repairs, max_tokens, temperature, sample)
-        self.llm, self.prompt, self.queries, self.repairs = llm, Prompt.load(prompt), queries, repairs
-        self.max_tokens, self.temperature = max_tokens or self.prompt.max_tokens, temperature
-        self.sample = sample
-        self.name = f"{llm.name}, {self.prompt.name}"
+        self.llm, self._prompt, self.queries, self.repairs = llm, prompt, queries, repairs
+        self._max_tokens, self.temperature, self.sample = max_tokens, temperature, sample
 
-    @staticmethod
-    def check_options(
-        prompt: str, queries: int, repairs: int, max_tokens: int | None, temperature: float, sample: int = 0
-    ) -> None:
-        """Check values and the prompt's file.  Raises UserError or a subclass."""
-        check_at_least(1, queries=queries, max_tokens=max_tokens)
-        check_at_least(0, repairs=repairs, temperature=temperature, sample=sample)
-        loaded = Prompt.load(prompt)
-        loaded.messages(question="", count="")  # refuses other places
-        if "${question}" not in loaded.user + loaded.system:
-            raise UserError(f"prompt {loaded.name} needs a place ${{question}} for the question.")
+    def load(self) -> None:
+        """Load the prompt and the language model."""
+        _ = self.prompt
+        load(self.llm)
 
-    @staticmethod
-    def check_strategies(strategies: Sequence[str], prompt: str) -> None:
-        """Raise UserError if the strategies are another than the prompt's name; called before anything is loaded."""
-        name = Path(prompt).stem
-        if list(strategies) != [name]:
-            raise UserError(
-                f"strategies is {list(strategies)}; the prompt {name} is one strategy: set strategies to [{name}]."
-            )
+    @cached_property
+    def prompt(self) -> Prompt:
+        """With a place for the question."""
+        prompt = Prompt.load(self._prompt)
+        prompt.messages(question="", count="")  # refuses other places
+        if "${question}" not in prompt.user + prompt.system:
+            raise UserError(f"prompt {prompt.name} needs a place ${{question}} for the question.")
+        return prompt
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of a reply."""
+        return self._max_tokens or self.prompt.max_tokens
+
+    @property
+    def name(self) -> str:
+        """For reports."""
+        return f"{self.llm.name}, {self.prompt.name}"
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The prompt's name."""
+        return (self.prompt.name,)
 
     @property
     def facts(self) -> list[str]:
@@ -92,7 +98,7 @@ class PromptRewriter:
         Raises:
             UserError: If the strategies are another than the prompt's name, or no call can succeed (from the model).
         """
-        self.check_strategies(strategies, self.prompt.name)
+        check_known(self, strategies)
         texts = [clean(question.text) for question in questions]
         chats = [
             Chat(messages, self.max_tokens, self.temperature, self.sample)

@@ -1,17 +1,22 @@
 """Rewrites questions with a trained rewriter: a T5 or a causal LM that `trainers.dmqr` has exported."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common.checks import Precision
-from common.errors import UserError
 from common.records import Question, clean
 from common.rewrites import Rewrites
+from harness.rewriters.chosen_strategies import check_known
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.rewriters.sample_seeds import seed_of
 from harness.runtime.provenance import computed_in
+
+if TYPE_CHECKING:
+    from models.dmqr.rewriter import Rewriter
 
 EMPTY = "the rewrite is empty"
 
@@ -47,28 +52,31 @@ class TrainedRewriter:
     reads_history = True
 
     def __init__(self, serving: Path, device: str = "auto", precision: Precision = "auto") -> None:
+        self.name, self.serving = f"trained rewriter {serving}", Path(serving)
+        self.device, self.precision = device, precision
+
+    def load(self) -> None:
+        """Load the model."""
+        _ = self.model
+
+    @cached_property
+    def model(self) -> "Rewriter":
+        """Writes the rewrites."""
         from models.dmqr.rewriter import Rewriter
 
-        self.model = Rewriter.load(Path(serving), device, precision)
-        self.name, self.serving = _name(serving), Path(serving)
+        return Rewriter.load(self.serving, self.device, self.precision)
 
-    @property
+    @cached_property
     def strategies(self) -> tuple[str, ...]:
         """Names of the strategies that it was trained on."""
-        return tuple(self.model.strategies)
+        from models.dmqr.rewriter import read_rewriter_manifest
+
+        return tuple(read_rewriter_manifest(self.serving, check_files=False)["strategies"])
 
     @property
     def facts(self) -> list[str]:
         """The model, for reports."""
         return [f"rewriter: {self.name}, on {', '.join(self.strategies)}, computed in {computed_in(self.model.lm)}"]
-
-    @staticmethod
-    def check_strategies(strategies: Sequence[str], serving: Path) -> None:
-        """Raise UserError if the rewriter was not trained on one; called before anything is loaded."""
-        from models.dmqr.rewriter import read_rewriter_manifest
-
-        known = read_rewriter_manifest(Path(serving), check_files=False)["strategies"]
-        _check_known(_name(serving), known, strategies)
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """The queries of every question by every strategy, in order; batched over questions and strategies.
@@ -80,7 +88,7 @@ class TrainedRewriter:
         """
         from models.token_count import tokens_read
 
-        _check_known(self.name, self.strategies, strategies)
+        check_known(self, strategies)
         tokens = tokens_read(self.model.lm)
         written = self.model.rewrite([(each.text, each.history) for each in questions], strategies)
         tokens_each = (tokens_read(self.model.lm) - tokens) / max(1, len(questions))
@@ -118,7 +126,7 @@ class TrainedRewriter:
         from models.dmqr.rewrite_sampling import rewrites_logp, sampled_texts
         from models.token_choice import Choice
 
-        _check_known(self.name, self.strategies, strategies)
+        check_known(self, strategies)
         pairs = [(question, name) for question in questions for name in strategies]
         encoded = self.model.encode([self.model.task(each.text, name, each.history) for each, name in pairs])
         rows = [
@@ -157,14 +165,3 @@ class TrainedRewriter:
     @property
     def _too_long(self) -> str:
         return f"the question is longer than the {self.model.encode.max_tokens} tokens that the rewriter reads"
-
-
-def _name(serving: Path) -> str:
-    return f"trained rewriter {serving}"
-
-
-def _check_known(name: str, known: Iterable[str], strategies: Sequence[str]) -> None:
-    """Raise UserError if a rewriter of this name was not trained on one of the strategies."""
-    unknown = [each for each in strategies if each not in known]
-    if unknown:
-        raise UserError(f"{name} was not trained on the strategy {unknown[0]!r}; it knows: {', '.join(known)}.")

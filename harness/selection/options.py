@@ -1,13 +1,13 @@
 """Selection options: the method, its budget k, how many documents it needs from retrieval, and its choice.
 
-Standard library only: the command line builds them before any model is loaded.
+No model's library: the command line builds them before any model is loaded.
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from common.checks import check_at_least, check_choice, check_share
 from common.errors import UserError
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, Share
 from harness.selection import algorithms
 from harness.selection.algorithms import PairScore, Prior, Rankings, Scope, Source, Take
 
@@ -41,40 +41,31 @@ class SelectionOptions:
             pairs; off when None.
 
     Raises:
-        UserError: If a value is not allowed.
+        UserError: If `k1` or `keep_first` is above `k`.
     """
 
     method: Method = "cfs"
-    k: int = 4
-    k1: int | None = None
-    depth: int | None = None
-    threshold: float | None = None
+    k: PositiveInt = 4
+    k1: PositiveInt | None = None
+    depth: PositiveInt | None = None
+    threshold: Share | None = None
     take: Take = "first"
     scope: Scope = "second"
     fill: bool = False
     second_stage: Literal["qdc", "ranking"] = "qdc"
-    question_weight: int | None = None
-    anchors: int | None = None
-    anchor_depth: int = 12
+    question_weight: PositiveInt | None = None
+    anchors: PositiveInt | None = None
+    anchor_depth: PositiveInt = 12
     pool: Source = "qdc"
-    keep_first: int = 1
-    prior_weight: float = 0.0
-    score_weight: float = 0.0
+    keep_first: NonNegativeInt = 1
+    prior_weight: NonNegativeFloat = 0.0
+    score_weight: NonNegativeFloat = 0.0
     symmetric: bool | None = None
 
     def __post_init__(self) -> None:
-        check_choice(get_args(Method), method=self.method)
-        check_choice(get_args(Take), take=self.take)
-        check_choice(get_args(Scope), scope=self.scope)
-        check_choice(("qdc", "ranking"), second_stage=self.second_stage)
-        check_choice(get_args(Source), pool=self.pool)
-        check_at_least(1, k=self.k, k1=self.k1, depth=self.depth, anchors=self.anchors, anchor_depth=self.anchor_depth)
-        check_at_least(1, question_weight=self.question_weight)
-        check_at_least(0, prior_weight=self.prior_weight, score_weight=self.score_weight)
-        check_share(threshold=self.threshold)
         if self.k1 is not None and self.k1 > self.k:
             raise UserError(f"k1 is {self.k1}, above the budget k = {self.k}: lower k1 or raise k.")
-        if not 0 <= self.keep_first <= self.k:
+        if self.keep_first > self.k:
             raise UserError(f"keep_first is {self.keep_first}; allowed: 0 to k = {self.k}.")
 
     @property

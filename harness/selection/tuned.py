@@ -124,7 +124,9 @@ def _read(path: Path) -> tuple[str | None, dict[int, Tuned]]:
         if unknown := sorted(chosen.keys() - names):
             raise ArtifactError(f"{where}: unknown option {unknown[0]!r}; known: {', '.join(sorted(names))}. {_CURE}")
         check_fields(where, chosen, _TYPES, _CURE)
-        by_k[int(k)] = Tuned(**chosen)
+        by_k[int(k)] = tuned = Tuned(**chosen)
+        if min(tuned.k1, tuned.depth, tuned.question_weight) < 1 or not 0 <= tuned.threshold <= 1:
+            raise ArtifactError(f"{where}: a number is out of range. {_CURE}")
         try:
             by_k[int(k)].cfs(int(k))
         except UserError as error:

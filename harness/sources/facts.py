@@ -6,11 +6,12 @@ The stand-in for Information-GPT where no language model is configured.
 import time
 from collections.abc import Sequence
 
-from common.checks import check_at_least
+from common.ranges import PositiveInt
 from common.records import Question
 from common.sources import SourceContext
 from harness.interfaces import Retriever
 from harness.llm.conversation import with_turns
+from harness.runtime.loading import load
 from harness.sources.budget import of_source, within_words
 
 FACTS = "facts"  # `Passage.source` of what it finds
@@ -24,19 +25,14 @@ class IndexedFacts:
         retriever: Over the facts.
         passages: Facts per question, at most.
         most_words: Words of these together, at most.
-
-    Raises:
-        UserError: If a value is out of range.
     """
 
-    def __init__(self, retriever: Retriever, passages: int = 3, most_words: int = 300) -> None:
-        self.check_options(passages, most_words)
+    def __init__(self, retriever: Retriever, passages: PositiveInt = 3, most_words: PositiveInt = 300) -> None:
         self.retriever, self.passages, self.most_words = retriever, passages, most_words
 
-    @staticmethod
-    def check_options(passages: int, most_words: int) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, passages=passages, most_words=most_words)
+    def load(self) -> None:
+        """Load the retriever."""
+        load(self.retriever)
 
     @property
     def facts(self) -> list[str]:

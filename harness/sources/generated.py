@@ -2,16 +2,18 @@
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
 
 from common.answer_metrics import squad
 from common.chat import Chat, named_calls
-from common.checks import check_at_least
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Passage, Question, Ranked
 from common.sources import GENERATED, SourceContext
 from harness.interfaces import LanguageModel
 from harness.llm.conversation import with_turns
 from harness.llm.prompts import Prompt
 from harness.llm.structured import Parsed, ask_parsed, json_object, text
+from harness.runtime.loading import load
 
 NOT_RETRIEVED = "The relevant information could not be retrieved."  # Figure 3's words of a model that knows nothing
 NOTHING_KNOWN = "the model has no information on it"
@@ -37,7 +39,7 @@ class GeneratedContext:
         sample: Number of the sample, with a temperature above 0: another number gives other texts.
 
     Raises:
-        UserError: If a value is not allowed.
+        UserError: If the prompt has another place.
         MissingInputError: If the prompt's file does not exist.
         DataError: If it is no prompt.
     """
@@ -46,24 +48,31 @@ class GeneratedContext:
         self,
         llm: LanguageModel,
         prompt: str = "generate_context",
-        least_words: int = 70,
-        repairs: int = 1,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        sample: int = 0,
+        least_words: NonNegativeInt = 70,
+        repairs: NonNegativeInt = 1,
+        max_tokens: PositiveInt | None = None,
+        temperature: NonNegativeFloat = 0.0,
+        sample: NonNegativeInt = 0,
     ) -> None:
-        self.check_options(prompt, least_words, repairs, max_tokens, temperature, sample)
-        self.llm, self.prompt, self.least_words, self.repairs = llm, Prompt.load(prompt), least_words, repairs
-        self.max_tokens, self.temperature, self.sample = max_tokens or self.prompt.max_tokens, temperature, sample
+        self.llm, self._prompt, self.least_words, self.repairs = llm, prompt, least_words, repairs
+        self._max_tokens, self.temperature, self.sample = max_tokens, temperature, sample
 
-    @staticmethod
-    def check_options(
-        prompt: str, least_words: int, repairs: int, max_tokens: int | None, temperature: float, sample: int
-    ) -> None:
-        """Check values and the prompt's file.  Raises UserError or a subclass."""
-        check_at_least(1, ", or omitted for the prompt's", max_tokens=max_tokens)
-        check_at_least(0, least_words=least_words, repairs=repairs, temperature=temperature, sample=sample)
-        Prompt.load(prompt).messages(question="")  # refuses other places
+    def load(self) -> None:
+        """Load the prompt and the language model."""
+        _ = self.prompt
+        load(self.llm)
+
+    @cached_property
+    def prompt(self) -> Prompt:
+        """With a place for the question."""
+        prompt = Prompt.load(self._prompt)
+        prompt.messages(question="")  # refuses other places
+        return prompt
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of a reply."""
+        return self._max_tokens or self.prompt.max_tokens
 
     @property
     def facts(self) -> list[str]:

@@ -7,10 +7,11 @@ model, or the passages themselves under a budget of words
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Self
 
 from common.chat import Chat, Reply, named_calls, reply_costs
-from common.checks import check_at_least
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Passage, Question, Ranked
 from common.sources import WEB, SourceContext
 from harness.interfaces import LanguageModel, Retriever, Rewriter
@@ -18,6 +19,7 @@ from harness.llm.prompts import Prompt
 from harness.readers.read_answers import sum_costs
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
+from harness.runtime.loading import load
 from harness.sources.budget import of_source, within_words
 
 NOTHING_FOUND = "no search found anything"
@@ -48,7 +50,7 @@ class WebContext:
         sample: Number of the sample, with a temperature above 0: another number gives other summaries.
 
     Raises:
-        UserError: If a value is not allowed.
+        UserError: If the prompt has another place.
         MissingInputError: If the prompt's file does not exist.
         DataError: If it is no prompt.
     """
@@ -58,53 +60,43 @@ class WebContext:
         retriever: Retriever,
         rewriter: Rewriter | None = None,
         strategies: tuple[str, ...] = DECOMPOSITION,
-        sub_questions: int = 3,
-        per_query: int = 5,
-        passages: int = 5,
-        most_words: int = 600,
+        sub_questions: PositiveInt = 3,
+        per_query: PositiveInt = 5,
+        passages: PositiveInt = 5,
+        most_words: PositiveInt = 600,
         summarizer: LanguageModel | None = None,
         prompt: str = "summarize_web",
-        summary_tokens: int | None = None,
-        temperature: float = 0.0,
-        rank_constant: int = 60,
-        sample: int = 0,
+        summary_tokens: PositiveInt | None = None,
+        temperature: NonNegativeFloat = 0.0,
+        rank_constant: NonNegativeInt = 60,
+        sample: NonNegativeInt = 0,
     ) -> None:
-        self.check_options(
-            rewriter, strategies, sub_questions, per_query, passages, most_words, prompt, summary_tokens, temperature,
-            rank_constant, sample,
-        )  # fmt: skip
         self.retriever, self.rewriter, self.strategies = retriever, rewriter, tuple(strategies)
         self.sub_questions, self.per_query, self.passages = sub_questions, per_query, passages
         self.most_words, self.summarizer, self.rank_constant = most_words, summarizer, rank_constant
-        self.prompt, self.prompt_file, self.temperature, self.sample = Prompt.load(prompt), prompt, temperature, sample
-        self.summary_tokens = summary_tokens or self.prompt.max_tokens
+        self.prompt_file, self.temperature, self.sample = prompt, temperature, sample
+        self._summary_tokens = summary_tokens
         self._search = MultiQueryRetriever(
             retriever, rewriter, self.strategies, per_query, "rrf", original=rewriter is None,
             rank_constant=rank_constant, most_queries=sub_questions,
         )  # fmt: skip
 
-    @staticmethod
-    def check_options(
-        rewriter: Rewriter | None,
-        strategies: Sequence[str],
-        sub_questions: int,
-        per_query: int,
-        passages: int,
-        most_words: int,
-        prompt: str,
-        summary_tokens: int | None,
-        temperature: float,
-        rank_constant: int,
-        sample: int,
-    ) -> None:
-        """Check values and the prompt's file.  Raises UserError or a subclass."""
-        check_at_least(1, sub_questions=sub_questions, passages=passages, most_words=most_words)
-        check_at_least(1, ", or omitted for the prompt's", summary_tokens=summary_tokens)
-        check_at_least(0, temperature=temperature, sample=sample)
-        MultiQueryRetriever.check_options(
-            rewriter, strategies, per_query, "rrf", None, rank_constant, None, "question", sub_questions
-        )
-        Prompt.load(prompt).messages(question="", sub_questions="")  # refuses other places
+    def load(self) -> None:
+        """Load the prompt, the summarizer, the rewriter and the retriever."""
+        _ = self.prompt
+        load(self.summarizer, self._search)
+
+    @cached_property
+    def prompt(self) -> Prompt:
+        """Of the summarizer."""
+        prompt = Prompt.load(self.prompt_file)
+        prompt.messages(question="", sub_questions="")  # refuses other places
+        return prompt
+
+    @property
+    def summary_tokens(self) -> int:
+        """Most tokens of a summary."""
+        return self._summary_tokens or self.prompt.max_tokens
 
     @property
     def facts(self) -> list[str]:
@@ -123,7 +115,7 @@ class WebContext:
         """The same source searching with the question alone (Figure 2), with or without the summary."""
         return type(self)(
             self.retriever, None, DECOMPOSITION, self.sub_questions, self.per_query, self.passages, self.most_words,
-            self.summarizer if summarized else None, self.prompt_file, self.summary_tokens, self.temperature,
+            self.summarizer if summarized else None, self.prompt_file, self._summary_tokens, self.temperature,
             self.rank_constant, self.sample,
         )  # fmt: skip
 

@@ -6,12 +6,12 @@ Its baselines (Table 2) are options: without a rewriter it is retrieval with the
 false a rewrite replaces the question (LLM Rewrite, HyDE), with `fusion` rrf and similar queries it is RAG-Fusion.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import Precision, check_at_least
+from common.checks import Precision
+from common.ranges import NonNegativeInt, PositiveInt
 from common.records import Answer, Asked, as_questions
 from harness.interfaces import Reader, Retriever, Rewriter
 from harness.readers.read_answers import read_answers
@@ -21,6 +21,7 @@ from harness.retrievers.multi_query import (
     MultiQueryRetriever,
 )
 from harness.retrievers.multi_query_records import counts, explanation
+from harness.runtime.loading import load
 from models.dmqr.strategies import PAPER
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ class Dmqr:
             `retriever` itself when None.
 
     Raises:
-        UserError: If a value is not allowed, `rerank` has no scorer, or `feedback` is given to a rewriter that reads no
-            passage.
+        UserError: If `rerank` has no scorer, or `feedback` is given to a rewriter that reads no passage.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search
             different corpora.
@@ -71,12 +71,12 @@ class Dmqr:
         retriever: Retriever,
         rewriter: Rewriter | None = None,
         strategies: tuple[str, ...] = PAPER,
-        per_query: int = 10,
-        k: int = 5,
+        per_query: PositiveInt = 10,
+        k: PositiveInt = 5,
         fusion: MultiQueryFusion = "rerank",
         serving: Path | None = None,
         original: bool = True,
-        rank_constant: int = 60,
+        rank_constant: NonNegativeInt = 60,
         scorer: "RelevanceEstimator | None" = None,
         reader: Reader | None = None,
         device: str = "auto",
@@ -84,7 +84,6 @@ class Dmqr:
         judged_by: str = ORIGINAL,
         feedback: Retriever | None = None,
     ) -> None:
-        self.check_options(rewriter, strategies, per_query, k, fusion, serving, rank_constant, scorer, judged_by)
         self.retriever, self.rewriter, self.reader, self.k = retriever, rewriter, reader, k
         self.feedback = feedback
         self.search = MultiQueryRetriever(
@@ -92,23 +91,9 @@ class Dmqr:
             precision, judged_by, feedback=feedback,
         )  # fmt: skip
 
-    @staticmethod
-    def check_options(
-        rewriter: Rewriter | None,
-        strategies: Sequence[str],
-        per_query: int,
-        k: int,
-        fusion: str,
-        serving: Path | None,
-        rank_constant: int,
-        scorer: object,
-        judged_by: str,
-    ) -> None:
-        """Raise UserError if a value is not allowed, or the scorer is missing, given twice or not used."""
-        check_at_least(1, k=k)
-        MultiQueryRetriever.check_options(
-            rewriter, strategies, per_query, fusion, serving, rank_constant, scorer, judged_by
-        )
+    def load(self) -> None:
+        """Load the reader, the rewriter, the retrievers and the scorer."""
+        load(self.reader, self.search)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one call of the rewriter, one batched search, batched scoring, one reader call.

@@ -6,16 +6,19 @@ q -> d_1..d_k1 -> q*_i = Concat(q, d_i) -> candidates d' -> C(q, d_i, d') -> at 
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
-from common.checks import Precision, check_at_least
+from common.checks import Precision
 from common.errors import UserError
 from common.files import sha256
+from common.ranges import PositiveInt
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.two_stage import StageResults, search_twice
+from harness.runtime.loading import load
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
 from harness.selection.tuned import completed, read_selection
@@ -44,11 +47,10 @@ class DrRag:
         second_retriever: Searches the same corpus with q*_i = Concat(q, d_i); `retriever` when None.
 
     Raises:
-        UserError: If a value is not allowed, the selection needs a classifier and none is given, or the retrievers
-            search different corpora.
+        UserError: If the selection needs a classifier and none is given, or two are.
         MissingInputError: If the serving folder or the file is missing.
-        ArtifactError: If the serving folder is corrupt or of another text format, or the file is corrupt or belongs to
-            another classifier.
+        ArtifactError: If the serving folder is corrupt or of another text format, the file is corrupt or belongs to
+            another classifier, or the retrievers search different corpora.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class DrRag:
         retriever: Retriever,
         serving: Path | None = None,
         selection: SelectionOptions = SelectionOptions(),  # noqa: B008 (frozen; these are the defaults that --help shows)
-        lookahead: int = 4,
+        lookahead: PositiveInt = 4,
         scorer: PairScorer | None = None,
         reader: Reader | None = None,
         device: str = "auto",
@@ -64,18 +66,37 @@ class DrRag:
         selection_file: Path | None = None,
         second_retriever: Retriever | None = None,
     ) -> None:
-        self.check_options(serving, selection, lookahead, scorer, selection_file)
-        if second_retriever is not None:
-            check_same_corpus([retriever, second_retriever])
-        self.second_retriever = second_retriever
-        self.retriever, self.reader, self.serving, self.lookahead = retriever, reader, serving, lookahead
-        self.scorer = scorer
-        if serving is not None:
-            from models.drrag.triple_classifier import TripleClassifier
+        if serving is not None and scorer is not None:
+            raise UserError("Both serving and scorer are given: give only one of them.")
+        if selection.needs_classifier and serving is None and scorer is None:
+            raise UserError(
+                f"selection {selection.method} needs the trained classifier: name its folder with serving "
+                "(checkpoints/<name>/serving), or choose sm or qdc."
+            )
+        self.retriever, self.second_retriever, self.reader = retriever, second_retriever, reader
+        self.serving, self.lookahead, self.device, self.precision = serving, lookahead, device, precision
+        self._scorer, self.selection_file, self.given = scorer, selection_file, selection
 
-            self.scorer = TripleClassifier.load(Path(serving), device, precision=precision)
-        self.selection_file = selection_file
-        self.given, self.selection = selection, self.complete(selection)
+    def load(self) -> None:
+        """Load the options of `selection_file`, the classifier, the reader and the retrievers."""
+        _ = self.selection, self.scorer
+        load(self.reader, self.retriever, self.second_retriever)
+        if self.second_retriever is not None:
+            check_same_corpus([self.retriever, self.second_retriever])
+
+    @cached_property
+    def scorer(self) -> PairScorer | None:
+        """The classifier; None without one."""
+        if self.serving is None:
+            return self._scorer
+        from models.drrag.triple_classifier import TripleClassifier
+
+        return TripleClassifier.load(Path(self.serving), self.device, precision=self.precision)
+
+    @cached_property
+    def selection(self) -> SelectionOptions:
+        """The options as they are used."""
+        return self.complete(self.given)
 
     def complete(self, selection: SelectionOptions) -> SelectionOptions:
         """A selection with the options of `selection_file` and the classifier's threshold where it has None.
@@ -88,31 +109,13 @@ class DrRag:
             selection = replace(selection, threshold=self.scorer.threshold if self.scorer else 0.5)
         return selection
 
-    @staticmethod
-    def check_options(
-        serving: Path | None,
-        selection: SelectionOptions,
-        lookahead: int,
-        scorer: PairScorer | None,
-        selection_file: Path | None,
-    ) -> None:
-        """Raise UserError if a value is not allowed, the classifier is given twice or not at all, or not its file."""
-        check_at_least(1, lookahead=lookahead)
-        if serving is not None and scorer is not None:
-            raise UserError("Both serving and scorer are given: give only one of them.")
-        if selection.needs_classifier and serving is None and scorer is None:
-            raise UserError(
-                f"selection {selection.method} needs the trained classifier: name its folder with serving "
-                "(checkpoints/<name>/serving), or choose sm or qdc."
-            )
-        tuned_options(selection, selection_file, serving)
-
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: two batched searches, batched pair scoring, one reader call.
 
         Args:
             questions: One text, several texts, or `Question` records.
         """
+        self.load()
         questions = as_questions(questions)
         options = self.selection
         retrieval = search_twice(

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from common.checks import check_at_least
 from common.documents import images_of, tables_of
+from common.ranges import PositiveInt
 from common.records import Answer, Asked, Passage, Ranked, as_questions
 from common.words import word_count
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
+from harness.runtime.loading import load
 from harness.strategies.retrieve_read import RetrieveRead
 
 
@@ -31,19 +32,16 @@ class HiQa:
             tokens. The first segment is always kept; one that does not fit is left out, and a shorter one behind it may
             still be kept.
         reader: Generates the answer; without a reader only the evidence is returned.
-
-    Raises:
-        UserError: If a value is below 1.
     """
 
-    def __init__(self, retriever: Retriever, k: int = 5, most_words: int = 1500, reader: Reader | None = None) -> None:
-        self.check_options(k, most_words)
+    def __init__(
+        self, retriever: Retriever, k: PositiveInt = 5, most_words: PositiveInt = 1500, reader: Reader | None = None
+    ) -> None:
         self.retriever, self.k, self.most_words, self.reader = retriever, k, most_words, reader
 
-    @staticmethod
-    def check_options(k: int, most_words: int) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, k=k, most_words=most_words)
+    def load(self) -> None:
+        """Load the reader and the retriever."""
+        load(self.reader, self.retriever)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, one reader call.

@@ -22,6 +22,7 @@ from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.llm.conversation import with_turns
 from harness.readers.read_answers import sum_costs
 from harness.runtime.concurrent_work import Done, run_together
+from harness.runtime.loading import load
 
 NO_SOURCE = "the source is not configured"
 
@@ -59,19 +60,6 @@ class Msrag:
         knowledge: ContextSource | None = None,
         sources: tuple[str, ...] = SOURCES,
     ) -> None:
-        self.check_options(reader, web, knowledge, sources)
-        self.reader, self.selector, self.names = reader, selector, tuple(sources)
-        configured = {WEB: web, GENERATED: knowledge}
-        self.sources: dict[str, ContextSource] = {
-            name: source for name in sources if (source := configured.get(name)) is not None
-        }
-        self.retrievers = [each for source in self.sources.values() if (each := getattr(source, "retriever", None))]
-        if self.retrievers:  # for reports: an index that holds gold passages
-            self.retriever = self.retrievers[0]
-
-    @staticmethod
-    def check_options(reader: object, web: object, knowledge: object, sources: Sequence[str]) -> None:
-        """Raise UserError if a source is unknown, stands twice or is not configured, or the reader needs a context."""
         unknown = [name for name in sources if name not in SOURCES]
         if unknown or not sources or len(set(sources)) < len(sources):
             wrong = f"contains {unknown[0]!r}" if unknown else "is empty" if not sources else "names one twice"
@@ -82,12 +70,23 @@ class Msrag:
                 raise UserError(
                     f"sources names {name}, and {option} is not configured: configure it, or set sources to [{rest}]."
                 )
-        kind = getattr(reader, "class_type", type(reader))
-        if NONE in sources and not hasattr(kind, "recall"):
+        if NONE in sources and not hasattr(reader, "recall"):
             raise UserError(
-                f"reader is {kind.__name__}, which needs a context: set sources to [web,generated], or use a reader of "
-                "harness.readers."
+                f"reader is {type(reader).__name__}, which needs a context: set sources to [web,generated], or use a "
+                "reader of harness.readers."
             )
+        self.reader, self.selector, self.names = reader, selector, tuple(sources)
+        configured = {WEB: web, GENERATED: knowledge}
+        self.sources: dict[str, ContextSource] = {
+            name: source for name in sources if (source := configured.get(name)) is not None
+        }
+        self.retrievers = [each for source in self.sources.values() if (each := getattr(source, "retriever", None))]
+        if self.retrievers:  # for reports: an index that holds gold passages
+            self.retriever = self.retrievers[0]
+
+    def load(self) -> None:
+        """Load the reader, the sources and the selector."""
+        load(self.reader, *self.sources.values(), self.selector)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: all sources at the same time, one reader call, one choice.
@@ -126,6 +125,7 @@ class Msrag:
             together: Whether sources that share no model work at the same time; else one after the other, for times
                 that can be compared.
         """
+        self.load()  # not in the sources' threads, of which two would load a part that they share twice
         work: dict[str, Any] = {name: source.contexts for name, source in self.sources.items()}
         parts: dict[str, object] = dict(self.sources)
         if NONE in self.names:

@@ -6,18 +6,21 @@ P_RE(c | q) P_G(a | q, c) -> the answer, or "unanswerable" (Sections 2.2 and 5.3
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import Precision, check_above, check_at_least, check_choice, check_share
+from common.checks import Precision
 from common.errors import UserError
 from common.progress import say
+from common.ranges import PositiveFloat, PositiveInt, Share
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PerContextReader, Reader, RelevanceModel, Retriever
 from harness.readers.read_answers import costs_so_far, spent_since, sum_costs
-from harness.readers.t5 import MARGINALS, check_one_context, explanation, generator_reader, read_contexts
+from harness.readers.t5 import check_one_context, explanation, generator_reader, read_contexts
 from harness.retrievers.rerank import rerank
 from harness.retrievers.shipped import given_ranking
+from harness.runtime.loading import load
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
@@ -59,7 +62,8 @@ class ReRag:
             as harness.readers.llm.LlmReader.
 
     Raises:
-        UserError: If a value is not allowed, or `refuse` lacks an estimator or a threshold.
+        UserError: If not one of `serving` and `model` is given, there are fewer candidates than contexts, the reader
+            reads all at once, or `refuse` lacks an estimator or a threshold.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If the serving folder is corrupt or of another kind or text format.
     """
@@ -68,51 +72,81 @@ class ReRag:
         self,
         retriever: Retriever | None = None,
         serving: Path | None = None,
-        candidates: int = 100,
-        contexts: int = 25,
+        candidates: PositiveInt = 100,
+        contexts: PositiveInt = 25,
         marginal: Literal["thorough", "fast"] = "thorough",
         refuse: bool = False,
-        threshold: float | None = None,
-        temperature: float | None = None,
+        threshold: Share | None = None,
+        temperature: PositiveFloat | None = None,
         device: str = "auto",
         model: RelevanceModel | None = None,
         precision: Precision = "auto",
         reader: Reader | None = None,
     ) -> None:
-        self.check_options(retriever, serving, candidates, contexts, marginal, threshold, temperature, model, reader)
+        if retriever is not None and candidates < contexts:
+            raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to select from them.")
+        if (serving is None) == (model is None):
+            raise UserError(
+                "Name the trained model's folder with serving (checkpoints/<name>/serving), or give a model."
+            )
+        if reader is not None and not hasattr(reader, "matrices"):
+            raise UserError(
+                f"reader is {type(reader).__name__}, which does not read each context alone: give "
+                "harness.readers.llm.LlmReader, or omit it for the generator of the serving folder."
+            )
+        self.retriever, self.serving, self.reader = retriever, serving, reader
+        self.candidates, self.contexts, self.marginal = candidates, contexts, marginal
+        self.refuse, self.temperature = refuse, temperature
+        self.device, self.precision = device, precision
+        self._model, self._threshold = model, threshold
+        self.threshold_source = "exported" if threshold is None else "given"
+
+    def load(self) -> None:
+        """Load the model, the reader and the retriever."""
+        _ = self.model
+        load(self.reader, self.retriever)
+
+    @cached_property
+    def model(self) -> RelevanceModel:
+        """The estimator, the generator, and what was chosen with them."""
+        model = self._model
         if model is None:
             from models.rerag.model import GENERATOR, ReRagModel
 
-            assert serving is not None
-            unneeded = (GENERATOR,) if reader is not None else ()
-            model = ReRagModel.load(Path(serving), device, precision=precision, unneeded=unneeded)
+            assert self.serving is not None
+            unneeded = (GENERATOR,) if self.reader is not None else ()
+            model = ReRagModel.load(Path(self.serving), self.device, precision=self.precision, unneeded=unneeded)
         if model.generator is not None:
             check_one_context(model.generator)
-        if model.estimator is None and (refuse or threshold is not None):
+        if model.estimator is None and (self.refuse or self._threshold is not None):
             raise UserError(
                 "refuse and threshold need an estimator, but this model has none: name another serving folder."
             )
-        self.threshold = model.refusal_threshold if threshold is None else threshold
-        if refuse and self.threshold is None:
-            raise UserError("refuse needs a threshold and none was exported: give one, e.g. threshold 0.5.")
-        self.threshold_source = "exported" if threshold is None else "given"
-        if refuse and threshold is None and model.refusal_contexts not in (None, contexts):
-            say(
-                f"The exported refusal threshold {self.threshold:g} was chosen for the best {model.refusal_contexts} "
-                f"contexts of a question, and {contexts} are read: set contexts to {model.refusal_contexts}, or give a "
-                "threshold."
-            )
-        self.retriever, self.serving, self.model = retriever, serving, model
-        self.candidates, self.contexts, self.marginal = candidates, contexts, marginal
-        self.refuse, self.temperature, self.precision = refuse, temperature, precision
-        self.reader = reader
-        self._own = generator_reader(model, marginal) if model.generator is not None else None
+        if self.refuse and self._threshold is None:
+            if model.refusal_threshold is None:
+                raise UserError("refuse needs a threshold and none was exported: give one, e.g. threshold 0.5.")
+            if model.refusal_contexts not in (None, self.contexts):
+                say(
+                    f"The exported refusal threshold {model.refusal_threshold:g} was chosen for the best "
+                    f"{model.refusal_contexts} contexts of a question, and {self.contexts} are read: set contexts to "
+                    f"{model.refusal_contexts}, or give a threshold."
+                )
+        return model
+
+    @cached_property
+    def threshold(self) -> float | None:
+        """Calibrated P(relevant) that a context must reach; None if none is known."""
+        return self.model.refusal_threshold if self._threshold is None else self._threshold
+
+    @cached_property
+    def _own(self) -> tuple[PerContextReader, float] | None:
+        return generator_reader(self.model, self.marginal) if self.model.generator is not None else None
 
     @property
     def context_reader(self) -> PerContextReader | None:
         """What reads the contexts; None if nothing does."""
         if self.reader is not None:
-            assert isinstance(self.reader, PerContextReader)  # checked in check_options
+            assert isinstance(self.reader, PerContextReader)  # checked in __init__
             return self.reader
         return self._own[0] if self._own else None
 
@@ -120,36 +154,6 @@ class ReRag:
     def relevance_temperature(self) -> float:
         """Divides the relevance logits as weights of the contexts; fitted for the generator."""
         return self._own[1] if self._own and self.reader is None else 1.0
-
-    @staticmethod
-    def check_options(
-        retriever: Retriever | None,
-        serving: Path | None,
-        candidates: int,
-        contexts: int,
-        marginal: str,
-        threshold: float | None,
-        temperature: float | None,
-        model: RelevanceModel | None,
-        reader: Reader | None,
-    ) -> None:
-        """Raise UserError if a value is not allowed, not one model is given, or the reader reads all at once."""
-        check_at_least(1, candidates=candidates, contexts=contexts)
-        if retriever is not None and candidates < contexts:
-            raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to select from them.")
-        check_choice(MARGINALS, marginal=marginal)
-        check_share(threshold=threshold)
-        check_above(0, temperature=temperature)
-        if (serving is None) == (model is None):
-            raise UserError(
-                "Name the trained model's folder with serving (checkpoints/<name>/serving), or give a model."
-            )
-        kind = getattr(reader, "class_type", type(reader))
-        if reader is not None and not hasattr(kind, "matrices"):
-            raise UserError(
-                f"reader is {kind.__name__}, which does not read each context alone: give "
-                "harness.readers.llm.LlmReader, or omit it for the generator of the serving folder."
-            )
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, batched scoring, batched reading.

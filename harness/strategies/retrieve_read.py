@@ -7,12 +7,13 @@ q -> d_1..d_k -> answer
 
 import time
 
-from common.checks import check_at_least
+from common.ranges import PositiveInt
 from common.records import Answer, Asked, as_questions, clean
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.inner import failures_of
 from harness.retrievers.shipped import given_ranking
+from harness.runtime.loading import load
 
 
 class RetrieveRead:
@@ -25,19 +26,14 @@ class RetrieveRead:
             their file gives, in file order where it does not give one for every passage.
         k: Number of passages.
         reader: Generates the answer; without a reader only the evidence is returned.
-
-    Raises:
-        UserError: If k is below 1.
     """
 
-    def __init__(self, retriever: Retriever | None = None, k: int = 5, reader: Reader | None = None) -> None:
-        self.check_options(k)
+    def __init__(self, retriever: Retriever | None = None, k: PositiveInt = 5, reader: Reader | None = None) -> None:
         self.retriever, self.k, self.reader = retriever, k, reader
 
-    @staticmethod
-    def check_options(k: int) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, k=k)
+    def load(self) -> None:
+        """Load the reader and the retriever."""
+        load(self.reader, self.retriever)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, one reader call.

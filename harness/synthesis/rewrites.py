@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.checks import check_at_least, check_choice
+from common.errors import UserError
 from common.progress import Progress, say
 from common.records import Question, clean
 from common.rewrites import Rewrites
@@ -60,7 +60,8 @@ class Distilled:
 
 def check_layout(layout: str) -> None:
     """Raise UserError if no questions can be read from the layout."""
-    check_choice([*question_layouts(), *REWRITE_LAYOUTS], layout=layout)
+    if layout not in (allowed := [*question_layouts(), *REWRITE_LAYOUTS]):
+        raise UserError(f"layout {layout!r} is unknown; allowed: {', '.join(allowed)}.")
 
 
 def read_distinct(layout: str, sources: Sequence[str], limit: int | None = None) -> Read:
@@ -75,7 +76,6 @@ def read_distinct(layout: str, sources: Sequence[str], limit: int | None = None)
         UserError, MissingInputError, DataError: As `datamodules.formats.reading.read_questions`.
     """
     check_layout(layout)
-    check_at_least(1, limit=limit)
     found: dict[Key, Question] = {}
     repeated = 0
     for source in sources:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
-from common.checks import check_at_least
 from common.documents import Document, Image
 from common.errors import ArtifactError
 from common.files import digests, sha256
@@ -40,7 +39,7 @@ class ImageCaptioner:
         batch: Images described together.
 
     Raises:
-        UserError: If a value is out of range, or the device is not possible here.
+        UserError: If the device is not possible here.
         MissingInputError: If the model is not found.
         ArtifactError: If it is no image-to-text model.
     """
@@ -48,7 +47,6 @@ class ImageCaptioner:
     name: Model = "captioner"
 
     def __init__(self, model: str, device: str = "auto", max_new_tokens: int = 40, batch: int = 8) -> None:
-        check_at_least(1, max_new_tokens=max_new_tokens, batch=batch)
         folder = resolve(model)
         self.device, self.max_new_tokens, self.batch = resolve_device(device), max_new_tokens, batch
         try:

@@ -9,13 +9,14 @@ without a model.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from common.chat import Chat, Message, Reply, reply_costs
-from common.checks import check_at_least, check_share
 from common.documents import Block, Document
 from common.errors import UnavailableError
 from common.progress import Progress
+from common.ranges import NonNegativeInt, PositiveInt, Share
 from harness.documents.llm.output import Limits, blocks_markdown, converted
 from harness.documents.llm.replies import kept_replies
 from harness.documents.llm.windows import Window, windows
@@ -41,42 +42,29 @@ class LlmFormatter:
             reading, because its levels would not fit together.
         prompt: Name of a prompt, or a .yaml file, with the places before, window and after.
         journal: File for the replies, so that a stopped run goes on; None keeps none.
-
-    Raises:
-        UserError: If a value is out of range.
     """
 
     def __init__(
         self,
         llm: LanguageModel,
-        window_words: int = 500,
-        padding_words: int = 50,
-        most_lost: float = 0.1,
-        most_invented: float = 0.1,
-        most_torn: float = 0.3,
-        most_garbled: float = 0.5,
+        window_words: PositiveInt = 500,
+        padding_words: NonNegativeInt = 50,
+        most_lost: Share = 0.1,
+        most_invented: Share = 0.1,
+        most_torn: Share = 0.3,
+        most_garbled: Share = 0.5,
         prompt: str = "format_document",
         journal: Path | None = None,
     ) -> None:
-        self.check_options(window_words, padding_words, most_lost, most_invented, most_torn, most_garbled)
-        self.llm, self.prompt, self.journal = llm, Prompt.load(prompt), journal
+        self.llm, self._prompt, self.journal = llm, prompt, journal
         self.window_words, self.padding_words, self.most_garbled = window_words, padding_words, most_garbled
         self.limits = Limits(most_lost, most_invented, most_torn)
         self._replies: list[Reply] = []  # of all calls of this object
 
-    @staticmethod
-    def check_options(
-        window_words: int,
-        padding_words: int,
-        most_lost: float,
-        most_invented: float,
-        most_torn: float,
-        most_garbled: float,
-    ) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, window_words=window_words)
-        check_at_least(0, padding_words=padding_words)
-        check_share(most_lost=most_lost, most_invented=most_invented, most_torn=most_torn, most_garbled=most_garbled)
+    @cached_property
+    def prompt(self) -> Prompt:
+        """Shows a window to the model."""
+        return Prompt.load(self._prompt)
 
     @property
     def costs(self) -> dict[str, float]:

@@ -8,9 +8,8 @@ captions stay in the text.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
-from common.checks import check_at_least, check_choice
 from common.documents import Block, Document, Image, Paragraph, Segment, Table, as_passage
 from common.records import Passage
 from harness.documents.markdown_writing import table_markdown
@@ -33,12 +32,7 @@ def segments(document: Document, most_words: int = MOST_WORDS, least_words: int 
         document: The document.
         most_words: A longer segment is split between paragraphs, sentences or rows.
         least_words: The text of a shorter section is joined with that of its neighbours (`short_sections`); 0: of none.
-
-    Raises:
-        UserError: If a number is out of range.
     """
-    check_at_least(1, most_words=most_words)
-    check_at_least(0, least_words=least_words)
     document = normalized(document)
     found = sections(document.blocks)
     made: list[Segment] = []
@@ -56,11 +50,7 @@ def passages(segments: Iterable[Segment], cascade: Cascade = "path") -> list[Pas
         segments: Of one or several documents.
         cascade: The metadata that are indexed before the text: the whole path, its own heading only, or nothing (the
             paper's ablations).
-
-    Raises:
-        UserError: If `cascade` is unknown.
     """
-    check_choice(get_args(Cascade), cascade=cascade)
     seen: Counter[tuple[object, ...]] = Counter()
     made = []
     for segment in segments:

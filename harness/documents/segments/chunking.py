@@ -2,9 +2,7 @@
 
 from bisect import bisect_right
 
-from common.checks import check_at_least
 from common.documents import Document, Heading, Image, Paragraph, Segment, Table
-from common.errors import UserError
 from harness.documents.markdown_writing import table_markdown
 from harness.documents.normal_form import normalized
 from harness.documents.segments.splitting import word_spans
@@ -41,15 +39,8 @@ def fixed_chunks(document: Document, words: int = 200, overlap: int = 40) -> lis
     Args:
         document: The document.
         words: Length of a chunk; the last one may be shorter.
-        overlap: Words that neighbouring chunks share.
-
-    Raises:
-        UserError: If `words` is below 1 or `overlap` is not below `words`.
+        overlap: Words that neighbouring chunks share, fewer than `words`.
     """
-    check_at_least(1, words=words)
-    check_at_least(0, overlap=overlap)
-    if overlap >= words:
-        raise UserError(f"overlap must be below the {words} words of a chunk, got {overlap}.")
     document = normalized(document)
     text, pages = plain_text(document)
     starts = [start for start, _ in pages]

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from common.documents import Paragraph, Table
+from common.words import word_spans
 
-_ALONE = "\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese and Japanese characters
-_WORD = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 _SENTENCE_END = re.compile(
     r"""(?<=[.!?\u2026])["')\]\u201d\u2019]*\s+(?=[^\W\d_a-z]|["'(\[\u201c\u2018])  """
     r"""# neither before a lower-case letter nor before a number: abbreviations
@@ -29,11 +28,6 @@ class Piece:
     text: str
     page: int | None
     glue: str = "\n"  # between it and the piece before
-
-
-def word_spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of every word."""
-    return [match.span() for match in _WORD.finditer(text)]
 
 
 def word_count(text: str) -> int:
