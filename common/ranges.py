@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     PositiveFloat = float
     NonNegativeFloat = float
     Share = float
+    PositiveShare = float
     OpenShare = float
     DropoutRate = float
 else:
@@ -22,6 +23,7 @@ else:
     PositiveFloat = restricted_number_type("FinitePositiveFloat", float, [(">", 0), ("<", inf)])
     NonNegativeFloat = restricted_number_type("FiniteNonNegativeFloat", float, [(">=", 0), ("<", inf)])
     Share = restricted_number_type("ClosedUnitInterval", float, [(">=", 0), ("<=", 1)])
+    PositiveShare = restricted_number_type("PositiveShare", float, [(">", 0), ("<=", 1)])
     OpenShare = restricted_number_type("OpenUnitInterval", float, [(">", 0), ("<", 1)])
     DropoutRate = restricted_number_type("DropoutRate", float, [(">=", 0), ("<", 1)])
 

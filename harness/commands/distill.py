@@ -8,6 +8,7 @@ from common.errors import DataError
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from harness.commands.sources import listed
 from harness.interfaces import LanguageModel
+from harness.rewriters.chosen_strategies import check_strategies
 from harness.rewriters.llm import LlmRewriter
 from harness.synthesis.rewrites import STRATEGIES, check_layout, read_distinct
 
@@ -58,16 +59,15 @@ def distill(
     from common.progress import say
     from datamodules.formats.sources import HUB
     from harness.runtime.journal import remove_saved
-    from harness.runtime.loading import load
     from harness.synthesis.rewrites_report import OUTPUT, costs_text, counts_text, write_folder
 
     rewriter = LlmRewriter(llm, pool, adaptive, repairs, max_tokens, temperature)
-    LlmRewriter.check_strategies(strategies, pool)
+    check_strategies(rewriter, strategies)
     for source in sources:
         if not source.startswith(HUB):
             read_distinct(layout, [source], 1)
     OUTPUT.check_writable(out)
-    load(llm)
+    rewriter.load()
     partial = out.parent / f"{out.name}.partial"
     with OUTPUT.locked(out):
         read = read_distinct(layout, sources, limit)

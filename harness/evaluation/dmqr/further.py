@@ -10,7 +10,7 @@ from common.command_line import in_one_line
 from common.errors import MissingInputError, UserError
 from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OWN_REWRITER, Rewriting
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
-from harness.retrievers.multi_query import MultiQueryRetriever
+from harness.rewriters.chosen_strategies import check_strategies
 from harness.runtime.provenance import reusing
 from harness.strategies.dmqr import Dmqr
 
@@ -47,9 +47,11 @@ def further_rewriter(name: str, given: Rewriter | Path, strategy: Dmqr) -> Furth
         system = _system(f"study.rewriters.{name}", given, strategy)
         place = OWN_REWRITER if system.retriever is strategy.retriever else name
         options = replace(Rewriting.of(system), retriever=place)
+        if system.rewriter is not None:
+            check_strategies(system.rewriter, options.strategies)
         return Further(options, system.rewriter, system.retriever, system.feedback)
     feedback = strategy.feedback if isinstance(given, FeedbackRewriter) else None
-    MultiQueryRetriever(strategy.retriever, given, own.strategies, own.per_query, "rrf", feedback=feedback)  # checks
+    check_strategies(given, own.strategies)
     options = replace(own, rewrites=True, original=own.original or not own.rewrites)
     return Further(options, given, strategy.retriever, feedback)
 

@@ -194,6 +194,7 @@ class Study:
                     each.retriever, each.rewriter, each.rewriting.strategies, each.rewriting.per_query, "rrf",
                     original=each.rewriting.original, feedback=each.feedback,
                 )  # fmt: skip
+                search.load()
                 rewrites[name] = rewrite_all(search, questions, folder / f"rewrites-{number}.jsonl", spent)
                 name_and_version = [each.rewriter.name] if each.rewriter else []
                 findings.facts += [f"{name}: {fact}" for fact in getattr(each.rewriter, "facts", name_and_version)]
