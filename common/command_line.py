@@ -111,7 +111,7 @@ _HEADINGS = (  # of the parser's messages, jsonargparse 4.53; what they head is 
 
 def in_one_line(message: str) -> str:
     """A parser's message, a tree of lines, as `key.of.the.option: what is wrong; what was given`."""
-    message = re.sub(r"NestedArg\(key='.*?', val=(.*)\)", r"\1", re.sub(_TYPE, r"\1", message))
+    message = re.sub(r"NestedArg\(key='.*?', val='?(.*?)'?\)", r"\1", re.sub(_TYPE, r"\1", message))
     keys = re.findall(r'Parser key "([^"]+)":', message)
     lines = re.sub(r'Parser key "[^"]+":', "", message).splitlines()
     told = [line.strip().removeprefix("- ").rstrip(".") for line in lines]

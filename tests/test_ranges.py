@@ -25,7 +25,8 @@ def project_classes() -> tuple[type, ...]:
     """All public classes of the project."""
     modules = [importlib.import_module(name) for name in MODULES if name.startswith(OURS)]
     found = [each for module in modules for _, each in inspect.getmembers(module, inspect.isclass)]
-    return tuple(dict.fromkeys(each for each in found if each.__module__ in MODULES and not issubclass(each, Exception)))
+    every = [each for each in found if each.__module__ in MODULES and not issubclass(each, Exception)]
+    return tuple(dict.fromkeys(every))
 
 
 def accepted(kind: type) -> list[type]:
