@@ -1,7 +1,7 @@
 """Trains one model of a RAG system.
 
     python train.py fit --config configs/train/drrag_hotpotqa.yaml
-    python train.py fit --config configs/train/drrag_hotpotqa.yaml --model.learning_rate 5e-5 --name try-2
+    python train.py fit --config configs/train/drrag_hotpotqa.yaml --model.optimizer.learning_rate 5e-5 --name try-2
     torchrun --nproc-per-node 8 train.py fit --config configs/train/rerag_nq.yaml --trainer.devices 8
     python train.py fit --config checkpoints/drrag-hotpotqa/config.yaml --resume auto
     python train.py fit --model.help trainers.drrag.DrRagTrainer

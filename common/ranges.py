@@ -8,6 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from jsonargparse.typing import restricted_number_type
 
+
+def ranged(name: str, kind: type, *limits: tuple[str, float]) -> Any:
+    """jsonargparse's type of numbers within limits, which gives built-in numbers instead of its own.
+
+    Its own could not be named in pickles and checkpoints.
+    """
+    made = restricted_number_type(name, kind, list(limits))
+
+    def parsed(made: Any, value: Any) -> Any:
+        made._validation_fn(made, value)
+        return kind(value)
+
+    made.__new__ = staticmethod(parsed)
+    return made
+
+
 if TYPE_CHECKING:
     PositiveInt = int
     NonNegativeInt = int
@@ -18,19 +34,19 @@ if TYPE_CHECKING:
     OpenShare = float
     DropoutRate = float
 else:
-    PositiveInt = restricted_number_type("PositiveInt", int, (">", 0))
-    NonNegativeInt = restricted_number_type("NonNegativeInt", int, (">=", 0))
-    PositiveFloat = restricted_number_type("FinitePositiveFloat", float, [(">", 0), ("<", inf)])
-    NonNegativeFloat = restricted_number_type("FiniteNonNegativeFloat", float, [(">=", 0), ("<", inf)])
-    Share = restricted_number_type("ClosedUnitInterval", float, [(">=", 0), ("<=", 1)])
-    PositiveShare = restricted_number_type("PositiveShare", float, [(">", 0), ("<=", 1)])
-    OpenShare = restricted_number_type("OpenUnitInterval", float, [(">", 0), ("<", 1)])
-    DropoutRate = restricted_number_type("DropoutRate", float, [(">=", 0), ("<", 1)])
+    PositiveInt = ranged("PositiveInt", int, (">", 0))
+    NonNegativeInt = ranged("NonNegativeInt", int, (">=", 0))
+    PositiveFloat = ranged("FinitePositiveFloat", float, (">", 0), ("<", inf))
+    NonNegativeFloat = ranged("FiniteNonNegativeFloat", float, (">=", 0), ("<", inf))
+    Share = ranged("ClosedUnitInterval", float, (">=", 0), ("<=", 1))
+    PositiveShare = ranged("PositiveShare", float, (">", 0), ("<=", 1))
+    OpenShare = ranged("OpenUnitInterval", float, (">", 0), ("<", 1))
+    DropoutRate = ranged("DropoutRate", float, (">=", 0), ("<", 1))
 
 
-def at_least(least: int, name: str) -> Any:
-    """The type of whole numbers of at least `least`; `name` is what messages and help call it."""
-    return restricted_number_type(name, int, (">=", least))
+def at_least(least: int) -> Any:
+    """The type of whole numbers of at least `least`."""
+    return ranged(f"AtLeast{least}", int, (">=", least))
 
 
 def plain(value: Any) -> Any:

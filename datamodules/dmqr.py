@@ -15,17 +15,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
 from common.preferences import RewritePreferences
 from common.progress import track
+from common.ranges import OpenShare, PositiveInt, Share
 from common.records import clean
 from common.retrieval import Retriever
 from common.rewrites import RewriteExample
 from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
 from datamodules.dmqr_substitution import WordSubstitution
 from datamodules.examples.batches import TokenBatch
-from datamodules.examples.splits import Source, check_split
+from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
 from models.dmqr.rewrite_outputs import SEPARATOR
@@ -41,13 +41,12 @@ class RewriteSource(Source):
             The rows of the layout rewrites name theirs.
 
     Raises:
-        UserError: If the layout is unknown, a strategy is given for the layout rewrites, or `limit` is below 1.
+        UserError: If the layout is unknown, or a strategy is given for the layout rewrites.
     """
 
     strategy: str | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_rewrites(self.layout, self.strategy)
 
 
@@ -91,14 +90,14 @@ class RewriteData(StepData):
     Args:
         train: Training files.
         validation: Validation files; a hash split of the training files when empty.
-        validation_fraction: Share of the dialogues that the hash split holds out, in (0, 1).
+        validation_fraction: Share of the dialogues that the hash split holds out.
         rewrites_per_step: Rewrites of one optimizer step on average, over all ranks and accumulated batches; all steps
             have about equally many tokens.
         rewrites_per_validation_batch: Rewrites of one validation batch, per rank.
         generated_rewrites: Validation questions, drawn by hash, that are also rewritten: for exact match and token F1.
         sampling_seed: Seed of the order.
         substitution: Words that a training question shares with its rewrite are replaced by random ones, the same in
-            both: each with a probability that is drawn anew up to this share, in [0, 1]. 0 replaces none. For small
+            both: each with a probability that is drawn anew up to this share. 0 replaces none. For small
             models, which otherwise know the names of their training questions by heart; needs a tokenizer of the kind
             of SentencePiece's.
         retriever: Searches with validation questions and their rewrites, for the metric val/recall_at_K, K being
@@ -111,8 +110,7 @@ class RewriteData(StepData):
         recall_questions: Validation questions, drawn by hash from those with gold passages, that are searched.
 
     Raises:
-        UserError: If there is no training file, a value is out of range, or one of retriever and gold_questions is
-            missing.
+        UserError: If there is no training file, or one of retriever and gold_questions is missing.
     """
 
     step_option, examples_name = "rewrites_per_step", "rewrites"
@@ -121,31 +119,24 @@ class RewriteData(StepData):
         self,
         train: list[RewriteSource],
         validation: list[RewriteSource] | None = None,
-        validation_fraction: float = 0.05,
-        rewrites_per_step: int = 64,
-        rewrites_per_validation_batch: int = 64,
-        generated_rewrites: int = 200,
+        validation_fraction: OpenShare = 0.05,
+        rewrites_per_step: PositiveInt = 64,
+        rewrites_per_validation_batch: PositiveInt = 64,
+        generated_rewrites: PositiveInt = 200,
         sampling_seed: int = 0,
         retriever: Retriever | None = None,
         gold_questions: list[Source] | None = None,
-        recall_k: int = 10,
-        recall_questions: int = 200,
-        substitution: float = 0.0,
+        recall_k: PositiveInt = 10,
+        recall_questions: PositiveInt = 200,
+        substitution: Share = 0.0,
     ) -> None:
         super().__init__()
-        check_share(substitution=substitution)
-        check_split(train, validation_fraction)
-        check_at_least(
-            1, rewrites_per_step=rewrites_per_step, rewrites_per_validation_batch=rewrites_per_validation_batch,
-            generated_rewrites=generated_rewrites, recall_k=recall_k, recall_questions=recall_questions,
-        )  # fmt: skip
+        self._name_files(train, validation, validation_fraction)
         if (retriever is None) != (not gold_questions):
             given, missing = ("gold_questions", "retriever") if retriever is None else ("retriever", "gold_questions")
             raise UserError(f"data.{given} is given without data.{missing}: recall on validation needs both.")
-        self.train_sources, self.validation_sources = train, validation or []
-        self.sources = [*self.train_sources, *self.validation_sources]
-        self.validation_fraction, self.rewrites_per_step = validation_fraction, rewrites_per_step
-        self.rewrites_per_validation_batch, self.generated_rewrites = rewrites_per_validation_batch, generated_rewrites
+        self.rewrites_per_step, self.generated_rewrites = rewrites_per_step, generated_rewrites
+        self.rewrites_per_validation_batch = rewrites_per_validation_batch
         self.sampling_seed, self.substitution = sampling_seed, substitution
         self.retriever, self.gold_questions = retriever, gold_questions or []
         self.recall_k, self.recall_questions = recall_k, recall_questions
@@ -174,12 +165,13 @@ class RewriteData(StepData):
         """
         if self.training:
             return
+        rewriter: Rewriter = self.module.rewriter
         train, held_out = self._split()
-        unknown = sorted({each.strategy for each in train + held_out} - set(self._rewriter.strategies))
+        unknown = sorted({each.strategy for each in train + held_out} - set(rewriter.strategies))
         if unknown:
             raise UserError(
                 f"the files hold rewrites by {unknown[0]!r}, which is not in the pool "
-                f"({', '.join(self._rewriter.strategies)}): describe it in a file and name it as model.pool."
+                f"({', '.join(rewriter.strategies)}): describe it in a file and name it as model.pool."
             )
         skipped: Counter[str] = Counter()
         self.training = self._tokenized(train, skipped)
@@ -192,12 +184,12 @@ class RewriteData(StepData):
         by_hash = sorted(range(len(self.held_out)), key=lambda row: _digest(repr(self.held_out[row].example)))
         self.generated = frozenset(by_hash[: self.generated_rewrites])
         found = {each.example.strategy for each in self.training}
-        self.strategies = [name for name in self._rewriter.strategies if name in found]
+        self.strategies = [name for name in rewriter.strategies if name in found]
         self.steps_per_epoch = math.ceil(len(self.training) / self.rewrites_per_step)
         self.units_per_step = len(self.training) / self.steps_per_epoch
         self.audit = self._audit(skipped)
         if self.substitution:
-            self._substitute = WordSubstitution(self._rewriter.encode, self._rewriter.max_rewrite_tokens)
+            self._substitute = WordSubstitution(rewriter.encode, rewriter.max_rewrite_tokens)
         if self.retriever is not None:
             self.gold = self._gold(self.retriever)
         self.print_audit()
@@ -223,10 +215,6 @@ class RewriteData(StepData):
     def _validation_batch(self, rows: list[int]) -> RewriteBatch:
         return self._batch([self.held_out[row] for row in rows], rows, [], 1.0)
 
-    @property
-    def _rewriter(self) -> Rewriter:
-        return self.trainer.lightning_module.rewriter
-
     def _split(self) -> tuple[list[RewriteExample], list[RewriteExample]]:
         """Training and validation examples; no dialogue is on both sides."""
         examples = list(track(_distinct(self.train_sources), None, "reading training rewrites"))
@@ -242,7 +230,7 @@ class RewriteData(StepData):
 
     def _tokenized(self, examples: Sequence[RewriteExample], skipped: Counter[str]) -> list[Tokenized]:
         """The examples that fit, tokenized."""
-        rewriter = self._rewriter
+        rewriter: Rewriter = self.module.rewriter
         texts = [SEPARATOR.join(rewriter.queries(each.rewrite, each.strategy)) for each in examples]
         inputs = rewriter.encode([rewriter.task(each.question, each.strategy, each.history) for each in examples])
         targets = rewriter.encode.targets(texts)
@@ -278,8 +266,9 @@ class RewriteData(StepData):
     def _batch(
         self, chosen: Sequence[Tokenized], rows: list[int], step: Sequence[Tokenized], weight: float
     ) -> RewriteBatch:
+        rewriter: Rewriter = self.module.rewriter
         return RewriteBatch(
-            *self._rewriter.batch([each.input for each in chosen], [each.target for each in chosen]),
+            *rewriter.batch([each.input for each in chosen], [each.target for each in chosen]),
             weights_P=torch.full((len(rows),), weight),
             step_tokens=sum(len(each.target) for each in step),
             rows_P=torch.tensor(rows),

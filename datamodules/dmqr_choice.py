@@ -10,24 +10,21 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from common.checks import check_at_least, check_choice
-from common.errors import DataError, UserError
+from common.errors import DataError
 from common.held_out import validation_share
 from common.preferences import RewritePreferences
+from common.ranges import NonNegativeFloat, OpenShare, PositiveInt
 from common.records import Question, clean
 from datamodules.examples.batches import TokenBatch
-from datamodules.examples.splits import Source, check_split
+from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import StepData, padded, plan_steps
 from datamodules.formats.preferences import LAYOUT, ROWS, read_manifest, read_rewrite_preferences
 from models.length_batching import length_batches
-
-if TYPE_CHECKING:
-    from models.dmqr.choice import StrategyChooser
 
 Targets = Literal["each", "best"]
 Asked = tuple[str, tuple[str, ...]]  # a question and its earlier turns, oldest first
@@ -67,7 +64,7 @@ class ChoiceData(StepData):
     Args:
         train: Folders that `infer.py preferences --samples 0` wrote, as {layout: rewrite_preferences, path: FOLDER}.
         validation: Folders of the same kind; a hash split of the training folders when empty.
-        validation_fraction: Share of the questions that the hash split holds out, in (0, 1).
+        validation_fraction: Share of the questions that the hash split holds out.
         least_gain: Gain above which a rewrite is worth its search.
         targets: Which targets of a question are 1. `each`: of every strategy that helps. `best`: of the one that helps
             most, so that of several that find the same passages one is chosen; of those within `least_gain` of it, the
@@ -77,7 +74,7 @@ class ChoiceData(StepData):
         sampling_seed: Seed of the order.
 
     Raises:
-        UserError: If there is no training folder, a layout is another one, or a value is out of range.
+        UserError: If there is no training folder, or a layout is another one.
     """
 
     step_option, examples_name = "tokens_per_step", "questions"
@@ -86,27 +83,17 @@ class ChoiceData(StepData):
         self,
         train: list[Source],
         validation: list[Source] | None = None,
-        validation_fraction: float = 0.1,
-        least_gain: float = 0.01,
+        validation_fraction: OpenShare = 0.1,
+        least_gain: NonNegativeFloat = 0.01,
         targets: Targets = "each",
-        tokens_per_step: int = 2048,
-        tokens_per_validation_batch: int = 4096,
+        tokens_per_step: PositiveInt = 2048,
+        tokens_per_validation_batch: PositiveInt = 4096,
         sampling_seed: int = 0,
     ) -> None:
         super().__init__()
-        check_split(train, validation_fraction)
-        check_at_least(1, tokens_per_step=tokens_per_step, tokens_per_validation_batch=tokens_per_validation_batch)
-        check_at_least(0, least_gain=least_gain)
-        check_choice(get_args(Targets), targets=targets)
-        self.train_sources, self.validation_sources = train, validation or []
-        self.sources = [*self.train_sources, *self.validation_sources]
-        for source in self.sources:
-            if source.layout != LAYOUT:
-                raise UserError(
-                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {LAYOUT}: write such "
-                    "a folder with `python infer.py preferences --samples 0`."
-                )
-        self.validation_fraction, self.least_gain, self.kind = validation_fraction, least_gain, targets
+        self._name_files(train, validation, validation_fraction)
+        self._accept(LAYOUT, "a folder with `python infer.py preferences --samples 0`")
+        self.least_gain, self.kind = least_gain, targets
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
         self.questions: list[JudgedQuestion] = []  # of training
@@ -163,10 +150,6 @@ class ChoiceData(StepData):
             chosen = [place for place in chosen if gains[place] >= best - self.least_gain][:1]
         return [gain if math.isnan(gain) else float(place in chosen) for place, gain in enumerate(gains)]
 
-    @property
-    def _chooser(self) -> "StrategyChooser":
-        return self.trainer.lightning_module.chooser
-
     def _is_useful(self, gain: float) -> bool:
         return gain > self.least_gain  # false for NaN
 
@@ -189,7 +172,7 @@ class ChoiceData(StepData):
         for source in sources:
             rows = read_rewrite_preferences(source.path)
             there = dict.fromkeys(each.strategy for each in rows)
-            if missing := [name for name in self._chooser.strategies if name not in there]:
+            if missing := [name for name in self.module.chooser.strategies if name not in there]:
                 raise DataError(
                     f"{source.path} has no rewrites by the strategy {missing[0]!r}, which model.strategies names; it "
                     f"has: {', '.join(there)}."
@@ -202,14 +185,14 @@ class ChoiceData(StepData):
                 for strategy, gain in gains.items():
                     found.setdefault(key, {}).setdefault(strategy, []).append(gain)
         return {
-            key: tuple(_mean(own.get(strategy, [])) for strategy in self._chooser.strategies)
+            key: tuple(_mean(own.get(strategy, [])) for strategy in self.module.chooser.strategies)
             for key, own in found.items()
         }
 
     def _tokenized(self, gains: dict[Asked, tuple[float, ...]], skipped: list[str]) -> list[JudgedQuestion]:
         """The questions that fit; the others go to `skipped`."""
         found = []
-        for (key, own), ids in zip(gains.items(), self._chooser.encode([*gains]), strict=True):
+        for (key, own), ids in zip(gains.items(), self.module.chooser.encode([*gains]), strict=True):
             if ids is None:
                 skipped.append(key[0])
             else:
@@ -235,7 +218,7 @@ class ChoiceData(StepData):
     def _batch(
         self, questions: Sequence[JudgedQuestion], rows: list[int], step: list[int], weight: float
     ) -> ChoiceBatch:
-        ids_PT, attention_PT = self._chooser.encode.pad([questions[row].ids for row in rows])
+        ids_PT, attention_PT = self.module.chooser.encode.pad([questions[row].ids for row in rows])
         gains_PS = torch.tensor([questions[row].gains for row in rows], dtype=torch.float32)
         targets_PS = torch.tensor([self.targets(questions[row].gains) for row in rows])
         known = sum(not math.isnan(gain) for row in step for gain in questions[row].gains)
@@ -244,7 +227,7 @@ class ChoiceData(StepData):
 
     def _audit(self, useful: Sequence[int], skipped: Sequence[str]) -> dict[str, object]:
         shares = {}
-        for place, strategy in enumerate(self._chooser.strategies):
+        for place, strategy in enumerate(self.module.chooser.strategies):
             known = [each.gains[place] for each in self.questions if not math.isnan(each.gains[place])]
             share = sum(map(self._is_useful, known)) / max(1, len(known))
             shares[f"gains_by_{strategy}"] = f"{len(known)} rewrites, {share:.1%} gain, mean {_mean(known):+.3f}"

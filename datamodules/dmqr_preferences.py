@@ -12,27 +12,30 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from common.checks import check_at_least
 from common.errors import DataError, UserError
 from common.held_out import validation_share
 from common.preferences import Reward, RewritePreferences
 from common.progress import track
+from common.ranges import OpenShare, PositiveInt, at_least
 from common.records import Question, clean
 from common.retrieval import Retriever
 from datamodules.dmqr import RewriteBatch, dialogue
 from datamodules.dmqr_candidates import CandidateGroup, PreferenceBatch, chosen, table_of, with_question
 from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, read_asked
-from datamodules.examples.splits import Source, check_split
+from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.preferences import LAYOUT, MANIFEST, ROWS, read_manifest, read_rewrite_preferences
 from models.dmqr.candidates import candidate_batch
 from models.dmqr.rewriter import Rewriter
 
-LEAST_CANDIDATES = 3  # the best, the worst and the greedy one
+if TYPE_CHECKING:
+    Candidates = int
+else:
+    Candidates = at_least(3)  # the best, the worst and the greedy one
 
 
 class PreferenceData(StepData):
@@ -45,7 +48,7 @@ class PreferenceData(StepData):
     Args:
         train: Folders that `infer.py preferences` wrote, as {layout: rewrite_preferences, path: FOLDER}.
         validation: Folders of the same kind; a hash split of the training dialogues when empty.
-        validation_fraction: Share of the dialogues that the hash split holds out, in (0, 1).
+        validation_fraction: Share of the dialogues that the hash split holds out.
         groups_per_step: Average groups of one optimizer step, over all ranks and accumulated batches.
         groups_per_validation_batch: Groups of one validation batch, per rank.
         candidates: Most candidates of a group: the best, the worst and the greedy one, then those that were sampled
@@ -63,8 +66,8 @@ class PreferenceData(StepData):
             their text (and the turns before it); needed with a reward.
 
     Raises:
-        UserError: If there is no training folder, a layout is another one, a value is out of range, or of retriever,
-            reward and gold_questions some are given without the others.
+        UserError: If there is no training folder, a layout is another one, or of retriever, reward and gold_questions
+            some are given without the others.
     """
 
     step_option, examples_name = "groups_per_step", "candidates"
@@ -73,36 +76,23 @@ class PreferenceData(StepData):
         self,
         train: list[Source],
         validation: list[Source] | None = None,
-        validation_fraction: float = 0.1,
-        groups_per_step: int = 8,
-        groups_per_validation_batch: int = 8,
-        candidates: int = 16,
+        validation_fraction: OpenShare = 0.1,
+        groups_per_step: PositiveInt = 8,
+        groups_per_validation_batch: PositiveInt = 8,
+        candidates: Candidates = 16,
         question_as_candidate: bool = False,
-        generated_rewrites: int = 200,
+        generated_rewrites: PositiveInt = 200,
         sampling_seed: int = 0,
         retriever: Retriever | None = None,
         reward: Reward | None = None,
         gold_questions: list[Source] | None = None,
     ) -> None:
         super().__init__()
-        check_split(train, validation_fraction)
-        check_at_least(
-            1, groups_per_step=groups_per_step, groups_per_validation_batch=groups_per_validation_batch,
-            generated_rewrites=generated_rewrites,
-        )  # fmt: skip
-        check_at_least(LEAST_CANDIDATES, ": the best, the worst and the greedy one", candidates=candidates)
-        self.train_sources, self.validation_sources = train, validation or []
-        self.sources = [*self.train_sources, *self.validation_sources]
-        for source in self.sources:
-            if source.layout != LAYOUT:
-                raise UserError(
-                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {LAYOUT}: write such "
-                    "a folder with `python infer.py preferences` and a TrainedRewriter."
-                )
+        self._name_files(train, validation, validation_fraction)
+        self._accept(LAYOUT, "a folder with `python infer.py preferences` and a TrainedRewriter")
         check_reward(retriever, reward, gold_questions)
-        self.validation_fraction, self.groups_per_step = validation_fraction, groups_per_step
-        self.groups_per_validation_batch, self.most = groups_per_validation_batch, candidates
-        self.question_as_candidate = question_as_candidate
+        self.groups_per_step, self.groups_per_validation_batch = groups_per_step, groups_per_validation_batch
+        self.most, self.question_as_candidate = candidates, question_as_candidate
         self.generated_rewrites, self.sampling_seed = generated_rewrites, sampling_seed
         self.retriever, self.reward, self.gold_questions = retriever, reward, gold_questions or []
         self.groups: list[CandidateGroup] = []  # of training
@@ -130,13 +120,14 @@ class PreferenceData(StepData):
         """
         if self.groups:
             return
+        rewriter: Rewriter = self.module.rewriter
         self.manifests = [read_manifest(source.path) for source in self.sources]
         train, held_out = self._split()
-        known = set(self._rewriter.strategies)
+        known = set(rewriter.strategies)
         if unknown := sorted({each.strategy for each in train + held_out} - known):
             raise UserError(
                 f"the folders hold rewrites by {unknown[0]!r}, which is not in the pool "
-                f"({', '.join(self._rewriter.strategies)}): describe it in a file and name it as model.pool."
+                f"({', '.join(rewriter.strategies)}): describe it in a file and name it as model.pool."
             )
         skipped: Counter[str] = Counter()
         groups = self._tokenized(train, skipped)
@@ -152,7 +143,7 @@ class PreferenceData(StepData):
         by_hash = sorted(range(len(self.held_out)), key=lambda row: _digest(self.held_out[row].example))
         self.generated = frozenset(by_hash[: self.generated_rewrites])
         found = {each.example.strategy for each in self.groups}
-        self.strategies = [name for name in self._rewriter.strategies if name in found]
+        self.strategies = [name for name in rewriter.strategies if name in found]
         self.steps_per_epoch = max(1, round(len(self.groups) / self.groups_per_step))
         self.units_per_step = len(self.groups) / self.steps_per_epoch
         self.examples_per_unit = sum(len(each.targets) for each in self.groups) / len(self.groups)
@@ -167,10 +158,6 @@ class PreferenceData(StepData):
             row: (self.held_out[row].example.question, self.held_out[row].example.history) for row in self.generated
         }
         self.gold = read_asked(self.gold_questions, asked, reward)
-
-    @property
-    def _rewriter(self) -> Rewriter:
-        return self.trainer.lightning_module.rewriter
 
     def _split(self) -> tuple[list[RewritePreferences], list[RewritePreferences]]:
         """Training and validation groups; no dialogue is on both sides."""
@@ -187,16 +174,17 @@ class PreferenceData(StepData):
 
     def _tokenized(self, examples: Sequence[RewritePreferences], skipped: Counter[str]) -> list[CandidateGroup]:
         """The groups of the questions that fit, with the candidates that fit; what does not is counted."""
-        encode, groups = self._rewriter.encode, []
+        rewriter: Rewriter = self.module.rewriter
+        encode, groups = rewriter.encode, []
         if self.question_as_candidate:
             examples = [with_question(each) if self._is_one_query(each) else each for each in examples]
-        inputs = encode([self._rewriter.task(each.question, each.strategy, each.history) for each in examples])
+        inputs = encode([rewriter.task(each.question, each.strategy, each.history) for each in examples])
         for example, ids in track(list(zip(examples, inputs, strict=True)), len(examples), "tokenizing rewrites"):
             if ids is None:
                 skipped["long_questions"] += 1
                 continue
             tokens = dict(zip(example.candidates, encode.targets([e.rewrite for e in example.candidates]), strict=True))
-            fitting = [each for each in example.candidates if len(tokens[each]) <= self._rewriter.max_rewrite_tokens]
+            fitting = [each for each in example.candidates if len(tokens[each]) <= rewriter.max_rewrite_tokens]
             kept = chosen(fitting, self.most)
             skipped["long_rewrites"] += len(tokens) - len(fitting)
             skipped["candidates_above_the_most"] += len(fitting) - len(kept)
@@ -208,7 +196,7 @@ class PreferenceData(StepData):
     def _is_one_query(self, example: RewritePreferences) -> bool:
         """Whether the question, written as a rewrite, would be searched as it is."""
         text = clean(example.question)
-        return self._rewriter.queries(text, example.strategy) == (text,)
+        return self.module.rewriter.queries(text, example.strategy) == (text,)
 
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
@@ -247,7 +235,7 @@ class PreferenceData(StepData):
         for place, each in enumerate(mine):
             reference_GN[place, : len(each.reference)] = torch.tensor(each.reference)
         return PreferenceBatch(
-            *candidate_batch(self._rewriter, [each.input for each in mine], [each.targets for each in mine]),
+            *candidate_batch(self.module.rewriter, [each.input for each in mine], [each.targets for each in mine]),
             there_GN=there_GN,
             candidates=table,
             reference_GN=reference_GN,
@@ -260,7 +248,8 @@ class PreferenceData(StepData):
     def plain_batch(self, rows: Sequence[int]) -> RewriteBatch:
         """Every candidate of some validation groups as a row of its own, with its own input."""
         pairs = [(group, target) for group in (self.held_out[row] for row in rows) for target in group.targets]
-        tensors = self._rewriter.batch([group.input for group, _ in pairs], [target for _, target in pairs])
+        rewriter: Rewriter = self.module.rewriter
+        tensors = rewriter.batch([group.input for group, _ in pairs], [target for _, target in pairs])
         strategies = [group.example.strategy for group, _ in pairs]
         return RewriteBatch(*tensors, torch.ones(len(pairs)), 0, torch.arange(len(pairs)), strategies, [])
 

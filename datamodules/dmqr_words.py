@@ -9,26 +9,22 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from common.checks import check_above, check_at_least, check_share
-from common.errors import DataError, UserError
+from common.errors import DataError
 from common.held_out import validation_share
 from common.progress import track
+from common.ranges import NonNegativeFloat, OpenShare, PositiveFloat, PositiveInt, Share
 from common.records import Passage, Question, clean
 from datamodules.examples.batches import TokenBatch
-from datamodules.examples.splits import Source, check_split
+from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import StepData, padded, plan_steps
 from datamodules.formats.word_labels import WordLabels, averaged, read_word_labels
 from models.dmqr.word_selector import JOINS, LABELS, STAYS
-from models.dmqr.word_tokenizer import WordPair
+from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
 from models.length_batching import length_batches
-
-if TYPE_CHECKING:
-    from models.dmqr.word_selector import WordSelector
 
 LAYOUT = "word_labels"
 UNLABELLED = -1.0  # of a token that is no word to learn
@@ -82,18 +78,18 @@ class WordData(StepData):
     Args:
         train: Files that `infer.py label` wrote, as {layout: word_labels, path: FILE}.
         validation: Files of the same kind; a hash split of the training files when empty.
-        validation_fraction: Share of the questions that the hash split holds out, in (0, 1).
+        validation_fraction: Share of the questions that the hash split holds out.
         passages: Feedback passages of each question that are used, best first.
         full_change: Change of retrieval from which a word's target is 1.
         least_change: Change of retrieval below which a word of the question has no target.
-        unhelpful_share: Share of the passages without a word that helps that an epoch draws, in [0, 1]: they are most
+        unhelpful_share: Share of the passages without a word that helps that an epoch draws: they are most
             of all, and teach less.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
 
     Raises:
-        UserError: If there is no training file, a layout is another one, or a value is out of range.
+        UserError: If there is no training file, or a layout is another one.
     """
 
     step_option, examples_name = "tokens_per_step", "pairs"
@@ -102,36 +98,20 @@ class WordData(StepData):
         self,
         train: list[Source],
         validation: list[Source] | None = None,
-        validation_fraction: float = 0.1,
-        passages: int = 6,
-        full_change: float = 0.2,
-        least_change: float = 0.005,
-        unhelpful_share: float = 0.4,
-        tokens_per_step: int = 4096,
-        tokens_per_validation_batch: int = 4096,
+        validation_fraction: OpenShare = 0.1,
+        passages: PositiveInt = 6,
+        full_change: PositiveFloat = 0.2,
+        least_change: NonNegativeFloat = 0.005,
+        unhelpful_share: Share = 0.4,
+        tokens_per_step: PositiveInt = 4096,
+        tokens_per_validation_batch: PositiveInt = 4096,
         sampling_seed: int = 0,
     ) -> None:
         super().__init__()
-        check_split(train, validation_fraction)
-        check_at_least(
-            1,
-            passages=passages,
-            tokens_per_step=tokens_per_step,
-            tokens_per_validation_batch=tokens_per_validation_batch,
-        )
-        check_above(0, full_change=full_change)
-        check_at_least(0, least_change=least_change)
-        check_share(unhelpful_share=unhelpful_share)
-        self.train_sources, self.validation_sources = train, validation or []
-        self.sources = [*self.train_sources, *self.validation_sources]
-        for source in self.sources:
-            if source.layout != LAYOUT:
-                raise UserError(
-                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {LAYOUT}: write such "
-                    "a file with `python infer.py label`."
-                )
-        self.validation_fraction, self.passages = validation_fraction, passages
-        self.full_change, self.least_change, self.unhelpful_share = full_change, least_change, unhelpful_share
+        self._name_files(train, validation, validation_fraction)
+        self._accept(LAYOUT, "a file with `python infer.py label`")
+        self.passages, self.unhelpful_share = passages, unhelpful_share
+        self.full_change, self.least_change = full_change, least_change
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
         self.pairs: list[LabelledPair] = []  # of training; those with a word that helps come first
@@ -150,10 +130,11 @@ class WordData(StepData):
         """
         if self.pairs:
             return
+        encode = self.module.selector.encode
         train, held_out = self._split()
         skipped: list[str] = []
-        pairs = self._pairs(train, skipped)
-        self.held_out = self._pairs(held_out, skipped)
+        pairs = self._pairs(train, encode, skipped)
+        self.held_out = self._pairs(held_out, encode, skipped)
         helpful = [each for each in pairs if each.helpful]
         if not helpful or not any(each.helpful for each in self.held_out):
             raise DataError(
@@ -171,10 +152,6 @@ class WordData(StepData):
         self.audit = self._audit(train, held_out, first, skipped)
         self.print_audit()
 
-    @property
-    def _selector(self) -> "WordSelector":
-        return self.trainer.lightning_module.selector
-
     def _split(self) -> tuple[list[WordLabels], list[WordLabels]]:
         """Training and validation questions, without duplicates; no question is on both sides."""
         train = _distinct(self.train_sources)
@@ -188,14 +165,14 @@ class WordData(StepData):
             [each for each, share in zip(train, shares, strict=True) if share < self.validation_fraction],
         )
 
-    def _pairs(self, questions: Sequence[WordLabels], skipped: list[str]) -> list[LabelledPair]:
+    def _pairs(
+        self, questions: Sequence[WordLabels], encode: WordPairEncoder, skipped: list[str]
+    ) -> list[LabelledPair]:
         """The pairs of the questions that fit, tokenized, with targets; ids of the other questions go to `skipped`."""
         found = []
         for labels in track(questions, len(questions), "tokenizing questions with passages"):
             passages = labels.passages[: self.passages]
-            for passage, pair in zip(
-                passages, self._selector.encode([(labels.question, p) for p in passages]), strict=True
-            ):
+            for passage, pair in zip(passages, encode([(labels.question, p) for p in passages]), strict=True):
                 if pair is None:
                     skipped.append(labels.question_id)
                     break
@@ -246,7 +223,7 @@ class WordData(StepData):
         self, pairs: Sequence[LabelledPair], rows: list[int], step: Sequence[LabelledPair], weight: float
     ) -> WordBatch:
         chosen = [pairs[row] for row in rows]
-        ids_PT, types_PT, attention_PT = self._selector.encode.pad([each.pair for each in chosen])
+        ids_PT, types_PT, attention_PT = self.module.selector.encode.pad([each.pair for each in chosen])
         targets_PTL = torch.full((*ids_PT.shape, len(LABELS)), UNLABELLED)
         for place, each in enumerate(chosen):
             for label, targets in enumerate(each.targets):

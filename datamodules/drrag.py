@@ -9,16 +9,16 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from common.checks import check_at_least
 from common.errors import DataError
+from common.ranges import NonNegativeInt, OpenShare, PositiveInt
 from common.records import Question
 from common.seals import fingerprint
 from datamodules.examples.audit import audit
-from datamodules.examples.splits import QuestionSource, check_split, paths_of
+from datamodules.examples.splits import QuestionSource, paths_of
 from datamodules.examples.step_loader import StepData, plan_steps
 from datamodules.examples.triple_batches import TripleBatches, TripleRequest
 from datamodules.examples.triples import Sampling, Triple, draw
@@ -31,10 +31,6 @@ from datamodules.stored.splits import are_stored, split_questions
 from datamodules.stored.token_rows import TokenRows, token_rows
 from models.drrag.triple_tokenizer import TripleEncoder
 from models.length_batching import length_batches
-
-if TYPE_CHECKING:
-    from models.drrag.triple_classifier import TripleClassifier
-
 
 BALANCED = Sampling()  # 1:1, as in the paper
 LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly negatives, as at inference
@@ -49,7 +45,7 @@ class DrRagData(StepData):
     Args:
         train: Official training files.
         validation: Official validation files; a hash split of the training files when empty.
-        validation_fraction: Share of the training questions that the hash split holds out, in (0, 1).
+        validation_fraction: Share of the training questions that the hash split holds out.
         mined: Files of hard negatives, written by `infer.py mine`.
         sampling: How training triples are sampled, again in every epoch.
         validation_sampling: How validation triples are sampled, once.
@@ -63,7 +59,7 @@ class DrRagData(StepData):
             CPU, up to 4 of the rank's cores on a GPU.
 
     Raises:
-        UserError: If there is no training file, or a value is out of range.
+        UserError: If there is no training file.
     """
 
     step_option, examples_name = "tokens_per_step", "triples"
@@ -72,23 +68,19 @@ class DrRagData(StepData):
         self,
         train: list[QuestionSource],
         validation: list[QuestionSource] | None = None,
-        validation_fraction: float = 0.06,
+        validation_fraction: OpenShare = 0.06,
         mined: list[str] | None = None,
         sampling: Sampling = BALANCED,
         validation_sampling: Sampling = LIKE_INFERENCE,
-        tokens_per_step: int = 4096,
-        tokens_per_validation_batch: int = 4096,
+        tokens_per_step: PositiveInt = 4096,
+        tokens_per_validation_batch: PositiveInt = 4096,
         sampling_seed: int = 0,
         cache: str | None = DEFAULT,
-        workers: int | None = None,
+        workers: NonNegativeInt | None = None,
     ) -> None:
         super().__init__()
-        check_split(train, validation_fraction)
-        check_at_least(0, workers=workers)
-        check_at_least(1, tokens_per_step=tokens_per_step, tokens_per_validation_batch=tokens_per_validation_batch)
-        self.train_sources, self.validation_sources = train, validation or []
-        self.sources: list[QuestionSource] = [*self.train_sources, *self.validation_sources]
-        self.validation_fraction, self.mined_files = validation_fraction, mined or []
+        self._name_files(train, validation, validation_fraction)
+        self.mined_files = mined or []
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
@@ -116,6 +108,7 @@ class DrRagData(StepData):
     def _load(self) -> None:
         if self.questions:
             return
+        self.encode: TripleEncoder = self.module.classifier.encode
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
         self._store = split.stores[0]
         mined = stored_mined(self.mined_files, self.cache)
@@ -154,11 +147,6 @@ class DrRagData(StepData):
         }
         self.print_audit()
 
-    @property
-    def encode(self) -> TripleEncoder:
-        """The classifier's tokenizer."""
-        return self._classifier.encode
-
     def _numbered(self, part: str, candidates: Candidates, content: str) -> tuple[str, Candidates, TokenRows]:
         """A part of the questions with their passages and token ids."""
         candidates.use(self._store.derived({"candidates": content}, candidates.arrays))
@@ -186,7 +174,7 @@ class DrRagData(StepData):
         return DrawnTriples(candidates, tokens, drawn, self.encode)
 
     def _validation_groups(self) -> list[list[int]]:
-        lengths = [self._classifier.padded_length(length) for length in self._validation.lengths().tolist()]
+        lengths = [self.module.classifier.padded_length(length) for length in self._validation.lengths().tolist()]
         return length_batches(lengths, self.tokens_per_validation_batch)
 
     def _validation_request(self, rows: list[int]) -> TripleRequest:
@@ -194,11 +182,7 @@ class DrRagData(StepData):
 
     @property
     def _validation_batches(self) -> TripleBatches:
-        return TripleBatches(self._validation.texts, self.encode, self._classifier.padding)
-
-    @property
-    def _classifier(self) -> "TripleClassifier":
-        return self.trainer.lightning_module.classifier
+        return TripleBatches(self._validation.texts, self.encode, self.module.classifier.padding)
 
     def _epoch(self, epoch: int) -> DrawnTriples:
         if self._sampled[0] != epoch:
@@ -210,13 +194,13 @@ class DrRagData(StepData):
         return plan_steps(self._epoch(epoch).lengths().tolist(), self.steps_per_epoch, rng)
 
     def _tokens_of(self, epoch: int) -> Callable[[Sequence[int]], int]:
-        lengths, padded_length = self._epoch(epoch).lengths(), self._classifier.padded_length
+        lengths, padded_length = self._epoch(epoch).lengths(), self.module.classifier.padded_length
         return lambda rows: len(rows) * padded_length(int(lengths[rows].max()))
 
     @property
     def _training_batches(self) -> TripleBatches:
         return TripleBatches(
-            self._sampled[1].texts, self.encode, self._classifier.padding
+            self._sampled[1].texts, self.encode, self.module.classifier.padding
         )  # the same texts in all epochs
 
     def _request(self, epoch: int, rows: list[int], step: list[int]) -> TripleRequest:

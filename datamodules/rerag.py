@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
+from common.ranges import NonNegativeInt, OpenShare, PositiveInt, Share
 from common.records import Question
 from datamodules.examples.computed import Computed
 from datamodules.examples.context_augmentation import AnswerSubstitutes
 from datamodules.examples.context_batches import ContextBatches, ContextRequest, ContextTensors
 from datamodules.examples.context_draws import ContextDraws, check_scores, count_contexts
 from datamodules.examples.context_sets import ContextBatch, ContextSet, Labels, Pick
-from datamodules.examples.splits import QuestionSource, check_split, paths_of
+from datamodules.examples.splits import QuestionSource, paths_of
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
 from datamodules.stored.by_question import stored_mined
 from datamodules.stored.cache import DEFAULT
@@ -61,7 +61,7 @@ class ReRagData(StepData):
     Args:
         train: Official training files.
         validation: Official validation files; a hash split of the training files when empty.
-        validation_fraction: Share of the training questions that the hash split holds out, in (0, 1).
+        validation_fraction: Share of the training questions that the hash split holds out.
         more: Files of additional candidates per question, written by `infer.py mine`.
         contexts: Contexts per question in training, N; with text_format packed, documents per call.
         validation_contexts: Maximum contexts per question in validation; 100 in the paper.
@@ -72,9 +72,9 @@ class ReRagData(StepData):
         labels: Relevance labels for recall, calibration and supervision: `has_answer` (DPR's rule) or `gold`.
         crop_words: Crop training contexts to windows of this many words, around an answer if present; off when null.
         crop_growth_words: Words added to the window in each epoch.
-        substitution: Share of training questions, in [0, 1], whose answer is replaced in all contexts by the answer of
+        substitution: Share of training questions whose answer is replaced in all contexts by the answer of
             a similar question, again in every epoch, so that a generator learns to read instead of memorizing answers.
-        word_swaps: Share, in [0, 1], of lower-case words in training texts that are replaced by one of their nearest
+        word_swaps: Share of lower-case words in training texts that are replaced by one of their nearest
             words by embedding, again in every epoch, so that the model generalizes over wordings.
         questions_per_step: Questions of one optimizer step, over all ranks and accumulated batches.
         tokens_per_bucket: Maximum padded tokens of one forward pass.
@@ -86,7 +86,7 @@ class ReRagData(StepData):
             CPU, up to 4 of the rank's cores on a GPU.
 
     Raises:
-        UserError: If there is no training file, or a value is out of range.
+        UserError: If there is no training file, or `crop_growth_words` is given without `crop_words`.
     """
 
     step_option, examples_name = "questions_per_step", "question-context pairs"
@@ -95,40 +95,31 @@ class ReRagData(StepData):
         self,
         train: list[QuestionSource],
         validation: list[QuestionSource] | None = None,
-        validation_fraction: float = 0.06,
+        validation_fraction: OpenShare = 0.06,
         more: list[str] | None = None,
-        contexts: int = 20,
-        validation_contexts: int = 100,
+        contexts: PositiveInt = 20,
+        validation_contexts: PositiveInt = 100,
         pick: Pick = "ranked",
         validation_pick: Pick = "ranked",
         labels: Labels = "has_answer",
-        crop_words: int | None = None,
-        crop_growth_words: int = 0,
-        substitution: float = 0.0,
-        word_swaps: float = 0.0,
-        questions_per_step: int = 64,
-        tokens_per_bucket: int = 8192,
-        questions_per_validation_batch: int = 16,
+        crop_words: PositiveInt | None = None,
+        crop_growth_words: NonNegativeInt = 0,
+        substitution: Share = 0.0,
+        word_swaps: Share = 0.0,
+        questions_per_step: PositiveInt = 64,
+        tokens_per_bucket: PositiveInt = 8192,
+        questions_per_validation_batch: PositiveInt = 16,
         sampling_seed: int = 0,
         cache: str | None = DEFAULT,
-        workers: int | None = None,
+        workers: NonNegativeInt | None = None,
     ) -> None:
         super().__init__()
-        check_split(train, validation_fraction)
-        check_at_least(0, workers=workers)
-        check_at_least(
-            1, contexts=contexts, validation_contexts=validation_contexts, crop_words=crop_words,
-            questions_per_step=questions_per_step, tokens_per_bucket=tokens_per_bucket,
-            questions_per_validation_batch=questions_per_validation_batch,
-        )  # fmt: skip
-        check_share(substitution=substitution, word_swaps=word_swaps)
-        self.train_sources, self.validation_sources = train, validation or []
-        self.sources: list[QuestionSource] = [*self.train_sources, *self.validation_sources]
-        self.validation_fraction, self.more_files = validation_fraction, more or []
+        if crop_growth_words and crop_words is None:
+            raise UserError(f"crop_growth_words {crop_growth_words} needs crop_words: give it, or leave this out.")
+        self._name_files(train, validation, validation_fraction)
+        self.more_files = more or []
         self.contexts, self.validation_contexts = contexts, validation_contexts
         self.pick, self.validation_pick, self.labels = pick, validation_pick, labels
-        if crop_growth_words < 0 or (crop_growth_words and crop_words is None):
-            raise UserError(f"crop_growth_words {crop_growth_words} must be at least 0, and 0 without crop_words.")
         self.crop_words, self.crop_growth_words, self.substitution = crop_words, crop_growth_words, substitution
         self.word_swaps = word_swaps
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
@@ -159,7 +150,7 @@ class ReRagData(StepData):
     def _load(self) -> None:
         if self.questions:
             return
-        module = self._module
+        module: ContextModel = self.module
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
         weighted = module.relevance == "retriever"
         if self.more_files and weighted:
@@ -244,7 +235,7 @@ class ReRagData(StepData):
 
     def _keep_few_tokens(self) -> None:
         """Let the tokenizers forget texts, where an epoch has more than they can remember until the next one."""
-        for encode in self._module.encoders:
+        for encode in self.module.encoders:
             if int(self.counts.sum() + self.validation_counts.sum()) > encode.cached_texts:
                 encode.cached_texts = FEW_TEXTS
 
@@ -260,17 +251,13 @@ class ReRagData(StepData):
 
     def proof_batch(self) -> ContextBatch:
         """A few validation questions with few contexts: see `StepData`."""
-        few = PROOF_CONTEXTS if not self._module.packed else None
+        few = PROOF_CONTEXTS if not self.module.packed else None
         chosen = [
             replace(one, passages=one.passages[:few], labels=one.labels[:few], scores=one.scores[:few])
             for one in self.validation_sets[:PROOF_QUESTIONS]
         ]
         pairs = sum(len(one.passages) for one in chosen)
         return self._validation_batches.tensors(chosen, ContextRequest(-1, [*range(len(chosen))], len(chosen), pairs))
-
-    @property
-    def _module(self) -> ContextModel:
-        return self.trainer.lightning_module
 
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
@@ -280,7 +267,7 @@ class ReRagData(StepData):
         return lambda rows: int(self.characters[rows].sum())  # tokens are known once a set is drawn
 
     def _request(self, epoch: int, rows: list[int], step: list[int]) -> ContextRequest:
-        pairs = len(step) if self._module.packed else int(self.counts[step].sum())
+        pairs = len(step) if self.module.packed else int(self.counts[step].sum())
         return ContextRequest(epoch, rows or step[:1], len(step), pairs, float(bool(rows)))
 
     def _audit(

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from common.checks import check_at_least, check_between_0_and_1
 from common.errors import DataError, UserError
+from common.ranges import OpenShare, PositiveFloat, PositiveInt
 from common.records import Passage, passage_text
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import StepData, chunks
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
 from models.length_batching import IGNORE, pad
-from models.t5.span_corruption import check_lengths, corrupt, random_mask, span_counts, text_length
+from models.t5.span_corruption import SpanTokens, corrupt, random_mask, span_counts, text_length
 from models.t5.tokenizer_training import sentinel_ids
 from models.text_formats import neutralize, special_texts
 
@@ -54,7 +54,7 @@ class SpanCorruptionData(StepData):
         mean_span: Mean span length, in tokens; 3 in T5.
         sequences_per_step: Sequences of one optimizer step, over all ranks and accumulated batches.
         steps_per_epoch: Optimizer steps between two validations.
-        validation_fraction: Share of the passages that a hash split holds out, in (0, 1).
+        validation_fraction: Share of the passages that a hash split holds out.
         validation_sequences: Maximum number of validation sequences.
         sequences_per_validation_batch: Sequences of one validation batch, per rank.
         streams: Independent parts of the corpus; ranks share the tokenization if their number divides this and
@@ -63,7 +63,7 @@ class SpanCorruptionData(StepData):
         sampling_seed: Seed of shuffling and of masks.
 
     Raises:
-        UserError: If no file is given or a value is out of range.
+        UserError: If no file is given.
     """
 
     step_option, examples_name = "sequences_per_step", "sequences"
@@ -71,28 +71,21 @@ class SpanCorruptionData(StepData):
     def __init__(
         self,
         corpora: list[Source],
-        max_tokens: int = 512,
-        noise_share: float = 0.15,
-        mean_span: float = 3.0,
-        sequences_per_step: int = 128,
-        steps_per_epoch: int = 1000,
-        validation_fraction: float = 0.02,
-        validation_sequences: int = 256,
-        sequences_per_validation_batch: int = 16,
-        streams: int = 8,
-        block_passages: int = 256,
+        max_tokens: SpanTokens = 512,
+        noise_share: OpenShare = 0.15,
+        mean_span: PositiveFloat = 3.0,
+        sequences_per_step: PositiveInt = 128,
+        steps_per_epoch: PositiveInt = 1000,
+        validation_fraction: OpenShare = 0.02,
+        validation_sequences: PositiveInt = 256,
+        sequences_per_validation_batch: PositiveInt = 16,
+        streams: PositiveInt = 8,
+        block_passages: PositiveInt = 256,
         sampling_seed: int = 0,
     ) -> None:
         super().__init__()
         if not corpora:
             raise UserError("data.corpora names no file: give at least one {layout, path}.")
-        check_between_0_and_1(validation_fraction=validation_fraction)
-        check_lengths(max_tokens, noise_share, mean_span)
-        check_at_least(
-            1, sequences_per_step=sequences_per_step, steps_per_epoch=steps_per_epoch, streams=streams,
-            validation_sequences=validation_sequences, block_passages=block_passages,
-            sequences_per_validation_batch=sequences_per_validation_batch,
-        )  # fmt: skip
         self.sources, self.max_tokens, self.noise_share, self.mean_span = corpora, max_tokens, noise_share, mean_span
         self.sequences_per_step, self.steps_per_epoch = sequences_per_step, steps_per_epoch
         self.units_per_step = sequences_per_step
@@ -115,7 +108,7 @@ class SpanCorruptionData(StepData):
         """
         if self.held_out:
             return
-        self.tokenizer = self.trainer.lightning_module.tokenizer
+        self.tokenizer = self.module.tokenizer
         self.sentinels = sentinel_ids(self.tokenizer)
         self.specials = special_texts(self.tokenizer)
         self.length = text_length(self.max_tokens, self.noise_share, self.mean_span, len(self.sentinels))

@@ -5,11 +5,10 @@ An impossible request is an error, never a fallback.
 
 import os
 from contextlib import AbstractContextManager, nullcontext
-from typing import get_args
 
 import torch
 
-from common.checks import Precision, check_choice
+from common.checks import Precision
 from common.errors import UserError
 
 VARIABLE = "LIGHTNING_RAG_PRECISION"
@@ -58,7 +57,8 @@ def auto_is_bf16(device: torch.device) -> tuple[bool, str]:
         UserError: If the variable has another value.
     """
     wanted = os.environ.get(VARIABLE, "auto")
-    check_choice(("auto", "fp32"), **{VARIABLE: wanted})
+    if wanted not in ("auto", "fp32"):
+        raise UserError(f"{VARIABLE} {wanted!r} is unknown; allowed: auto, fp32.")
     if wanted == "fp32":
         return False, f"{VARIABLE} is fp32"
     if device.type == "cuda":
@@ -72,11 +72,7 @@ def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
     """Data type of matrix products for a precision; `auto` is bf16 where the device has it in hardware, else fp32.
 
     Weights and heads stay in fp32 whatever it is: `autocast` lowers the precision operation by operation.
-
-    Raises:
-        UserError: If the precision is unknown.
     """
-    check_choice(get_args(Precision), precision=precision)
     lower = auto_is_bf16(device)[0] if precision == "auto" else precision == "bf16"
     return torch.bfloat16 if lower else torch.float32
 

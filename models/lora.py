@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from common.errors import UserError
+from common.ranges import DropoutRate, PositiveInt
 
 ADAPTER = "default"  # peft's name of an only adapter
 _FILE = "adapter_model.safetensors"
@@ -27,15 +29,25 @@ _PREFIX = "base_model.model."  # of the names in a file of peft's
 _BASE = ".base_layer."
 
 
-def add_adapter(
-    network: PreTrainedModel,
-    base: str,
-    rank: int,
-    alpha: int,
-    dropout: float,
-    targets: Sequence[str] | None,
-    name: str = ADAPTER,
-) -> None:
+@dataclass(frozen=True)
+class Lora:
+    """A LoRA adapter.
+
+    Args:
+        rank: Rank of the update of a matrix; null for no adapter: all weights are trained.
+        alpha: The update is scaled by alpha / rank.
+        dropout: Dropout rate of the adapter's input.
+        targets: Layers that get an adapter, by the last part of their names, e.g. [q, v] of a T5; every linear layer
+            but the head when null.
+    """
+
+    rank: PositiveInt | None = None
+    alpha: PositiveInt = 32
+    dropout: DropoutRate = 0.0
+    targets: list[str] | None = None
+
+
+def add_adapter(network: PreTrainedModel, base: str, lora: Lora, name: str = ADAPTER) -> None:
     """Put LoRA layers into a network, in place, and freeze all weights but those of its adapters.
 
     It computes the same as before until it is trained.  Of several adapters the one that was added last computes, until
@@ -44,10 +56,7 @@ def add_adapter(
     Args:
         network: The network.
         base: Folder or hub id that it was loaded from, for adapter_config.json.
-        rank: Rank of the update of a matrix.
-        alpha: The update is scaled by alpha / rank.
-        dropout: Dropout rate of the adapter's input.
-        targets: Last parts of the names of the layers that get an adapter; every linear layer but the head when None.
+        lora: The adapter, with a rank.
         name: Of the adapter.
 
     Raises:
@@ -59,13 +68,14 @@ def add_adapter(
         raise UserError(
             f"an adapter cannot be named {name!r}: name the strategy by letters, digits, _ and -, such as gqr."
         )
+    assert lora.rank is not None  # callers ask
     transposed = any(isinstance(module, Conv1D) for module in network.modules())  # GPT-2's layers
     kind = TaskType.FEATURE_EXTRACTION  # of a body without a head
     if network.get_output_embeddings() is not None:
         kind = TaskType.SEQ_2_SEQ_LM if network.config.is_encoder_decoder else TaskType.CAUSAL_LM
     config = LoraConfig(
-        task_type=kind, r=rank, lora_alpha=alpha, lora_dropout=dropout, base_model_name_or_path=base,
-        target_modules=list(targets) if targets else "all-linear", fan_in_fan_out=transposed,
+        task_type=kind, r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, base_model_name_or_path=base,
+        target_modules=lora.targets or "all-linear", fan_in_fan_out=transposed,
     )  # fmt: skip
     try:
         with warnings.catch_warnings():
@@ -76,7 +86,7 @@ def add_adapter(
             {name.rpartition(".")[2] for name, m in network.named_modules() if isinstance(m, torch.nn.Linear)}
         )
         raise UserError(
-            f"lora_targets {list(targets or ())} are no layers of {base}: omit them, or name some of "
+            f"lora.targets {lora.targets or []} are no layers of {base}: omit them, or name some of "
             f"{', '.join(linear)}."
         ) from error
     for parameter_name, parameter in network.named_parameters():  # peft freezes the adapters that it added before

@@ -8,7 +8,7 @@ bitsandbytes is optional: the extra `quantized` of pyproject.toml.
 import copy
 import logging
 from importlib.util import find_spec
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from transformers import PreTrainedModel
@@ -25,15 +25,13 @@ def check_base_bits(bits: int | None, lora_rank: int | None) -> None:
     """Check the option `base_bits` of a trainer; None passes.
 
     Raises:
-        UserError: If it is neither 4 nor 8, there is no LoRA, or bitsandbytes is not installed.
+        UserError: If there is no LoRA, or bitsandbytes is not installed.
     """
     if bits is None:
         return
-    if bits not in get_args(BaseBits):
-        raise UserError(f"base_bits is {bits}; allowed: {', '.join(map(str, get_args(BaseBits)))}, or null.")
     if lora_rank is None:
         raise UserError(
-            f"model.base_bits {bits} needs LoRA, for such weights are not trained: give model.lora_rank, such as 16."
+            f"model.base_bits {bits} needs LoRA, for such weights are not trained: give model.lora.rank, such as 16."
         )
     if find_spec(PACKAGE) is None:
         raise UserError(

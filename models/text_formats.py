@@ -1,11 +1,17 @@
 """Helpers shared by all input formats: escaping of special tokens, words of the relevance labels."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
+from common.ranges import at_least
 
+if TYPE_CHECKING:
+    InputTokens = int
+else:
+    InputTokens = at_least(16)  # maximum length of an input: a question, and what stands beside it
 WORD_START = "▁"  # SentencePiece's mark
 SENTINELS = 100  # of T5's vocabulary: <extra_id_0> to <extra_id_99>
 LABEL_WORDS = (  # proposed where "true" or "false" is several tokens
@@ -59,7 +65,7 @@ def label_tokens(tokenizer: PreTrainedTokenizerBase, true_word: str, false_word:
         cause = f"{wrong[0]!r} is {pieces}" if wrong else f"{true_word!r} and {false_word!r} are the same"
         raise UserError(
             f"the words of the relevance labels must be two different tokens of {tokenizer.name_or_path}, but {cause}: "
-            f"set model.true_word and model.false_word to words that are single tokens, here {proposed}."
+            f"set model.text.true_word and model.text.false_word to words that are single tokens, here {proposed}."
         )
     return ids  # type: ignore[return-value]  # no None among them
 

@@ -37,7 +37,7 @@ for seed in $seeds; do
     # the released text format and answer prefix need a reader of their own
     [ "$protocol" = released ] && reader=$reader-released
     fit "$reader" configs/train/reader_world.yaml "${options[@]}"
-    [ "$protocol" = ours ] || options+=(--model.init_args.label_weight 0)
+    [ "$protocol" = ours ] || options+=(--model.init_args.loss.label_weight 0)
     fit "rerag-$protocol-$seed" configs/train/rerag_world.yaml "${options[@]}" \
       --model.init_args.generator "checkpoints/$reader/serving/generator"
     measure "rerag-$protocol-$seed" fid_validation 250

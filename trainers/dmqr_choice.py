@@ -16,15 +16,16 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
-from common.checks import check_above, check_at_least, check_dropout, check_share
 from common.errors import UserError
+from common.ranges import DropoutRate, Share
 from datamodules.dmqr_choice import ChoiceBatch
-from models.dmqr.choice import KIND, MIN_TOKENS, TEXT_FORMAT, StrategyChooser
+from models.dmqr.choice import KIND, TEXT_FORMAT, StrategyChooser
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
+from models.text_formats import InputTokens
 from trainers.run.classification_metrics import average_precision
 from trainers.run.module import RunModule
-from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
+from trainers.run.optimizers import HeadOptimizer
 from trainers.run.throughput import flops_per_token
 
 Floats = NDArray[np.float64]
@@ -106,19 +107,15 @@ class ChoiceTrainer(RunModule):
         pretrained: Folder or hub id of the encoder to start from: MiniLM, BERT, RoBERTa.
         max_tokens: Maximum length of a question with its earlier turns, in tokens; the oldest turns are truncated,
             never the question.
-        kept_gain: Share of the validation questions' best gains that the exported threshold must keep, in [0, 1]; the
+        kept_gain: Share of the validation questions' best gains that the exported threshold must keep; the
             highest such threshold is taken.
         dropout: Dropout rate of hidden states and attention; the checkpoint's when null.
-        learning_rate: Peak learning rate of the encoder, per optimizer step.
-        head_learning_rate: Peak learning rate of the classification head, which is initialized at random.
-        weight_decay: Weight decay of AdamW, on matrices only.
-        warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
+        optimizer: AdamW.
         freeze_embeddings: Do not train the token embeddings: half of a small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
 
     Raises:
-        MissingInputError: If the encoder is not on this machine.
-        UserError: If it is no encoder, a strategy stands twice, there is none, or a number is out of range.
+        UserError: If a strategy stands twice, or there is none.
     """
 
     lower = (
@@ -131,42 +128,28 @@ class ChoiceTrainer(RunModule):
         self,
         strategies: list[str],
         pretrained: str = "sentence-transformers/all-MiniLM-L6-v2",
-        max_tokens: int = 256,
-        kept_gain: float = 0.95,
-        dropout: float | None = None,
-        learning_rate: float = 1e-4,
-        head_learning_rate: float = 1e-3,
-        weight_decay: float = 0.01,
-        warmup_fraction: float = 0.1,
+        max_tokens: InputTokens = 256,
+        kept_gain: Share = 0.95,
+        dropout: DropoutRate | None = None,
+        optimizer: HeadOptimizer = HeadOptimizer(),
         freeze_embeddings: bool = False,
         gradient_checkpointing: bool = False,
     ) -> None:
-        self.check_options(
-            strategies, max_tokens, kept_gain, dropout, learning_rate, head_learning_rate, weight_decay, warmup_fraction
-        )
         super().__init__()
-        self.save_hyperparameters()
-        self.chooser = StrategyChooser.build(pretrained, strategies, max_tokens, dropout)
-        if freeze_embeddings:
-            self.chooser.network.get_input_embeddings().requires_grad_(False)
-        if gradient_checkpointing:
-            self.chooser.network.activation_checkpointing_enable({"use_reentrant": False})
-        self.flops_per_token, _ = flops_per_token(self.chooser.network)
-        self.train()
-
-    @staticmethod
-    def check_options(
-        strategies: list[str], max_tokens: int, kept_gain: float, dropout: float | None, learning_rate: float,
-        head_learning_rate: float, weight_decay: float, warmup_fraction: float,
-    ) -> None:  # fmt: skip
-        """Raise UserError if a value is not allowed."""
         if not strategies or len(set(strategies)) < len(strategies):
             raise UserError(f"strategies is {list(strategies)}; it must name at least one, each once.")
-        check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
-        check_at_least(0, weight_decay=weight_decay)
-        check_above(0, learning_rate=learning_rate, head_learning_rate=head_learning_rate)
-        check_dropout(dropout=dropout)
-        check_share(warmup_fraction=warmup_fraction, kept_gain=kept_gain)
+        self.save_hyperparameters()
+        self.optimizer = optimizer
+
+    def build(self) -> None:
+        """See `RunModule`."""
+        given = self.hparams
+        self.chooser = StrategyChooser.build(given.pretrained, given.strategies, given.max_tokens, given.dropout)
+        if given.freeze_embeddings:
+            self.chooser.network.get_input_embeddings().requires_grad_(False)
+        if given.gradient_checkpointing:
+            self.chooser.network.activation_checkpointing_enable({"use_reentrant": False})
+        self.flops_per_token, _ = flops_per_token(self.chooser.network)
 
     @property
     def network_to_shard(self) -> PreTrainedModel:
@@ -229,12 +212,8 @@ class ChoiceTrainer(RunModule):
         }
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """AdamW with two learning rates; biases and norms are not decayed; linear warm-up, then linear decay to 0."""
-        groups = body_and_head_groups(
-            self.chooser, self.hparams.learning_rate, self.hparams.head_learning_rate, self.hparams.weight_decay
-        )
-        steps = total_steps(self.trainer)
-        return scheduled_adamw(groups, "linear", round(self.hparams.warmup_fraction * steps), steps)
+        """See `HeadOptimizer`."""
+        return self.optimizer.adamw(self.chooser, self.trainer)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restore the validation results and the threshold."""

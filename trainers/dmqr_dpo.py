@@ -12,16 +12,19 @@ import torch
 from torch import Tensor
 
 from common.errors import UserError
+from common.ranges import DropoutRate
 from common.records import clean
 from datamodules.dmqr_candidates import CandidateGroup, PreferenceBatch
 from datamodules.examples.step_loader import chunks
 from models.dmqr.candidates import candidates_logp
 from models.dmqr.rewriter import own_adapters, read_rewriter_manifest
+from models.lora import Lora
 from models.serving_manifest import MANIFEST
 from trainers.dmqr_dpo_loss import DpoLoss, Groups, better_pairs, expected_reward, forward_kl
 from trainers.dmqr_dpo_reference import scored_by_ranks, tell_difference
 from trainers.dmqr_dpo_validation import Validated, Written, summary
 from trainers.dmqr_rewriter_module import LOWER, RewriterModule
+from trainers.run.optimizers import Optimizer
 
 
 class DpoTrainer(RewriterModule):
@@ -33,18 +36,14 @@ class DpoTrainer(RewriterModule):
     Args:
         pretrained: Model to start from, such as the folder `serving/rewriter` of the rewriter that the candidates were
             sampled from.
-        beta: How strongly it holds to the reference.
-        least_gap: Least difference of rewards of a pair of candidates.
-        imitation_weight: Weight of the imitation of a group's best candidate, per token, as in RPO.
-        lora_dropout: Dropout rate of the adapter's input.
+        loss: DPO's loss, with imitation beside it as in RPO.
+        lora: The adapter.
         dropout: Dropout rate of a T5.
-        learning_rate: Peak learning rate, per optimizer step.
+        optimizer: AdamW.
         options: The others of `RewriterModule`.
 
     Raises:
-        MissingInputError: If the model is not on this machine.
-        UserError: If it generates no text, is the base of adapters for each strategy, a number is out of range, or an
-            option does not fit the model.
+        UserError: If options of `RewriterModule` contradict each other.
     """
 
     learned: ClassVar = "on the rewards of sampled rewrites, by direct preference optimization"
@@ -54,19 +53,23 @@ class DpoTrainer(RewriterModule):
     def __init__(
         self,
         pretrained: str,
-        beta: float = 0.1,
-        least_gap: float = 0.0,
-        imitation_weight: float = 0.0,
-        lora_dropout: float = 0.0,
-        dropout: float | None = 0.0,
-        learning_rate: float = 1e-4,
+        loss: DpoLoss = DpoLoss(),
+        lora: Lora = Lora(16),
+        dropout: DropoutRate | None = 0.0,
+        optimizer: Optimizer = Optimizer(),
         **options: Any,
     ) -> None:
-        self.loss = DpoLoss(beta, least_gap, imitation_weight)  # checks its numbers before anything is loaded
-        refuse_base_of_adapters(Path(pretrained))
-        super().__init__(
-            pretrained=pretrained, lora_dropout=lora_dropout, dropout=dropout, learning_rate=learning_rate, **options
-        )
+        super().__init__(pretrained=pretrained, lora=lora, dropout=dropout, optimizer=optimizer, **options)
+        self.loss = loss
+
+    def build(self) -> None:
+        """See `RunModule`.
+
+        Raises:
+            UserError: Also if `pretrained` is the base of adapters for each strategy.
+        """
+        refuse_base_of_adapters(Path(self.hparams.pretrained))
+        super().build()
 
     def setup(self, stage: str) -> None:
         """Also compute the reference's log-probabilities, before a checkpoint replaces the weights of `pretrained`."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from common.checks import check_above, check_at_least
+from common.ranges import NonNegativeFloat, PositiveFloat
 
 
 @dataclass
@@ -52,18 +52,11 @@ class DpoLoss:
         beta: How strongly it holds to the reference.
         least_gap: Least difference of rewards of a pair of candidates.
         imitation_weight: Weight of the imitation of the best candidate, per token.
-
-    Raises:
-        UserError: If a number is out of range.
     """
 
-    beta: float = 0.1
-    least_gap: float = 0.0
-    imitation_weight: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_above(0, beta=self.beta)
-        check_at_least(0, least_gap=self.least_gap, imitation_weight=self.imitation_weight)
+    beta: PositiveFloat = 0.1
+    least_gap: NonNegativeFloat = 0.0
+    imitation_weight: NonNegativeFloat = 0.0
 
     def __call__(self, logp_GN: Tensor, groups: Groups, step_pairs: float) -> Tensor:
         """This rank's share of the mean over the step's pairs, nats.

@@ -1,7 +1,7 @@
 """Export of DMQR-RAG's generative rewriters: on fp32 weights, and the comparison with the trained module."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ from common.progress import say
 from datamodules.dmqr import RewriteBatch
 from models.dmqr.rewriter import ADAPTER, Rewriter
 from models.length_batching import IGNORE
-from models.lora import adapters_of, add_adapter
+from models.lora import Lora, adapters_of, add_adapter
 
 MERGED_TOLERANCE_NATS = {"float32": 1e-3, "bfloat16": 1.0}  # of a token: merging adds in another order, and rounds
 
 
-def on_fp32_base(rewriter: Rewriter, options: Mapping[str, Any], lora_options: Sequence[Any]) -> Rewriter:
+def on_fp32_base(rewriter: Rewriter, options: Mapping[str, Any], lora: Lora) -> Rewriter:
     """The trained adapters on the model's own fp32 weights; the rewriter itself if these are what it was trained on.
 
     Quantized weights are not converted back: they are read again from the model that training started from.
@@ -28,9 +28,9 @@ def on_fp32_base(rewriter: Rewriter, options: Mapping[str, Any], lora_options: S
         options["pretrained"], options["max_tokens"], options["max_rewrite_tokens"], rewriter.strategies
     )
     if rewriter.adapters is None:
-        add_adapter(made.network, *lora_options)
+        add_adapter(made.network, options["pretrained"], lora)
     else:
-        made.add_adapters(adapters_of(rewriter.network), *lora_options)
+        made.add_adapters(adapters_of(rewriter.network), options["pretrained"], lora)
     trained = {name: value.detach().cpu() for name, value in rewriter.state_dict().items() if ".lora_" in name}
     made.load_state_dict(trained, strict=False)
     return made.eval()
@@ -50,7 +50,9 @@ def tell_quantization(rewriter: Rewriter, exact: Rewriter, batch: RewriteBatch, 
     )
 
 
-def export_difference(rewriter: Rewriter, folder: Path, batch: RewriteBatch, options: Mapping[str, Any]) -> float:
+def export_difference(
+    rewriter: Rewriter, folder: Path, batch: RewriteBatch, options: Mapping[str, Any], lora: Lora
+) -> float:
     """Largest difference of a token's log-probability (nats, fp32) to the files in `folder`.
 
     They are a base with adapters, or all weights.
@@ -60,6 +62,7 @@ def export_difference(rewriter: Rewriter, folder: Path, batch: RewriteBatch, opt
         folder: That it was exported to.
         batch: On which they are compared.
         options: The trainer's parameters.
+        lora: Of the trainer.
 
     Raises:
         ArtifactError: If the model that serving loads differs by more than merging in its precision explains.
@@ -69,11 +72,11 @@ def export_difference(rewriter: Rewriter, folder: Path, batch: RewriteBatch, opt
         inputs = batch.ids_PT, batch.attention_PT, batch.labels_PA, batch.strategies
         here_PA, merged_PA = rewriter(*inputs), merged(*inputs)
         difference = float((here_PA - merged_PA).abs().max())
-        if not options["lora_rank"] and options["merged"] == "float32":
+        if not lora.rank and options["merged"] == "float32":
             return difference
         if not difference <= MERGED_TOLERANCE_NATS[options["merged"]]:
             raise ArtifactError(f"{folder}: the merged model differs from the trained one by {difference:.2e} nats.")
-        if not options["lora_rank"]:
+        if not lora.rank:
             return 0.0
         del merged, merged_PA
         reference = Rewriter.build(

@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from common.checks import check_above, check_at_least, check_dropout
 from common.errors import ArtifactError, UserError
+from common.ranges import DropoutRate, NonNegativeInt, PositiveInt
 from datamodules.dmqr import RewriteBatch
-from models.dmqr.rewrite_tokenizer import MIN_TOKENS
 from models.dmqr.rewriter import MergedType, Rewriter, base_model
 from models.dmqr.strategies import Pool
-from models.lora import adapter_names, adapter_parameters, adapters_of, add_adapter
+from models.lora import Lora, adapter_names, adapter_parameters, adapters_of, add_adapter
 from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
+from models.text_formats import InputTokens
 from trainers.dmqr_export import export_difference, on_fp32_base, tell_quantization
 from trainers.run.module import RunModule
-from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
+from trainers.run.optimizers import Optimizer, decay_groups
 from trainers.run.throughput import flops_per_token
 
 LOWER = "lower {} or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
@@ -45,27 +45,19 @@ class RewriterModule(RunModule):
         no_repeat_ngram: Of a T5: no generated rewrite has a sequence of so many tokens twice, in validation and in use;
             0 for no such limit.
         pool: YAML file with strategies of your own, as `models.dmqr.strategies.Pool.load` reads it; none when null.
-        lora_rank: Rank of the LoRA adapter; null trains all weights.
+        lora: The adapter.
         base_bits: 4 (NF4) or 8 (LLM.int8()): bits of the base model's linear layers, by bitsandbytes, to save memory;
             needs LoRA. 32 when null. Exported is the adapter on the model's own fp32 weights.
         adapters: `shared`: one adapter for all strategies. `per_strategy`: one each for the strategies of the training
             files; rows of a step change the adapter of their strategy alone.
-        lora_alpha: The adapter's update is scaled by lora_alpha / lora_rank.
-        lora_dropout: Dropout rate of the adapter's input.
-        lora_targets: Layers that get an adapter, by the last part of their names, e.g. [q, v] of a T5; every linear
-            layer but the head when null.
         dropout: Dropout rate of a T5; the checkpoint's when null.
-        learning_rate: Peak learning rate, per optimizer step.
-        weight_decay: Weight decay of AdamW, on matrices only.
-        warmup_steps: Optimizer steps of linear warm-up.
-        schedule: `constant`, or `linear` decay to 0.
+        optimizer: AdamW.
         merged: Data type of the exported merged model.  The adapter is added in fp32 and kept in fp32 beside it.  With
             per_strategy nothing is merged: of the exported base model.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
 
     Raises:
-        MissingInputError: If the model is not on this machine.
-        UserError: If it generates no text, a number is out of range, or an option does not fit the model.
+        UserError: If adapters for each strategy or a quantized base are wanted without LoRA.
     """
 
     checkpoint_keys: ClassVar = {**RunModule.checkpoint_keys, BASE: "base"}
@@ -75,68 +67,46 @@ class RewriterModule(RunModule):
     def __init__(
         self,
         pretrained: str = "google/flan-t5-base",
-        max_tokens: int = 256,
-        max_rewrite_tokens: int = 64,
+        max_tokens: InputTokens = 256,
+        max_rewrite_tokens: PositiveInt = 64,
         merge_case: bool = False,
-        no_repeat_ngram: int = 0,
+        no_repeat_ngram: NonNegativeInt = 0,
         pool: str | None = None,
-        lora_rank: int | None = 16,
+        lora: Lora = Lora(16, dropout=0.05),
         base_bits: BaseBits | None = None,
         adapters: Literal["shared", "per_strategy"] = "shared",
-        lora_alpha: int = 32,
-        lora_dropout: float = 0.05,
-        lora_targets: list[str] | None = None,
-        dropout: float | None = None,
-        learning_rate: float = 3e-4,
-        weight_decay: float = 0.0,
-        warmup_steps: int = 0,
-        schedule: Literal["constant", "linear"] = "linear",
+        dropout: DropoutRate | None = None,
+        optimizer: Optimizer = Optimizer(3e-4),
         merged: MergedType = "float32",
         gradient_checkpointing: bool = False,
     ) -> None:
-        self.check_options(
-            max_tokens, max_rewrite_tokens, no_repeat_ngram, lora_rank, base_bits, adapters, lora_alpha, lora_dropout,
-            dropout, learning_rate, weight_decay, warmup_steps,
-        )  # fmt: skip
         super().__init__()
+        if adapters == "per_strategy" and lora.rank is None:
+            raise UserError("model.adapters per_strategy needs LoRA: give model.lora.rank, such as 16.")
+        check_base_bits(base_bits, lora.rank)
         self.save_hyperparameters()
-        strategies = Pool.load(Path(pool) if pool else None).strategies
-        self.rewriter = Rewriter.build(
-            pretrained, max_tokens, max_rewrite_tokens, strategies, dropout, gradient_checkpointing, base_bits,
-            merge_case, no_repeat_ngram,
-        )  # fmt: skip
-        self.lora_options: tuple[Any, ...] = pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets
+        self.optimizer, self.lora = optimizer, lora
         self.shape: PreTrainedModel | None = None  # in the place of a quantized network, for FLOPs
-        if base_bits is not None:
-            self.shape = unquantized_shape(self.rewriter.network)
         self._idle: list[torch.nn.Parameter] = []  # of adapters that have no row in the step
-        if lora_rank is not None and adapters == "shared":
-            add_adapter(self.rewriter.network, pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets)
-        self._count_flops()
-        self.train()
 
-    @staticmethod
-    def check_options(
-        max_tokens: int, max_rewrite_tokens: int, no_repeat_ngram: int, lora_rank: int | None, base_bits: int | None,
-        adapters: str, lora_alpha: int, lora_dropout: float, dropout: float | None, learning_rate: float,
-        weight_decay: float, warmup_steps: int,
-    ) -> None:  # fmt: skip
-        """Raise UserError if a value is out of range, or adapters are wanted for each strategy without LoRA."""
-        if adapters == "per_strategy" and lora_rank is None:
-            raise UserError("model.adapters per_strategy needs LoRA: give model.lora_rank, such as 16.")
-        check_base_bits(base_bits, lora_rank)
-        check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
-        check_at_least(1, max_rewrite_tokens=max_rewrite_tokens)
-        check_at_least(1, ", or null to train all weights", lora_rank=lora_rank)
-        check_at_least(0, no_repeat_ngram=no_repeat_ngram, weight_decay=weight_decay, warmup_steps=warmup_steps)
-        check_above(0, learning_rate=learning_rate)
-        check_at_least(1, lora_alpha=lora_alpha)
-        check_dropout(dropout=dropout, lora_dropout=lora_dropout)
+    def build(self) -> None:
+        """See `RunModule`."""
+        given = self.hparams
+        strategies = Pool.load(Path(given.pool) if given.pool else None).strategies
+        self.rewriter = Rewriter.build(
+            given.pretrained, given.max_tokens, given.max_rewrite_tokens, strategies, given.dropout,
+            given.gradient_checkpointing, given.base_bits, given.merge_case, given.no_repeat_ngram,
+        )  # fmt: skip
+        if given.base_bits is not None:
+            self.shape = unquantized_shape(self.rewriter.network)
+        if self.lora.rank is not None and given.adapters == "shared":
+            add_adapter(self.rewriter.network, given.pretrained, self.lora)
+        self._count_flops()
 
     @cached_property
     def base(self) -> dict[str, Any]:
         """Name and sha256 of the model that the adapter belongs to; empty without one."""
-        return base_model(self.hparams.pretrained) if self.hparams.lora_rank else {}
+        return base_model(self.hparams.pretrained) if self.lora.rank else {}
 
     def setup(self, stage: str) -> None:
         """Check the precision, and add the strategies' adapters.
@@ -162,15 +132,15 @@ class RewriterModule(RunModule):
     def _add_adapters(self, strategies: Sequence[str]) -> None:
         """One for each strategy, unless there are some."""
         if self.rewriter.adapters is None:
-            self.rewriter.add_adapters(strategies[:1], *self.lora_options)
+            self.rewriter.add_adapters(strategies[:1], self.hparams.pretrained, self.lora)
             self._count_flops()  # a token is multiplied with one of them
-            self.rewriter.add_adapters(strategies[1:], *self.lora_options)
+            self.rewriter.add_adapters(strategies[1:], self.hparams.pretrained, self.lora)
             self.train(self.training)  # the mode of what was added, too
 
     def _count_flops(self) -> None:
         if self.shape is not None and adapters_of(self.rewriter.network):
             with torch.device("meta"):
-                add_adapter(self.shape, *self.lora_options)
+                add_adapter(self.shape, self.hparams.pretrained, self.lora)
         self.flops_per_token = flops_per_token(self.shape or self.rewriter.network)
 
     def _scaled(self, share: Tensor, strategies: Sequence[str], step_strategies: Sequence[str]) -> Tensor:
@@ -195,26 +165,25 @@ class RewriterModule(RunModule):
             each.grad = None
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """AdamW on what is trained; after warm-up constant, or linear decay to 0."""
-        groups = decay_groups(self.rewriter.parameters(), self.hparams.learning_rate, self.hparams.weight_decay)
-        warmup, schedule = self.hparams.warmup_steps, self.hparams.schedule
-        steps = total_steps(self.trainer, warmup) if schedule == "linear" else None
-        return scheduled_adamw(groups, schedule, warmup, steps)
+        """See `Optimizer`; frozen weights are left out."""
+        rate, decay = self.optimizer.learning_rate, self.optimizer.weight_decay
+        return self.optimizer.adamw(decay_groups(self.rewriter.parameters(), rate, decay), self.trainer)
 
     # Checkpoints
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The weights; with LoRA those of the adapter alone."""
         state = super().state_dict(*args, **kwargs)
-        if not self.hparams.lora_rank:
+        if not self.lora.rank:
             return state
         return {name: value for name, value in state.items() if name in self._trained}
 
     def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
         """Load weights; what is frozen stays as it is.  Errors as in `RunModule`."""
+        self.load()
         if self.hparams.adapters == "per_strategy":
             self._add_adapters(adapter_names(state_dict))
-        if self.hparams.lora_rank and state_dict.keys() == self._trained:
+        if self.lora.rank and state_dict.keys() == self._trained:
             return super().load_state_dict(state_dict, strict=False)
         return super().load_state_dict(state_dict, *args, **kwargs)
 
@@ -264,7 +233,7 @@ class RewriterModule(RunModule):
             "rewriter": self.rewriter, "strategies": strategies, "learned": self.learned, "scores": self.scores,
         }  # fmt: skip
         self.write_card(folder, Path(__file__).with_name("dmqr_card.md"), values, provenance)
-        exact = on_fp32_base(self.rewriter, self.hparams, self.lora_options)
+        exact = on_fp32_base(self.rewriter, self.hparams, self.lora)
         exact.save(
             folder, strategies, self.base, self.hparams.merged, validation=self.validation_metrics,
             base_bits=self.hparams.base_bits, **self.learned_from, **provenance,
@@ -275,7 +244,7 @@ class RewriterModule(RunModule):
 
         With a quantized base, that on the model's own weights is compared.
         """
-        exact = on_fp32_base(self.rewriter, self.hparams, self.lora_options)
+        exact = on_fp32_base(self.rewriter, self.hparams, self.lora)
         if exact is not self.rewriter:
             tell_quantization(self.rewriter, exact, batch, self.hparams.base_bits)
-        return export_difference(exact.eval().cpu().float(), folder, batch, self.hparams)
+        return export_difference(exact.eval().cpu().float(), folder, batch, self.hparams, self.lora)

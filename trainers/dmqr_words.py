@@ -14,16 +14,16 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
-from common.checks import check_above, check_at_least, check_dropout, check_share
 from common.errors import UserError
+from common.ranges import DropoutRate, NonNegativeFloat
 from datamodules.dmqr_words import HELPFUL, UNLABELLED, WordBatch
 from models.dmqr.word_selector import JOINS, KIND, LABELS, STAYS, WordSelector
-from models.dmqr.word_tokenizer import MIN_TOKENS, TEXT_FORMAT
+from models.dmqr.word_tokenizer import TEXT_FORMAT, PairTokens
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from trainers.run.classification_metrics import average_precision
 from trainers.run.module import RunModule
-from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
+from trainers.run.optimizers import HeadOptimizer
 from trainers.run.throughput import flops_per_token
 
 
@@ -58,16 +58,9 @@ class WordSelectorTrainer(RunModule):
         max_tokens: Maximum length of question and passage, in tokens; the passage is truncated, never the question.
         dropout: Dropout rate of hidden states and attention; the checkpoint's when null.
         stays_weight: Weight of the loss on the question's words, beside 1 for the passages' words.
-        learning_rate: Peak learning rate of the encoder, per optimizer step.
-        head_learning_rate: Peak learning rate of the classification head, which is initialized at random.
-        weight_decay: Weight decay of AdamW, on matrices only.
-        warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
+        optimizer: AdamW.
         freeze_embeddings: Do not train the token embeddings: half of a small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
-
-    Raises:
-        MissingInputError: If the encoder is not on this machine.
-        UserError: If it is no encoder, or a number is out of range.
     """
 
     shardable = True
@@ -79,40 +72,26 @@ class WordSelectorTrainer(RunModule):
     def __init__(
         self,
         pretrained: str = "sentence-transformers/all-MiniLM-L6-v2",
-        max_tokens: int = 256,
-        dropout: float | None = None,
-        stays_weight: float = 0.1,
-        learning_rate: float = 2e-4,
-        head_learning_rate: float = 1e-3,
-        weight_decay: float = 0.01,
-        warmup_fraction: float = 0.1,
+        max_tokens: PairTokens = 256,
+        dropout: DropoutRate | None = None,
+        stays_weight: NonNegativeFloat = 0.1,
+        optimizer: HeadOptimizer = HeadOptimizer(2e-4),
         freeze_embeddings: bool = False,
         gradient_checkpointing: bool = False,
     ) -> None:
-        self.check_options(
-            max_tokens, dropout, stays_weight, learning_rate, head_learning_rate, weight_decay, warmup_fraction
-        )
         super().__init__()
         self.save_hyperparameters()
-        self.selector = WordSelector.build(pretrained, max_tokens, dropout)
-        if freeze_embeddings:
+        self.optimizer = optimizer
+
+    def build(self) -> None:
+        """See `RunModule`."""
+        given = self.hparams
+        self.selector = WordSelector.build(given.pretrained, given.max_tokens, given.dropout)
+        if given.freeze_embeddings:
             self.selector.network.get_input_embeddings().requires_grad_(False)
-        if gradient_checkpointing:
+        if given.gradient_checkpointing:
             self.selector.network.activation_checkpointing_enable({"use_reentrant": False})
         self.flops_per_token, _ = flops_per_token(self.selector.network)
-        self.train()
-
-    @staticmethod
-    def check_options(
-        max_tokens: int, dropout: float | None, stays_weight: float, learning_rate: float, head_learning_rate: float,
-        weight_decay: float, warmup_fraction: float,
-    ) -> None:  # fmt: skip
-        """Raise UserError if a value is out of range."""
-        check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
-        check_at_least(0, weight_decay=weight_decay, stays_weight=stays_weight)
-        check_above(0, learning_rate=learning_rate, head_learning_rate=head_learning_rate)
-        check_dropout(dropout=dropout)
-        check_share(warmup_fraction=warmup_fraction)
 
     @property
     def network_to_shard(self) -> PreTrainedModel:
@@ -124,12 +103,8 @@ class WordSelectorTrainer(RunModule):
         return self.selector(batch.ids_PT, batch.types_PT, batch.attention_PT)
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """AdamW with two learning rates; biases and norms are not decayed; linear warm-up, then linear decay to 0."""
-        groups = body_and_head_groups(
-            self.selector, self.hparams.learning_rate, self.hparams.head_learning_rate, self.hparams.weight_decay
-        )
-        steps = total_steps(self.trainer)
-        return scheduled_adamw(groups, "linear", round(self.hparams.warmup_fraction * steps), steps)
+        """See `HeadOptimizer`."""
+        return self.optimizer.adamw(self.selector, self.trainer)
 
     def training_step(self, batch: WordBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""

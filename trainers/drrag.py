@@ -8,18 +8,20 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from common.checks import check_above, check_at_least, check_dropout, check_share
 from common.errors import UserError
+from common.ranges import DropoutRate, PositiveInt
 from datamodules.examples.triple_batches import TripleBatch
 from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier
-from models.drrag.triple_tokenizer import MIN_TOKENS, TEXT_FORMAT
+from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.lora import Lora
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
+from models.text_formats import InputTokens
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
 from trainers.run.module import RunModule
-from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
+from trainers.run.optimizers import HeadOptimizer
 from trainers.run.throughput import flops_per_token
 from trainers.run.validation_plots import validation_figures
 
@@ -37,25 +39,14 @@ class DrRagTrainer(RunModule):
         layers: Keep only the first n layers of a BERT/RoBERTa checkpoint; all when None.
         dropout: Dropout rate of hidden states and attention; the checkpoint's when None.  On a CPU, dropout more than
             halves the speed (no fused attention kernel has it): try 0.
-        learning_rate: Peak learning rate of the body, per optimizer step.
-        head_learning_rate: Peak learning rate of the classification head, which is initialized at random.
-        weight_decay: Weight decay of AdamW, on matrices only.
-        warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
+        optimizer: AdamW.
         threshold_criterion: What the exported decision threshold maximizes on validation. CFS drops documents without a
             positive pair, so a missed gold pair costs more than a false positive: f2.
         freeze_embeddings: Do not train the token embeddings: a step takes about a tenth less time on a CPU, and half of
             a small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
-        lora_rank: Rank of a LoRA adapter, which is trained with the head instead of the body's weights and merged into
-            the export: less memory for large models; null trains all weights. It wants a learning rate some ten times
-            higher, such as 3e-4.
-        lora_alpha: The adapter's update is scaled by lora_alpha / lora_rank.
-        lora_dropout: Dropout rate of the adapter's input.
-        lora_targets: Layers that get an adapter, by the last part of their names, e.g. [query, value]; every linear
-            layer of the body when null.
-
-    Raises:
-        UserError: If a number is out of range, or no layer has one of the names.
+        lora: An adapter that is trained with the head instead of the body's weights and merged into the export: less
+            memory for large models. It wants a learning rate some ten times higher, such as 3e-4.
     """
 
     lower = (
@@ -67,38 +58,33 @@ class DrRagTrainer(RunModule):
     def __init__(
         self,
         pretrained: str = "google/bigbird-roberta-base",
-        max_tokens: int = 512,
+        max_tokens: InputTokens = 512,
         attention: AttentionKind = "auto",
-        layers: int | None = None,
-        dropout: float | None = None,
-        learning_rate: float = 3e-5,
-        head_learning_rate: float = 1e-3,
-        weight_decay: float = 0.01,
-        warmup_fraction: float = 0.1,
+        layers: PositiveInt | None = None,
+        dropout: DropoutRate | None = None,
+        optimizer: HeadOptimizer = HeadOptimizer(3e-5),
         threshold_criterion: metrics.Criterion = "f2",
         freeze_embeddings: bool = False,
         gradient_checkpointing: bool = False,
-        lora_rank: int | None = None,
-        lora_alpha: int = 32,
-        lora_dropout: float = 0.0,
-        lora_targets: list[str] | None = None,
+        lora: Lora = Lora(),
     ) -> None:
-        self.check_options(
-            max_tokens, layers, dropout, learning_rate, head_learning_rate, weight_decay, warmup_fraction, lora_rank,
-            lora_alpha, lora_dropout,
-        )  # fmt: skip
         super().__init__()
-        self.classifier: TripleClassifier
         self.save_hyperparameters()
-        self.classifier = TripleClassifier.build(pretrained, max_tokens, attention, layers, dropout)
-        if lora_rank is not None:
-            self.classifier.add_adapter(pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets)
-        if freeze_embeddings:
+        self.optimizer, self.lora = optimizer, lora
+
+    def build(self) -> None:
+        """See `RunModule`."""
+        given = self.hparams
+        self.classifier = TripleClassifier.build(
+            given.pretrained, given.max_tokens, given.attention, given.layers, given.dropout
+        )
+        if self.lora.rank is not None:
+            self.classifier.add_adapter(given.pretrained, self.lora)
+        if given.freeze_embeddings:
             self.classifier.network.get_input_embeddings().requires_grad_(False)
-        if gradient_checkpointing:
+        if given.gradient_checkpointing:
             self.classifier.network.activation_checkpointing_enable({"use_reentrant": False})
         self.flops_per_token, _ = flops_per_token(self.classifier.network)
-        self.train()
 
     def setup(self, stage: str) -> None:
         """Check the precision, and tell of attention that pads without need."""
@@ -114,29 +100,6 @@ class DrRagTrainer(RunModule):
                     f"--model.max_tokens {FULL_UP_TO_TOKENS} or --model.attention fused needs less memory and time",
                     flush=True,
                 )
-
-    @staticmethod
-    def check_options(
-        max_tokens: int,
-        layers: int | None,
-        dropout: float | None,
-        learning_rate: float,
-        head_learning_rate: float,
-        weight_decay: float,
-        warmup_fraction: float,
-        lora_rank: int | None,
-        lora_alpha: int,
-        lora_dropout: float,
-    ) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(MIN_TOKENS, ", for a question and two passages", max_tokens=max_tokens)
-        check_at_least(1, layers=layers)
-        check_at_least(1, ", or null to train all weights", lora_rank=lora_rank)
-        check_at_least(1, lora_alpha=lora_alpha)
-        check_at_least(0, weight_decay=weight_decay)
-        check_above(0, learning_rate=learning_rate, head_learning_rate=head_learning_rate)
-        check_dropout(dropout=dropout, lora_dropout=lora_dropout)
-        check_share(warmup_fraction=warmup_fraction)
 
     @property
     def network_to_shard(self) -> PreTrainedModel:
@@ -196,12 +159,8 @@ class DrRagTrainer(RunModule):
         return ["question", "documents", "kind", "probability"], rows
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """AdamW with two learning rates; biases and norms are not decayed; linear warm-up, then linear decay to 0."""
-        groups = body_and_head_groups(
-            self.classifier, self.hparams.learning_rate, self.hparams.head_learning_rate, self.hparams.weight_decay
-        )
-        steps = total_steps(self.trainer)
-        return scheduled_adamw(groups, "linear", round(self.hparams.warmup_fraction * steps), steps)
+        """See `HeadOptimizer`."""
+        return self.optimizer.adamw(self.classifier, self.trainer)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restore the validation results and the threshold."""

@@ -4,39 +4,36 @@ Shape legend: B questions, N contexts per question, M rows of a bucket.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from common.checks import check_above, check_at_least, check_dropout
 from common.errors import UserError
+from common.ranges import DropoutRate, PositiveFloat, PositiveInt
 from datamodules.examples.context_sets import ContextBatch
-from models.rerag.context_tokenizer import MIN_TOKENS, ContextEncoder, ContextFormat, answer_labels, no_labels
+from models.rerag.context_tokenizer import ContextEncoder, answer_labels, no_labels
 from models.rerag.estimator import TRUE_FALSE, RelevanceEstimator
 from models.rerag.generator import Generator
-from models.rerag.model import Relevance
+from models.rerag.model import Relevance, ReRagModel
 from models.t5.word_neighbours import nearest_words
-from trainers.rerag_export import ReRagExport
+from models.text_formats import InputTokens
+from trainers.rerag_export import export, export_difference, next_step
 from trainers.rerag_forward import ContextScores, score_contexts
-from trainers.rerag_losses import (
-    GenForm,
-    KlDirection,
-    LabelForm,
-    estimator_loss,
-    generation_loss,
-    label_loss,
-    token_loss,
-)
-from trainers.rerag_protocols import PROTOCOLS, Protocol
+from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
+from trainers.rerag_options import Abstention, JointOptimizer, Loss, Protocol, Text, Validation, choices
 from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
-from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
+from trainers.rerag_validation import QuestionScores, Summary, examples, metric_names, score_questions, summarize
+from trainers.run.module import RunModule
+from trainers.run.optimizers import decay_groups
 from trainers.run.throughput import flops_per_token
 
+OPTIMIZER = JointOptimizer(weight_decay=1e-3, schedule="constant")  # the paper's
 
-class ReRagTrainer(ReRagExport):
+
+class ReRagTrainer(RunModule):
     """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label (supervision by labels).
 
     Every term is the mean over the questions of an optimizer step (L_tok: over question-context pairs), so the weights
@@ -52,185 +49,118 @@ class ReRagTrainer(ReRagExport):
             scores that the data files give (the baseline of the paper's Table 7), or `uniform`. When null: the
             estimator if there is one, else uniform.
         retriever_temperature: T of P_R; fitted on training questions when null.
-        protocol: Sets the options below that are null: `ours`, `released` (the published code, which produced the
-            paper's figures) or `paper` (as printed).
-        text_format: Text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
-            documents in one call, without an estimator.
+        protocol: Sets the options of text, loss and validation that are null: `ours`, `released` (the published code,
+            which produced the paper's figures) or `paper` (as printed).
         max_tokens: Longest question with context, in tokens; the context is truncated, never the question.
-        max_answer_tokens: Longest answer, in tokens, in training and generation.
-        answer_prefix: Text before every answer; "Answer: " in the released code.
-        repetition_penalty: Of generation; exported in the generator's generation_config.json.
-        fit_temperature: Whether validation marginalizes answers by `thorough` and exports the temperature of P_RE with
-            the highest exact match; otherwise `fast` with temperature 1.
-        gen_form: Form of L_gen: `marginal` or `per_context`.
-        kl_direction: Direction of L_re: `generator_to_estimator` or `estimator_to_generator`.
-        kl_weight: alpha_1 of the paper.
-        token_weight: alpha_2 of the paper. When null: 1; 0 without a generator or with an encoder-only estimator, which
-            has no L_tok.
-        label_weight: Weight of L_label.
-        label_form: Form of L_label: `pointwise`, `listwise`, or `vocabulary` (the released warm-up; T5 estimators
-            only).
-        label_false_weight: Weight of an irrelevant context in L_label, except `listwise`.
+        text: What the models read and write.
+        loss: Forms and weights of the terms.
+        optimizer: AdamW for both models.
+        validation: How validation reads.
+        abstention: How the refusal threshold is chosen.
         estimator_layers: Keep the first n layers of an encoder-only estimator; all when null.
-        true_word: What a T5 estimator says of a relevant context: a word that is one token of its vocabulary.
-        false_word: What it says of an irrelevant one. In mT5's vocabulary "false" is two tokens: take yes and no there.
+        dropout: Dropout rate of both models; the checkpoints' when null.
         freeze_embeddings: Do not train the token embeddings, so that words missing in the training questions keep their
             position relative to the other words.
-        dropout: Dropout rate of both models; the checkpoints' when null.
-        learning_rate: Peak learning rate, per optimizer step.
-        estimator_learning_rate: The estimator's peak learning rate, 0 to freeze it; `learning_rate` when null.
-        weight_decay: Weight decay of AdamW, on matrices only.
-        warmup_steps: Optimizer steps of linear warm-up.
-        schedule: `constant` (the paper) or `linear` decay to 0.
-        validation_contexts: Number of the estimator's best contexts that validation answers are generated from.
-        refusal_contexts: Number of the estimator's best contexts that the refusal threshold is chosen for: a validation
-            question is answerable if one of them is relevant.  Set it to the `contexts` of serving; 25 in the paper.
-        refusal_cost: Cost of refusing an answerable question, if answering an unanswerable one costs 1. The exported
-            threshold has the lowest cost on validation: (refusal_cost * answerable questions refused + unanswerable
-            questions answered) / questions. When null, the paper's: of 0.5, 0.6, ..., 0.9 the one with the best F1. The
-            share of unanswerable questions counts: where it is v in validation and s in serving, multiply by (1 - s) v
-            / (s (1 - v)).
         gradient_checkpointing: Recompute activations within the models: less memory, about a third slower.
         bucket_checkpointing: Keep the activations of one bucket of contexts at a time; recompute them in the backward
             pass.
 
     Raises:
-        UserError: If a value is out of range, or the options contradict each other.
+        UserError: If the options contradict each other.
     """
 
     lower = (
         "lower data.questions_per_step, data.contexts or model.max_tokens, raise trainer.accumulate_grad_batches, or "
         "set model.bucket_checkpointing"
     )
+    checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
 
     def __init__(
         self,
         estimator: str | None = "google-t5/t5-base",
         generator: str | None = "google-t5/t5-base",
         relevance: Relevance | None = None,
-        retriever_temperature: float | None = None,
+        retriever_temperature: PositiveFloat | None = None,
         protocol: Protocol = "ours",
-        max_tokens: int = 256,
-        max_answer_tokens: int = 32,
-        text_format: ContextFormat | None = None,
-        answer_prefix: str | None = None,
-        repetition_penalty: float | None = None,
-        fit_temperature: bool | None = None,
-        gen_form: GenForm | None = None,
-        kl_direction: KlDirection | None = None,
-        kl_weight: float = 1.0,
-        token_weight: float | None = None,
-        label_weight: float = 0.0,
-        label_form: LabelForm = "pointwise",
-        label_false_weight: float = 0.125,
-        estimator_layers: int | None = None,
-        true_word: str = TRUE_FALSE[0],
-        false_word: str = TRUE_FALSE[1],
+        max_tokens: InputTokens = 256,
+        text: Text = Text(),
+        loss: Loss = Loss(),
+        optimizer: JointOptimizer = OPTIMIZER,
+        validation: Validation = Validation(),
+        abstention: Abstention = Abstention(),
+        estimator_layers: PositiveInt | None = None,
+        dropout: DropoutRate | None = None,
         freeze_embeddings: bool = False,
-        dropout: float | None = None,
-        learning_rate: float = 1e-4,
-        estimator_learning_rate: float | None = None,
-        weight_decay: float = 1e-3,
-        warmup_steps: int = 0,
-        schedule: Literal["constant", "linear"] = "constant",
-        validation_contexts: int = 10,
-        refusal_contexts: int = 25,
-        refusal_cost: float | None = None,
         gradient_checkpointing: bool = False,
         bucket_checkpointing: bool = False,
     ) -> None:
-        self.check_options(
-            max_tokens, max_answer_tokens, repetition_penalty, kl_weight, token_weight, label_weight,
-            label_false_weight, estimator_layers, dropout, learning_rate, estimator_learning_rate, weight_decay,
-            warmup_steps, validation_contexts, refusal_contexts, refusal_cost, retriever_temperature,
-        )  # fmt: skip
         super().__init__()
-        given: dict[str, Any] = {
-            "gen_form": gen_form, "kl_direction": kl_direction, "text_format": text_format,
-            "answer_prefix": answer_prefix, "repetition_penalty": repetition_penalty,
-            "fit_temperature": fit_temperature,
-        }  # fmt: skip
-        self.choices = replace(
-            PROTOCOLS[protocol], **{name: value for name, value in given.items() if value is not None}
-        )
-        text_format = self.choices.text_format
-        self.packed = text_format == "packed"
+        self.choices = choices(protocol, loss, text, validation)
+        self.packed = self.choices.format == "packed"  # whether one reader call takes all contexts
         if estimator is None and generator is None:
             raise UserError("both estimator and generator are null: name at least one.")
         if self.packed and estimator is not None:
             raise UserError(
-                f"text_format {text_format} reads all documents at once, so there is nothing to estimate: set "
-                "estimator null."
+                "text.format packed reads all documents at once, so there is nothing to estimate: set estimator null."
             )
         self.relevance = chosen_relevance(relevance, estimator, self.packed, retriever_temperature)
         self.retriever_temperature = retriever_temperature  # None but for relevance `retriever`, where `setup` fits it
-        if generator is None and not label_weight > 0:
-            raise UserError("an estimator without a generator learns from labels alone: set label_weight above 0.")
-        self.save_hyperparameters()
-        self.estimator = self.generator = None
-        if estimator is not None:
-            self.estimator = RelevanceEstimator.build(
-                estimator,
-                max_tokens,
-                text_format,
-                dropout,
-                gradient_checkpointing,
-                estimator_layers,
-                (true_word, false_word),
+        if generator is None and not loss.label_weight > 0:
+            raise UserError("an estimator without a generator learns from labels alone: set loss.label_weight above 0.")
+        if estimator is None and (text.true_word, text.false_word) != TRUE_FALSE:
+            raise UserError(
+                "text.true_word and text.false_word are for a T5 estimator, but there is none: leave them out."
             )
-        if generator is not None:
+        if estimator is None and abstention.cost is not None:
+            raise UserError("abstention.cost is for the threshold of an estimator, but there is none: leave it out.")
+        self.save_hyperparameters()
+        self.text, self.loss, self.optimizer, self.abstention = text, loss, optimizer, abstention
+        self.validation = validation
+        self.fitted: dict[str, Any] = {}  # calibration, refusal threshold and temperature of the last validation
+        self.last_summary = Summary({})
+        self.last_validated: list[QuestionScores] = []
+
+    def build(self) -> None:
+        """See `RunModule`."""
+        given = self.hparams
+        max_tokens, dropout, checkpointing = given.max_tokens, given.dropout, given.gradient_checkpointing
+        words = self.text.true_word, self.text.false_word
+        self.estimator = self.generator = None
+        if given.estimator is not None:
+            self.estimator = RelevanceEstimator.build(
+                given.estimator, max_tokens, self.choices.format, dropout, checkpointing, given.estimator_layers, words
+            )
+        has_tokens = self.estimator is not None and self.estimator.generative
+        if self.estimator is not None and not has_tokens:
+            self._check_encoder_only(given.estimator)
+        if given.generator is not None:
             self.generator = Generator.build(
-                generator, max_tokens, text_format, self.choices.answer_prefix, dropout, gradient_checkpointing
+                given.generator, max_tokens, self.choices.format, self.choices.answer_prefix, dropout, checkpointing
             )
             self.generator.network.generation_config.repetition_penalty = self.choices.repetition_penalty
-        if freeze_embeddings:
+        if given.freeze_embeddings:
             for part in self.parts:
                 part.network.get_input_embeddings().requires_grad_(False)
-        has_tokens = self.estimator is not None and self.estimator.generative
-        if token_weight and self.estimator is not None and not has_tokens:
+        weight = self.loss.token_weight
+        self.token_weight = (float(self.generator is not None) if weight is None else weight) if has_tokens else 0.0
+        self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
+
+    def _check_encoder_only(self, name: str) -> None:
+        """Refuse options that need an LM head."""
+        if self.loss.token_weight:
             raise UserError(
-                f"{estimator} is encoder-only and has no LM head, so L_tok is undefined: set token_weight to 0."
+                f"{name} is encoder-only and has no LM head, so L_tok is undefined: set loss.token_weight to 0."
             )
-        if (true_word, false_word) != TRUE_FALSE and not has_tokens:
-            cause = "there is no estimator" if estimator is None else f"{estimator} is encoder-only"
-            raise UserError(f"true_word and false_word are for a T5 estimator, but {cause}: leave them out.")
-        if refusal_cost is not None and estimator is None:
-            raise UserError("refusal_cost is for the threshold of an estimator, but there is none: leave it out.")
-        if label_weight and label_form == "vocabulary" and not has_tokens:
+        if (self.text.true_word, self.text.false_word) != TRUE_FALSE:
             raise UserError(
-                f"{estimator} is encoder-only and has no LM head: set label_form to pointwise or listwise, or name a "
+                f"text.true_word and text.false_word are for a T5 estimator, but {name} is encoder-only: leave them "
+                "out."
+            )
+        if self.loss.label_weight and self.loss.label_form == "vocabulary":
+            raise UserError(
+                f"{name} is encoder-only and has no LM head: set loss.label_form to pointwise or listwise, or name a "
                 "T5."
             )
-        self.token_weight = (
-            (float(generator is not None) if token_weight is None else token_weight) if has_tokens else 0.0
-        )
-        self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
-        self.train()
-
-    @staticmethod
-    def check_options(
-        max_tokens: int, max_answer_tokens: int, repetition_penalty: float | None, kl_weight: float,
-        token_weight: float | None, label_weight: float, label_false_weight: float, estimator_layers: int | None,
-        dropout: float | None, learning_rate: float, estimator_learning_rate: float | None, weight_decay: float,
-        warmup_steps: int, validation_contexts: int, refusal_contexts: int, refusal_cost: float | None,
-        retriever_temperature: float | None,
-    ) -> None:  # fmt: skip
-        """Raise UserError if a value is out of range."""
-        check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
-        check_at_least(
-            1, max_answer_tokens=max_answer_tokens, estimator_layers=estimator_layers,
-            validation_contexts=validation_contexts, refusal_contexts=refusal_contexts,
-        )  # fmt: skip
-        check_at_least(
-            0, kl_weight=kl_weight, token_weight=token_weight, label_weight=label_weight,
-            label_false_weight=label_false_weight, weight_decay=weight_decay, warmup_steps=warmup_steps,
-            estimator_learning_rate=estimator_learning_rate,
-        )  # fmt: skip
-        check_above(
-            0, learning_rate=learning_rate, repetition_penalty=repetition_penalty, refusal_cost=refusal_cost,
-            retriever_temperature=retriever_temperature,
-        )  # fmt: skip
-        check_dropout(dropout=dropout)
 
     @property
     def parts(self) -> list[Generator | RelevanceEstimator]:
@@ -252,9 +182,7 @@ class ReRagTrainer(ReRagExport):
         if self.generator is None:
             return no_labels
         generator = self.generator
-        return partial(
-            answer_labels, generator.encode.tokenizer, generator.answer_prefix, self.hparams.max_answer_tokens
-        )
+        return partial(answer_labels, generator.encode.tokenizer, generator.answer_prefix, self.text.max_answer_tokens)
 
     def nearest_words(self) -> dict[str, list[str]]:
         """The nearest words of each word in the generator's embeddings, or without one in the estimator's."""
@@ -289,8 +217,8 @@ class ReRagTrainer(ReRagExport):
             terms["re"] = estimator_loss(relevance_BN, logp_BN, real_BN, self.choices.kl_direction).sum() / questions
         if self.token_weight:
             terms["tok"] = token_loss(scores.other_logit_BN.sigmoid(), real_BN).sum() / batch.step_pairs
-        if self.hparams.label_weight and self.estimator is not None:
-            form, false_weight = self.hparams.label_form, self.hparams.label_false_weight
+        if self.loss.label_weight and self.estimator is not None:
+            form, false_weight = self.loss.label_form, self.loss.label_false_weight
             other_BN = scores.other_logit_BN if self.estimator.generative else None
             label_B = label_loss(relevance_BN, batch.labels_BN, real_BN, form, false_weight, other_BN)
             terms["label"] = label_B.sum() / questions
@@ -301,7 +229,7 @@ class ReRagTrainer(ReRagExport):
         terms = self.losses(batch)
         self.flops_per_batch = self._flops(batch)
         weights = {
-            "gen": 1.0, "re": self.hparams.kl_weight, "tok": self.token_weight, "label": self.hparams.label_weight,
+            "gen": 1.0, "re": self.loss.kl_weight, "tok": self.token_weight, "label": self.loss.label_weight,
         }  # fmt: skip
         loss = torch.stack([weights[name] * term for name, term in terms.items()]).sum()
         units = {"gen": "gen_nats", "re": "re_nats", "tok": "tok", "label": "label_nats"}
@@ -325,10 +253,67 @@ class ReRagTrainer(ReRagExport):
         """AdamW without weight decay on vectors; after warm-up constant, or linear decay to 0."""
         groups: list[dict[str, Any]] = []
         for part in self.parts:
-            rate = self.hparams.learning_rate
-            if part is self.estimator and self.hparams.estimator_learning_rate is not None:
-                rate = self.hparams.estimator_learning_rate
-            groups += decay_groups(part.parameters(), rate, self.hparams.weight_decay)
-        warmup, schedule = self.hparams.warmup_steps, self.hparams.schedule
-        steps = total_steps(self.trainer, warmup) if schedule == "linear" else None
-        return scheduled_adamw(groups, schedule, warmup, steps)
+            rate, own = self.optimizer.learning_rate, self.optimizer.estimator_learning_rate
+            if part is self.estimator and own is not None:
+                rate = own
+            groups += decay_groups(part.parameters(), rate, self.optimizer.weight_decay)
+        return self.optimizer.adamw(groups, self.trainer)
+
+    # Validation
+
+    def validation_step(self, batch: ContextBatch, batch_index: int) -> None:
+        """Collect every question's relevance scores and the answer generated from its best contexts."""
+        data = self.trainer.datamodule
+        sets = [data.validation_sets[row] for row in batch.rows_B.tolist()]
+        with torch.inference_mode():
+            scores = self(batch)
+            gen_nats_B = None
+            if self.generator is not None:
+                gen_nats_B = generation_loss(scores.relevance_BN, scores.answer_logp_BN, batch.real_BN)
+        scored = score_questions(
+            batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B, self.generator, self.packed,
+            self.estimator is not None, self.validation.contexts, self.text.max_answer_tokens,
+            self.choices.fit_temperature,
+        )  # fmt: skip
+        self.validated |= {question.row: question for question in scored}
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """See `RunModule`; calibration and refusal are measured where both kinds of contexts or questions exist."""
+        return metric_names(reads=self.generator is not None, ranks=self.estimator is not None)
+
+    def summarize(self, results: list[QuestionScores]) -> dict[str, float]:
+        """Metrics; also sets the calibration, threshold and temperature that an export stores."""
+        told, first = self.last_summary.not_fitted, self.trainer.is_global_zero
+        summary = summarize(results, self.estimator is not None, first, self.abstention)
+        if summary.not_fitted and not told and first:
+            print(f"{summary.not_fitted}: name files with both kinds in data.validation.", flush=True)
+        self.last_validated, self.last_summary = results, summary
+        self.fitted, self.figures = summary.fitted, summary.figures
+        return summary.metrics
+
+    def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
+        """Columns and rows of a table of the first `count` validation questions."""
+        sets = self.trainer.datamodule.validation_sets
+        return examples(self.last_validated[:count], sets, self.last_summary.temperature_index)
+
+    # Export
+
+    def model(self) -> ReRagModel:
+        """The model to serve, with the calibration, threshold and temperature of the last validation."""
+        chosen = {
+            **self.fitted, "relevance": self.relevance, "retriever_temperature": self.retriever_temperature,
+        }  # fmt: skip
+        return ReRagModel.of(self.estimator, self.generator, chosen, self.text.max_answer_tokens)
+
+    def next_step(self, serving: Path) -> str:
+        """See `RunModule`."""
+        return next_step(self, serving)
+
+    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
+        """Write the models, a model card and the manifest into a serving folder; see `trainers.rerag_export`."""
+        export(self, folder, provenance)
+
+    def export_difference(self, folder: Path, batch: ContextBatch) -> float:
+        """Largest difference in relevance and answer log-probability (nats) to the models in `folder`, in fp32."""
+        return export_difference(self, folder, batch)

@@ -38,7 +38,7 @@ def chosen_relevance(
         )
     if chosen == "retriever" and packed:
         raise UserError(
-            "this text_format reads all documents at once, so there is nothing to weight: set relevance uniform."
+            "this text.format reads all documents at once, so there is nothing to weight: set relevance uniform."
         )
     if chosen != "retriever" and retriever_temperature is not None:
         raise UserError(f"retriever_temperature is for relevance retriever, but relevance is {chosen}: omit it.")

@@ -6,24 +6,21 @@ so the temperature of P_RE that weights the answers, are fitted on the validatio
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from common.answer_metrics import exact_match, f1
-from datamodules.examples.context_sets import ContextBatch, ContextSet
+from datamodules.examples.context_sets import ContextSet
 from models.metrics import auroc
 from models.rerag.calibration import Calibration
-from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.marginal_reader import MarginalReader, weigh
 from models.rerag.unanswerable import best_refusal_threshold, cheapest_refusal_threshold, detection
-from trainers.rerag_losses import generation_loss
-from trainers.rerag_protocols import Choices
+from trainers.rerag_options import Abstention
 from trainers.run.classification_metrics import expected_calibration_error
-from trainers.run.module import RunModule
 from trainers.run.validation_plots import validation_figures
 
 RECALL_AT = (1, 5, 10, 20)
@@ -134,8 +131,7 @@ def summarize(
     questions: Sequence[QuestionScores],
     ranked: bool,
     draw: bool,
-    refusal_contexts: int = 25,
-    refusal_cost: float | None = None,
+    abstention: Abstention = Abstention(),
 ) -> Summary:
     """Metrics of all validation questions; with an estimator also calibration, refusal threshold and temperature.
 
@@ -147,8 +143,7 @@ def summarize(
         questions: Each validation question once.
         ranked: Whether there is an estimator.
         draw: Whether to draw figures.
-        refusal_contexts: A question is answerable if one of this many best contexts is relevant (Section 5.3).
-        refusal_cost: Cost of a wrong refusal in wrong answers; None chooses the threshold by F1, as the paper does.
+        abstention: How the refusal threshold is chosen.
     """
     metrics: dict[str, float] = {"questions": float(len(questions))}
     fitted: dict[str, Any] = {}
@@ -179,7 +174,7 @@ def summarize(
     probabilities_P = np.array([calibration(score) for score in scores_P])
     best = np.array([calibration(max(one.scores)) for one in questions])
     answerable = np.array(
-        [any(one.labels[n] for n in _best(one.scores, refusal_contexts)) for one in questions], dtype=bool
+        [any(one.labels[n] for n in _best(one.scores, abstention.contexts)) for one in questions], dtype=bool
     )
     metrics |= {
         "context_auroc": auroc(scores_P, labels_P),
@@ -188,10 +183,11 @@ def summarize(
     fitted |= {"calibration": asdict(calibration)}
     threshold, not_fitted = 0.5, ""  # a threshold for the confusion matrix
     if not answerable.all() and answerable.any():
-        if refusal_cost is None:
+        if abstention.cost is None:
             threshold, _ = best_refusal_threshold(best, answerable)
         else:
-            threshold, metrics["refusal_cost_per_question"] = cheapest_refusal_threshold(best, answerable, refusal_cost)
+            threshold, cost = cheapest_refusal_threshold(best, answerable, abstention.cost)
+            metrics["refusal_cost_per_question"] = cost
         metrics |= {
             "refusal_threshold": threshold,
             "refusal_f1": detection(best, answerable, threshold).f1,
@@ -199,75 +195,31 @@ def summarize(
             "answerable_auroc": auroc(best, answerable),
         }
         fitted |= {
-            "refusal_threshold": threshold, "refusal_contexts": refusal_contexts, "refusal_cost": refusal_cost,
+            "refusal_threshold": threshold, "refusal_contexts": abstention.contexts, "refusal_cost": abstention.cost,
         }  # fmt: skip
     else:
-        kept = f"has a relevant context among its best {refusal_contexts}"
+        kept = f"has a relevant context among its best {abstention.contexts}"
         kind = "every" if answerable.all() else "no"
         not_fitted = f"refusal threshold: not fitted, because {kind} validation question {kept}"
     figures = validation_figures(probabilities_P, labels_P.astype(float), threshold) if draw else {}
     return Summary(metrics, chosen, fitted, figures, not_fitted)
 
 
-class ReRagValidation(RunModule):
-    """The validation of `trainers.rerag.ReRagTrainer`: every question's scores and answers, then their summary."""
+def metric_names(reads: bool, ranks: bool) -> tuple[str, ...]:
+    """The metrics of `summarize`, with a generator (`reads`), and with an estimator (`ranks`)."""
+    recall = tuple(f"recall_{k}" for k in RECALL_AT)
+    ranked = (*recall, "mrr", "context_auroc", "calibration_error", "refusal_f1", "answerable_auroc")
+    return (("em", "f1", "gen_nats") if reads else ()) + (ranked if ranks else ())
 
-    checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
-    estimator: RelevanceEstimator | None
-    generator: Generator | None
-    packed: bool  # whether one reader call takes all contexts
-    choices: Choices
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.temperature_index = 0
-        self.fitted: dict[str, Any] = {}  # calibration, refusal threshold and temperature of the last validation
-        self.told_not_fitted = False
-
-    def validation_step(self, batch: ContextBatch, batch_index: int) -> None:
-        """Collect every question's relevance scores and the answer generated from its best contexts."""
-        data = self.trainer.datamodule
-        sets = [data.validation_sets[row] for row in batch.rows_B.tolist()]
-        with torch.inference_mode():
-            scores = self(batch)
-            gen_nats_B = None
-            if self.generator is not None:
-                gen_nats_B = generation_loss(scores.relevance_BN, scores.answer_logp_BN, batch.real_BN)
-        scored = score_questions(
-            batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B, self.generator, self.packed,
-            self.estimator is not None, self.hparams.validation_contexts, self.hparams.max_answer_tokens,
-            self.choices.fit_temperature,
-        )  # fmt: skip
-        self.validated |= {question.row: question for question in scored}
-
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """See `RunModule`; calibration and refusal are measured where both kinds of contexts or questions exist."""
-        read = ("em", "f1", "gen_nats") if self.generator is not None else ()
-        recall = tuple(f"recall_{k}" for k in RECALL_AT)
-        ranked = (*recall, "mrr", "context_auroc", "calibration_error", "refusal_f1", "answerable_auroc")
-        return read + (ranked if self.estimator is not None else ())
-
-    def summarize(self, results: list[QuestionScores]) -> dict[str, float]:
-        """Metrics; also sets the calibration, threshold and temperature that an export stores."""
-        self.last_validated = results
-        summary = summarize(
-            results, self.estimator is not None, self.trainer.is_global_zero, self.hparams.refusal_contexts,
-            self.hparams.refusal_cost,
-        )  # fmt: skip
-        if summary.not_fitted and not self.told_not_fitted and self.trainer.is_global_zero:
-            self.told_not_fitted = True
-            print(f"{summary.not_fitted}: name files with both kinds in data.validation.", flush=True)
-        self.fitted, self.figures, self.temperature_index = summary.fitted, summary.figures, summary.temperature_index
-        return summary.metrics
-
-    def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
-        """Columns and rows of a table of the first `count` validation questions."""
-        sets = self.trainer.datamodule.validation_sets
-        rows = []
-        for one in self.last_validated[:count]:
-            best = max(range(len(one.scores)), key=one.scores.__getitem__)
-            question, passage = sets[one.row].question, sets[one.row].passages[best]
-            text = one.answers[self.temperature_index].text if one.answers else ""
-            rows.append([question.text, text, "; ".join(question.answers), passage.title, one.scores[best]])
-        return ["question", "answer", "gold", "best context", "relevance (nats)"], rows
+def examples(
+    questions: Sequence[QuestionScores], sets: Sequence[ContextSet], temperature_index: int
+) -> tuple[list[str], list[list[Any]]]:
+    """Columns and rows of a table of validation questions, each with the answer at one of the temperatures."""
+    rows = []
+    for one in questions:
+        best = max(range(len(one.scores)), key=one.scores.__getitem__)
+        question, passage = sets[one.row].question, sets[one.row].passages[best]
+        text = one.answers[temperature_index].text if one.answers else ""
+        rows.append([question.text, text, "; ".join(question.answers), passage.title, one.scores[best]])
+    return ["question", "answer", "gold", "best context", "relevance (nats)"], rows

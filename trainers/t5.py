@@ -4,7 +4,7 @@ Shape legend: P sequences, T input tokens, A target tokens, V vocabulary.
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoModelForSeq2SeqLM, PreTrainedModel
 
-from common.checks import check_above, check_at_least, check_dropout
+from common.ranges import DropoutRate
 from datamodules.t5 import SpanBatch
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE
@@ -21,12 +21,12 @@ from models.pretrained import load_seq2seq
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from trainers.run.module import RunModule
-from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
+from trainers.run.optimizers import Optimizer, decay_groups
 from trainers.run.throughput import flops_per_token
 
 KIND = "t5"
 PART = "t5"
-Schedule = Literal["inverse_sqrt", "linear"]
+OPTIMIZER = Optimizer(1e-3, 0.01, 100, "inverse_sqrt")
 
 
 class SpanCorruptionTrainer(RunModule):
@@ -34,16 +34,9 @@ class SpanCorruptionTrainer(RunModule):
 
     Args:
         pretrained: Folder (python -m trainers.t5_from_scratch writes one) or hub id of the T5 to start from.
-        learning_rate: Peak learning rate, per optimizer step.
-        warmup_steps: Optimizer steps of linear warm-up.
-        schedule: After the warm-up: inverse_sqrt (as T5; no end needed) or linear decay to 0 at the end of training.
-        weight_decay: Weight decay of AdamW, on matrices only.
+        optimizer: AdamW.
         dropout: Dropout rate; the checkpoint's when None.  T5 was pretrained without dropout.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
-
-    Raises:
-        MissingInputError: If the model is not on this machine.
-        UserError: If it is not an encoder-decoder, or a number is out of range.
     """
 
     lower = (
@@ -55,28 +48,22 @@ class SpanCorruptionTrainer(RunModule):
     def __init__(
         self,
         pretrained: str = "google-t5/t5-base",
-        learning_rate: float = 1e-3,
-        warmup_steps: int = 100,
-        schedule: Schedule = "inverse_sqrt",
-        weight_decay: float = 0.01,
-        dropout: float | None = 0.0,
+        optimizer: Optimizer = OPTIMIZER,
+        dropout: DropoutRate | None = 0.0,
         gradient_checkpointing: bool = False,
     ) -> None:
-        self.check_options(learning_rate, warmup_steps, weight_decay, dropout)
         super().__init__()
         self.save_hyperparameters()
-        self.network, self.tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing)
+        self.optimizer = optimizer
+
+    def build(self) -> None:
+        """See `RunModule`."""
+        given = self.hparams
+        self.network, self.tokenizer = load_seq2seq(
+            given.pretrained, "pretrained", given.dropout, given.gradient_checkpointing
+        )
         keep_heads_in_fp32(self.network)
         self.flops_per_token = flops_per_token(self.network)
-        self.train()
-
-    @staticmethod
-    def check_options(learning_rate: float, warmup_steps: int, weight_decay: float, dropout: float | None) -> None:
-        """Raise UserError if a value is out of range."""
-        check_above(0, learning_rate=learning_rate)
-        check_at_least(1, warmup_steps=warmup_steps)
-        check_at_least(0, weight_decay=weight_decay)
-        check_dropout(dropout=dropout)
 
     @property
     def network_to_shard(self) -> PreTrainedModel:
@@ -120,12 +107,9 @@ class SpanCorruptionTrainer(RunModule):
         return {"loss_nats": nll / tokens, "accuracy": correct / tokens, "target_tokens": tokens}
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """AdamW, norms not decayed; linear warm-up, then the schedule."""
-        groups = decay_groups(self.network.parameters(), self.hparams.learning_rate, self.hparams.weight_decay)
-        warmup, schedule = self.hparams.warmup_steps, self.hparams.schedule
-        return scheduled_adamw(
-            groups, schedule, warmup, total_steps(self.trainer, warmup) if schedule == "linear" else None
-        )
+        """See `Optimizer`."""
+        rate, decay = self.optimizer.learning_rate, self.optimizer.weight_decay
+        return self.optimizer.adamw(decay_groups(self.network.parameters(), rate, decay), self.trainer)
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""

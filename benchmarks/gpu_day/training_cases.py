@@ -34,6 +34,7 @@ from trainers.dmqr import RewriterTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_losses import estimator_loss, generation_loss, token_loss
+from trainers.rerag_options import Text
 
 HELD_OUT = 0.2
 
@@ -62,7 +63,7 @@ def triples(folder: Path, sizes: Sizes, device: torch.device) -> Case:
     model = save_encoder(folder / "model", "big_bird", sizes, device, attention_type="original_full", num_labels=2)
     count = questions(sizes, round(sizes.triple_tokens / (8 * sizes.words)))  # four triples of two passages each
     file = write_rows(folder / "hotpot.json", Texts(sizes.words).hotpot(count))
-    module = DrRagTrainer(model, max_tokens=512)
+    module = DrRagTrainer(model, max_tokens=512).load()
     data = DrRagData(
         [QuestionSource("hotpotqa", file)], validation_fraction=HELD_OUT, tokens_per_step=sizes.triple_tokens,
         cache=None, workers=0,
@@ -84,7 +85,7 @@ def contexts(folder: Path, sizes: Sizes, device: torch.device) -> Case:
     model = save_t5(folder / "model", sizes, device)
     count = questions(sizes, sizes.questions)
     file = write_rows(folder / "fid.json", Texts(sizes.words).fid(count, sizes.contexts))
-    module = ReRagTrainer(model, model, protocol="released", max_tokens=256, max_answer_tokens=25)
+    module = ReRagTrainer(model, model, protocol="released", text=Text(max_answer_tokens=25)).load()
     data = ReRagData(
         [QuestionSource("fid", file)], validation_fraction=HELD_OUT, contexts=sizes.contexts,
         questions_per_step=sizes.questions, cache=None, workers=0,
@@ -136,7 +137,10 @@ def rewrites(folder: Path, sizes: Sizes, device: torch.device) -> Case:
     model = save_causal(folder / "model", sizes, device)
     count = questions(sizes, sizes.rewrites)
     file = write_rows(folder / "rewrites.jsonl", Texts(sizes.words).rewrites(count), lines=True)
-    module = RewriterTrainer(model, max_tokens=192, lora_rank=16, lora_alpha=32, lora_dropout=0.05)
+    module = RewriterTrainer(
+        model,
+        max_tokens=192,
+    ).load()
     data = RewriteData(
         [RewriteSource("rewrites", file)], validation_fraction=HELD_OUT, rewrites_per_step=sizes.rewrites
     )

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import pytorch_lightning as pl
 
+from common.errors import UserError
 from datamodules.examples.audit import lines
 from datamodules.examples.computed import Computed
 from datamodules.examples.made_ahead import AheadSequence, MadeAhead
@@ -122,7 +123,10 @@ class StepData(pl.LightningDataModule):
     units_per_step: float  # mean number of what is divided among the ranks: triples, questions, sequences
     examples_per_unit: float = 1.0  # rows of a model's input that each of them gives
     audit: dict[str, Any]  # what `setup` found in the files
-    sources: Sequence[Source]  # files of questions or passages that training and validation read
+    sources: Sequence[Any]  # files of questions or passages that training and validation read
+    train_sources: Sequence[Any]
+    validation_sources: Sequence[Any]  # empty where validation is split off by hash
+    validation_fraction: float  # of the split
     workers: int | None = 0  # processes of each rank that make batches; None: chosen by the device
     _plan: Any  # epoch -> its steps, each a list of positions
     _tokens_of: Any  # epoch -> function of a batch's positions: tokens with padding, or what they grow with
@@ -132,6 +136,33 @@ class StepData(pl.LightningDataModule):
     _validation_request: Any  # positions -> request
     _validation_batches: Any  # request -> batch; can be pickled
     _in_workers: MadeAhead | None = None  # makes training batches
+
+    def _name_files(
+        self, train: Sequence[Source], validation: Sequence[Source] | None, validation_fraction: float
+    ) -> None:
+        """Remember the files of training and validation.
+
+        Raises:
+            UserError: If there is no training file.
+        """
+        if not train:
+            raise UserError("data.train names no file: give at least one {layout, path}.")
+        self.train_sources, self.validation_sources = train, validation or []
+        self.sources, self.validation_fraction = [*self.train_sources, *self.validation_sources], validation_fraction
+
+    def _accept(self, layout: str, cure: str) -> None:
+        """Raise UserError if a file has another layout; `cure` says how to get one."""
+        for source in self.sources:
+            if source.layout != layout:
+                raise UserError(
+                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {layout}: write such "
+                    f"{cure}."
+                )
+
+    @property
+    def module(self) -> Any:
+        """The LightningModule, with its networks; errors as of its `load`."""
+        return self.trainer.lightning_module.load()
 
     def train_dataloader(self) -> StepLoader:
         """Batches of this rank, planned globally."""

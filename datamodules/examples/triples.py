@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
-from common.checks import check_above, check_at_least, check_share
+from common.ranges import PositiveFloat, PositiveInt, Share
 from common.records import Passage, Question, clean
 from datamodules.formats.mined_negatives import Hits
 
@@ -52,17 +52,11 @@ class Sampling:
             pairs; 0 leaves them out.
     """
 
-    negatives_per_positive: float = 1.0
-    mixed_share: float = 0.5
-    mined_share: float = 0.5
-    positives_per_question: int | None = None
-    paired_share: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Raise UserError if a value is out of range."""
-        check_share(mixed_share=self.mixed_share, mined_share=self.mined_share, paired_share=self.paired_share)
-        check_above(0, negatives_per_positive=self.negatives_per_positive)
-        check_at_least(1, positives_per_question=self.positives_per_question)
+    negatives_per_positive: PositiveFloat = 1.0
+    mixed_share: Share = 0.5
+    mined_share: Share = 0.5
+    positives_per_question: PositiveInt | None = None
+    paired_share: Share = 0.0
 
 
 def noise_of(question: Question) -> list[Passage]:

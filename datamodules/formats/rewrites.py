@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from common.checks import check_at_least, check_choice
 from common.errors import DataError, UserError
 from common.records import clean
 from common.rewrites import RewriteExample
@@ -79,7 +78,8 @@ def check_rewrites(layout: str, strategy: str | None) -> None:
     Raises:
         UserError: If the layout is unknown, or a strategy is named for a layout whose rows name theirs.
     """
-    check_choice(REWRITE_LAYOUTS, layout=layout)
+    if layout not in _LAYOUTS:
+        raise UserError(f"layout {layout!r} is unknown; allowed: {', '.join(REWRITE_LAYOUTS)}.")
     if strategy is not None and _LAYOUTS[layout].strategy is None:
         raise UserError(
             f"strategy {strategy} is given for a file in the layout {layout}, whose rows name theirs: omit it."
@@ -104,7 +104,6 @@ def read_rewrites(
             the line and the cause.
     """
     check_rewrites(layout, strategy)
-    check_at_least(1, ", or null for all rows", limit=limit)
     found = _rrr_rows(source) if layout == "rrr" else rows(source)
     return islice(_examples(layout, source, found, strategy), limit)
 

@@ -1,10 +1,12 @@
 """Generates the synthetic world (entities, passages, questions with contexts) in memory, from a seed."""
 
 from dataclasses import dataclass, replace
+from math import inf
 from random import Random
+from typing import TYPE_CHECKING
 
-from common.checks import check_at_least
 from common.errors import UserError
+from common.ranges import NonNegativeInt, at_least, ranged
 from datamodules.world.contexts import DistractorSampler
 from datamodules.world.entities import Entity, count_entities
 from datamodules.world.passages import WrittenPassage, write_passage
@@ -16,6 +18,12 @@ SPLIT_SHARES = {"test": 0.28, "validation": 0.12, "train": 0.60}  # shares of th
 YEAR_SHARES = {"test": 0.26, "validation": 0.14, "web": 0.14, "train": 0.46}
 WEB_MIX = {"single": (0.5, 1), "bridge": (0.5, 2)}
 CONTEXT_SIZE = 10
+if TYPE_CHECKING:
+    Questions = int
+    PerQuestion = float
+else:
+    Questions = at_least(50)  # so that every kind occurs
+    PerQuestion = ranged("AtLeast1", float, (">=", 1), ("<", inf))
 PARTS = 2  # further passages with the gold passage's title for single-hop questions, like pieces of a long article
 
 
@@ -42,31 +50,22 @@ class WorldConfig:
             file.
 
     Raises:
-        UserError: If a number is too small, or what `mixed` needs is not written.
+        UserError: If what `mixed` needs is not written.
     """
 
     seed: int = 1
-    questions: int = 1600
-    singles: int = 5000
-    open_singles: int = 1200
-    web_questions: int = 100
-    manuals: int = 12
-    entities_per_question: float = 1.9
-    rephrased: int = 2400
-    msrag: int = 840
+    questions: Questions = 1600
+    singles: NonNegativeInt = 5000
+    open_singles: NonNegativeInt = 1200
+    web_questions: NonNegativeInt = 100
+    manuals: NonNegativeInt = 12
+    entities_per_question: PerQuestion = 1.9
+    rephrased: NonNegativeInt = 2400
+    msrag: NonNegativeInt = 840
     library: bool = False
-    mixed: int = 0
+    mixed: NonNegativeInt = 0
 
     def __post_init__(self) -> None:
-        check_at_least(50, ", so that every kind occurs", questions=self.questions)
-        check_at_least(1, entities_per_question=self.entities_per_question)
-        check_at_least(
-            0,
-            **{
-                name: getattr(self, name)
-                for name in ("singles", "open_singles", "web_questions", "manuals", "rephrased", "msrag", "mixed")
-            },
-        )
         if self.mixed and not (self.library and self.rephrased):
             raise UserError(
                 "mixed needs the library and rephrased questions: add --library true and give --rephrased at least 1, "

@@ -22,7 +22,7 @@ from harness.runtime.passage_lines import LEAST_WIDTH
 if TYPE_CHECKING:
     Width = int
 else:
-    Width = at_least(LEAST_WIDTH, "Width")
+    Width = at_least(LEAST_WIDTH)
 
 PROMPT = "Question (an empty line or Ctrl-D ends): "
 HOW = {"prepend": "Earlier turns are put before the question", "rewrite": "Rewritten by the language model"}

@@ -13,7 +13,7 @@ from models.pretrained import MINILM
 if TYPE_CHECKING:
     Links = int
 else:
-    Links = at_least(2, "Links")
+    Links = at_least(2)
 
 
 @dataclass(frozen=True)

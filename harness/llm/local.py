@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     ContextTokens = int
 else:
-    ContextTokens = at_least(16, "ContextTokens")
+    ContextTokens = at_least(16)
 
 _MARGIN_BYTES = 2**20  # of the beginning and the end of a file of weights, for the model's name
 

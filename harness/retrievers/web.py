@@ -32,7 +32,7 @@ from harness.web.search_services import ADDRESSES, MOST_RESULTS, Result, SearchS
 if TYPE_CHECKING:
     PassageWords = int
 else:
-    PassageWords = at_least(10, "PassageWords")
+    PassageWords = at_least(10)
 
 _MOST_PAGE_BYTES = 4 * 2**20
 _MOST_REDIRECTS = 5

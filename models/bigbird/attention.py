@@ -14,7 +14,6 @@ from torch import Tensor
 from transformers import BigBirdModel
 from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention, BigBirdSelfAttention
 
-from common.checks import check_choice
 from common.errors import UserError
 from models.sdpa import attend
 
@@ -31,9 +30,10 @@ def resolve_kind(kind: AttentionKind, max_tokens: int) -> Literal["fused", "full
     """Replace `auto` by `fused` up to 1,024 tokens and by `block_sparse` above; other kinds are returned unchanged.
 
     Raises:
-        UserError: If the kind is unknown.
+        UserError: If the kind, which a manifest may give, is unknown.
     """
-    check_choice(get_args(AttentionKind), attention=kind)
+    if kind not in get_args(AttentionKind):
+        raise UserError(f"attention {kind!r} is unknown; allowed: {', '.join(get_args(AttentionKind))}.")
     if kind == "auto":
         return "fused" if max_tokens <= FULL_UP_TO_TOKENS else "block_sparse"
     return kind

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from common.checks import Precision, check_at_least
+from common.checks import Precision
 from common.errors import ArtifactError, UserError
 from common.records import clean
 from models.devices import autocast, compute_dtype, resolve_device
@@ -35,7 +35,6 @@ from models.token_count import CountsTokens
 KIND = "dmqr_strategy_choice"
 TEXT_FORMAT = "cls turns question sep; nfkc, single blanks; v1"
 PART = "choice"
-MIN_TOKENS = 16  # smallest allowed maximum length
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}
 _SPECIAL_TOKENS = 2
 
@@ -48,8 +47,7 @@ class QuestionEncoder:
         max_tokens: Maximum length, in tokens, special tokens included.
 
     Raises:
-        UserError: If the tokenizer is not a fast one or lacks a class, separator or padding token, or max_tokens is
-            below 16.
+        UserError: If the tokenizer is not a fast one or lacks a class, separator or padding token.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
@@ -58,7 +56,6 @@ class QuestionEncoder:
                 f"the tokenizer {tokenizer.name_or_path} must be a fast one (tokenizer.json) with a class, a separator "
                 "and a padding token."
             )
-        check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens = tokenizer, max_tokens
         self._specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
 

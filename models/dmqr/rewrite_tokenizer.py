@@ -18,7 +18,6 @@ from typing import Literal, get_args
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from common.checks import check_at_least
 from common.errors import UserError
 from common.records import clean
 from models.text_formats import marker_texts, neutralize
@@ -26,7 +25,6 @@ from models.text_formats import marker_texts, neutralize
 RewriteFormat = Literal["seq2seq", "chat", "plain"]
 VERSION = "strategy, history, question; nfkc, single blanks; v1"
 FORMATS: dict[str, RewriteFormat] = {f"{name}; {VERSION}": name for name in get_args(RewriteFormat)}
-MIN_TOKENS = 16  # smallest allowed maximum length of an input
 _BETWEEN_TURNS = " | "
 
 
@@ -49,13 +47,12 @@ class RewriteEncoder:
         end_ids: End tokens of the model; a rewrite to learn from ends with the first.
 
     Raises:
-        UserError: If the format does not fit the tokenizer, or max_tokens is below 16.
+        UserError: If the format does not fit the tokenizer.
     """
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, format: RewriteFormat, max_tokens: int, end_ids: Sequence[int]
     ) -> None:
-        check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
         self.tokenizer, self.format, self.max_tokens, self.end_ids = tokenizer, format, max_tokens, list(end_ids)
         self.marks = marker_texts(tokenizer)
         if format == "seq2seq" and tokenizer("")["input_ids"][-1:] != self.end_ids[:1]:

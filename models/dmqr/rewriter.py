@@ -31,7 +31,7 @@ from models.dmqr.rewrite_outputs import queries_of
 from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, Task, format_of
 from models.dmqr.strategies import Strategy
 from models.lora import ADAPTER as SHARED
-from models.lora import AdapterChoice, adapters_of, add_adapter, load_adapters, merged_weights, save_adapter
+from models.lora import AdapterChoice, Lora, adapters_of, add_adapter, load_adapters, merged_weights, save_adapter
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq, resolve
 from models.seq2seq_lm import Seq2SeqLanguageModel
@@ -59,8 +59,8 @@ class Rewriter(nn.Module):
         no_repeat_ngram: Of an encoder-decoder: no rewrite has a sequence of so many tokens twice; 0 for no such limit.
 
     Raises:
-        UserError: If input and rewrite together exceed what the model reads and writes, max_tokens is below 16, or a
-            causal LM has no_repeat_ngram: its prompt, from which it copies, would count.
+        UserError: If input and rewrite together exceed what the model reads and writes, or a causal LM has
+            no_repeat_ngram: its prompt, from which it copies, would count.
     """
 
     def __init__(
@@ -146,12 +146,10 @@ class Rewriter(nn.Module):
         """The network, with LoRA layers if there are any."""
         return self.lm.network
 
-    def add_adapters(
-        self, strategies: Sequence[str], base: str, rank: int, alpha: int, dropout: float, targets: Sequence[str] | None
-    ) -> None:
+    def add_adapters(self, strategies: Sequence[str], base: str, lora: Lora) -> None:
         """Give each strategy an adapter of its own, all alike; arguments and errors as of `models.lora.add_adapter`."""
         for name in strategies:
-            add_adapter(self.network, base, rank, alpha, dropout, targets, name)
+            add_adapter(self.network, base, lora, name)
         self._choose_adapters()
 
     def load_adapters(self, folder: Path, strategies: Sequence[str]) -> None:

@@ -8,12 +8,13 @@ its first token.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from common.checks import check_at_least
 from common.errors import UserError
+from common.ranges import at_least
 from common.records import Passage, clean, passage_text
 from common.words import Word, words_of
 from models.length_batching import pad
@@ -22,7 +23,10 @@ from models.text_formats import neutralize
 TEXT_FORMAT = "cls question sep title. text sep, words by first token; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 3
 PASSAGE_TOKENS = 16  # that a question must leave for the passage
-MIN_TOKENS = 32  # smallest allowed maximum length
+if TYPE_CHECKING:
+    PairTokens = int
+else:
+    PairTokens = at_least(32)  # maximum length of a question with a passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,7 @@ class WordPairEncoder:
         max_tokens: Maximum length of a pair, in tokens, special tokens included.
 
     Raises:
-        UserError: If the tokenizer is not a fast one or lacks a class, separator or padding token, or max_tokens is
-            below 32.
+        UserError: If the tokenizer is not a fast one or lacks a class, separator or padding token.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
@@ -61,7 +64,6 @@ class WordPairEncoder:
             raise UserError(f"{name} has no fast tokenizer: save one as tokenizer.json in its folder.")
         if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None or tokenizer.pad_token_id is None:
             raise UserError(f"the tokenizer {name} needs a class, a separator and a padding token.")
-        check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens = tokenizer, max_tokens
         self.specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
 

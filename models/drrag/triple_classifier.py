@@ -41,7 +41,7 @@ from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.loading import load_network
-from models.lora import add_adapter
+from models.lora import Lora, add_adapter
 from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
 from models.parallel_batches import each_batch
 from models.pretrained import resolve
@@ -196,12 +196,12 @@ class TripleClassifier(CountsTokens, nn.Module):
         if self.sparse:
             pad_always_to(folder / PART, self.padded_length(encode.max_tokens))
 
-    def add_adapter(self, base: str, rank: int, alpha: int, dropout: float, targets: Sequence[str] | None) -> None:
+    def add_adapter(self, base: str, lora: Lora) -> None:
         """Put a LoRA adapter into the body; it and the head are trained, all other weights are frozen.
 
         Args and errors as of `models.lora.add_adapter`.
         """
-        add_adapter(self.network.base_model, base, rank, alpha, dropout, targets)
+        add_adapter(self.network.base_model, base, lora)
         for name, parameter in self.network.base_model.named_parameters():
             if "pooler" in name.split("."):  # the head does not use it
                 parameter.requires_grad_(False)

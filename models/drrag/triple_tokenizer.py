@@ -18,7 +18,6 @@ from typing import Any
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from common.checks import check_at_least
 from common.errors import UserError
 from common.records import Passage, clean, passage_text
 from common.seals import fingerprint
@@ -27,7 +26,6 @@ from models.text_formats import neutralize
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 4  # class and separator tokens of a triple
-MIN_TOKENS = 16  # smallest allowed maximum length of a triple
 
 
 class TripleEncoder:
@@ -39,7 +37,7 @@ class TripleEncoder:
         cached_texts: Size of the token-id cache, in texts; it is cleared when full.  Unlimited when None.
 
     Raises:
-        UserError: If the tokenizer has no class, separator or padding token, or max_tokens is below 16.
+        UserError: If the tokenizer has no class, separator or padding token.
     """
 
     def __init__(
@@ -49,7 +47,6 @@ class TripleEncoder:
             tokenizer = AutoTokenizer.from_pretrained(tokenizer)
         if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None or tokenizer.pad_token_id is None:
             raise UserError(f"the tokenizer {tokenizer.name_or_path} needs a class, a separator and a padding token.")
-        check_at_least(MIN_TOKENS, ", for a question and two passages", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens = tokenizer, max_tokens
         self.specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
         self.cached_texts = cached_texts

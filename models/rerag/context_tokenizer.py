@@ -11,13 +11,12 @@ All but `packed` take one passage. Passages are truncated, never the question; p
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from common.checks import check_at_least, check_choice
 from common.errors import UserError
 from common.records import Passage, clean, passage_text
 from models.length_batching import IGNORE, fair_shares, pad
@@ -28,7 +27,6 @@ VERSION = "nfkc, single blanks; v1"
 _PREFIX = "question: "  # of a T5's input
 FEW_TEXTS = 4096  # whose token ids are remembered where most texts do not come again soon
 MIN_PASSAGE_TOKENS = 4
-MIN_TOKENS = 16  # smallest allowed maximum length of an input
 _PARAGRAPHS = (
     "\n\n"  # between the documents of a text in the format `packed`, where a passage has "document 2: " in its text
 )
@@ -40,12 +38,7 @@ _PARTS = {  # of a text in a format; blanks at the ends of a question belong to 
 
 
 def text_format(name: ContextFormat) -> str:
-    """Version string of a format: stored in the serving folder and compared at loading.
-
-    Raises:
-        UserError: If the format is unknown.
-    """
-    check_choice(get_args(ContextFormat), text_format=name)
+    """Version string of a format: stored in the serving folder and compared at loading."""
     return f"{name}; {VERSION}"
 
 
@@ -59,7 +52,7 @@ class ContextEncoder:
         cached_texts: Size of the token-id cache, in sequences; it is cleared when full.
 
     Raises:
-        UserError: If the format is unknown or does not fit the tokenizer, or max_tokens is below 16.
+        UserError: If the format does not fit the tokenizer.
     """
 
     def __init__(
@@ -69,7 +62,6 @@ class ContextEncoder:
         format: ContextFormat = "fid",
         cached_texts: int = 50_000,
     ) -> None:
-        text_format(format)
         needed = tokenizer.sep_token_id if format == "sentence_pair" else tokenizer.eos_token_id
         if needed is None or tokenizer.pad_token_id is None:
             raise UserError(
@@ -81,7 +73,6 @@ class ContextEncoder:
                 f"the tokenizer {tokenizer.name_or_path} does not end a text with {tokenizer.decode([needed])}: add "
                 "the post-processor of its model family."
             )
-        check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens, self.format, self.cached_texts = tokenizer, max_tokens, format, cached_texts
         self.packed = format == "packed"  # whether all passages form one input
         self.specials = special_texts(tokenizer)

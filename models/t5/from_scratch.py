@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import check_at_least, check_dropout
 from common.errors import MissingInputError, UserError
+from common.ranges import DropoutRate, PositiveInt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, T5ForConditionalGeneration
@@ -24,25 +24,21 @@ class Sizes:
         heads: Attention heads, each of d_model / heads dimensions.
         d_ff: Width of the feed-forward layers.
         feed_forward: relu (T5) or gated-gelu (T5 v1.1, Flan, mT5; 50% more feed-forward weights).
-        dropout: Rate of all dropout layers, in [0, 1); the trainers can override it.
+        dropout: Rate of all dropout layers; the trainers can override it.
     """
 
-    d_model: int = 128
-    layers: int = 2
-    decoder_layers: int | None = None
-    heads: int = 4
-    d_ff: int = 512
+    d_model: PositiveInt = 128
+    layers: PositiveInt = 2
+    decoder_layers: PositiveInt | None = None
+    heads: PositiveInt = 4
+    d_ff: PositiveInt = 512
     feed_forward: FeedForward = "relu"
-    dropout: float = 0.0
+    dropout: DropoutRate = 0.0
 
     def __post_init__(self) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(
-            1, **{name: getattr(self, name) for name in ("d_model", "layers", "decoder_layers", "heads", "d_ff")}
-        )
+        """Raise UserError if the width cannot be divided among the heads."""
         if self.d_model % self.heads:
             raise UserError(f"d_model {self.d_model} must be divisible by heads {self.heads}.")
-        check_dropout(dropout=self.dropout)
 
 
 def load_tokenizer(name: str) -> "PreTrainedTokenizerBase":

@@ -11,11 +11,16 @@ final sentinel, unlike in the paper's example above.
 import random
 from collections.abc import Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from common.checks import check_at_least, check_between_0_and_1
 from common.errors import UserError
+from common.ranges import at_least
 
 TEXT_FORMAT = "title. text, passages joined, spans as <extra_id_n>; nfkc, single blanks; v1"
+if TYPE_CHECKING:
+    SpanTokens = int
+else:
+    SpanTokens = at_least(8)  # maximum length of a corrupted text
 
 
 def span_counts(length: int, noise_share: float, mean_span: float) -> tuple[int, int]:
@@ -31,20 +36,12 @@ def span_counts(length: int, noise_share: float, mean_span: float) -> tuple[int,
     return noise, spans
 
 
-def check_lengths(max_tokens: int, noise_share: float, mean_span: float) -> None:
-    """Raise UserError if a value is out of range."""
-    check_between_0_and_1(noise_share=noise_share)
-    check_at_least(1, mean_span=mean_span)
-    check_at_least(8, max_tokens=max_tokens)
-
-
 def text_length(max_tokens: int, noise_share: float, mean_span: float, sentinels: int) -> int:
     """Length, in tokens, of the longest text whose corrupted input, end token included, has at most `max_tokens`.
 
     Raises:
-        UserError: If a value is out of range, or the tokenizer has too few sentinels.
+        UserError: If the tokenizer has too few sentinels.
     """
-    check_lengths(max_tokens, noise_share, mean_span)
     length = max_tokens - 1
     while _input_length(length + 1, noise_share, mean_span) <= max_tokens:
         length += 1

@@ -8,6 +8,7 @@ import torch
 
 from common.errors import DataError, UserError
 from datamodules.dmqr import RewriteSource
+from models.lora import Lora
 from tests.helpers.rewrite_runs import data_of, prepare, rows
 from trainers.dmqr import RewriterTrainer
 
@@ -21,7 +22,7 @@ def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.
 @pytest.fixture
 def module(checkpoints: dict[str, Path]) -> RewriterTrainer:
     torch.manual_seed(0)
-    return RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora_rank=4, lora_dropout=0.0).eval()
+    return RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora=Lora(4)).load().eval()
 
 
 def test_a_dialogue_is_on_one_side_of_the_split_and_every_example_is_used_once(

@@ -21,7 +21,7 @@ NAN = math.nan
 @pytest.fixture
 def module(checkpoints: dict[str, Path]) -> ChoiceTrainer:
     torch.manual_seed(0)
-    return ChoiceTrainer(STRATEGIES, str(checkpoints["bert"]), 24, dropout=0.0).eval()
+    return ChoiceTrainer(STRATEGIES, str(checkpoints["bert"]), 24, dropout=0.0).load().eval()
 
 
 def test_gains_and_targets_by_hand(module: ChoiceTrainer, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_other_layouts_missing_strategies_and_feedback_without_gains_are_refused
     with pytest.raises(DataError, match="question q7 has no greedy rewrite by kwr"):
         data_of(module, write_preferences(tmp_path / "sampled", [*rows(20), sampled]))
     with pytest.raises(UserError, match="each once"):
-        ChoiceTrainer(["kwr", "kwr"])
+        ChoiceTrainer(["kwr", "kwr"]).load()
 
 
 def test_long_questions_are_skipped_and_counted(module: ChoiceTrainer, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from trainers.dmqr_dpo import DpoTrainer
 
 @pytest.fixture
 def module(rewrite_toy: Path) -> DpoTrainer:
-    return DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8).eval()
+    return DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8).load().eval()
 
 
 def test_questions_are_on_one_side_and_what_does_not_fit_is_counted(

@@ -12,6 +12,7 @@ from datamodules.dmqr import RewriteData, RewriteSource
 from datamodules.dmqr_substitution import WordSubstitution
 from models.dmqr.rewrite_tokenizer import RewriteEncoder, Task
 from models.loading import save_network
+from models.lora import Lora
 from models.t5.from_scratch import Sizes, random_t5
 from models.t5.tokenizer_training import train_tokenizer
 from tests.helpers.rewrite_runs import rows
@@ -94,7 +95,7 @@ def data_of(module: RewriterTrainer, path: Path, share: float, rank: int = 0, ra
 def test_batches_have_other_words_each_epoch_and_ranks_agree(encode: RewriteEncoder, tmp_path: Path) -> None:
     encode.tokenizer.save_pretrained(tmp_path / "t5")
     save_network(random_t5(encode.tokenizer, Sizes(16, 1, heads=2, d_ff=16)), tmp_path / "t5")
-    module = RewriterTrainer(str(tmp_path / "t5"), 160, 60, lora_rank=4)
+    module = RewriterTrainer(str(tmp_path / "t5"), 160, 60, lora=Lora(4, dropout=0.05)).load()
     path = tmp_path / "rewrites.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows(40)))
     whole, plain = data_of(module, path, 1.0), data_of(module, path, 0.0)
@@ -117,6 +118,6 @@ def test_batches_have_other_words_each_epoch_and_ranks_agree(encode: RewriteEnco
 def test_a_causal_lm_is_refused(chat_lm: Path, tmp_path: Path) -> None:
     path = tmp_path / "rewrites.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows(40)))
-    module = RewriterTrainer(str(chat_lm), 110, 8, lora_rank=4)
+    module = RewriterTrainer(str(chat_lm), 110, 8, lora=Lora(4, dropout=0.05)).load()
     with pytest.raises(UserError, match=r"data\.substitution is for encoder-decoders"):
         data_of(module, path, 0.5)

@@ -13,7 +13,7 @@ from trainers.drrag import DrRagTrainer
 
 
 def test_triples_are_drawn_and_divided_as_in_earlier_releases(checkpoints: dict[str, Path], hotpot_file: Path) -> None:
-    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96)
+    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load()
     data = set_up(
         DrRagData([QuestionSource("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=500), module
     )
@@ -28,7 +28,7 @@ def test_triples_are_drawn_and_divided_as_in_earlier_releases(checkpoints: dict[
 
 def load(checkpoints: dict[str, Path], file: Path, rank: int = 0, ranks: int = 1, accumulate: int = 1) -> DrRagData:
     """A data module on a rank."""
-    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96)
+    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load()
     data = DrRagData([QuestionSource("hotpotqa", str(file))], validation_fraction=0.3, tokens_per_step=900)
     return set_up(data, module, rank, ranks, accumulate)
 

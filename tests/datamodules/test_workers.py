@@ -25,6 +25,7 @@ from tests.helpers.tiny_runs import set_up
 from tests.trainers import test_drrag, test_rerag_training
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
+from trainers.rerag_options import Text
 
 Read = Callable[..., StepData]  # workers, ranks, rank -> data, set up
 
@@ -43,7 +44,7 @@ def same(one: object, other: object) -> bool:
 
 
 def triples(checkpoints: dict[str, Path], folder: Path, **options: Any) -> Read:
-    module = DrRagTrainer(str(checkpoints["bert"]), **{"max_tokens": 96, **options.pop("model", {})})
+    module = DrRagTrainer(str(checkpoints["bert"]), **{"max_tokens": 96, **options.pop("model", {})}).load()
     source = QuestionSource("hotpotqa", str(folder / "hotpot.json"))
     mined = [
         (question.id, Mined([Passage.of(f"m{number}", f"the film of name{number}")]))
@@ -63,7 +64,7 @@ def triples(checkpoints: dict[str, Path], folder: Path, **options: Any) -> Read:
 
 def contexts(checkpoints: dict[str, Path], folder: Path, models: tuple[str | None, str], **options: Any) -> Read:
     estimator, generator = (name and str(checkpoints[name]) for name in models)
-    module = ReRagTrainer(estimator, generator, max_tokens=64, **options.pop("model", {}))
+    module = ReRagTrainer(estimator, generator, max_tokens=64, **options.pop("model", {})).load()
     rows = fid_rows(30)
     (folder / "fid.json").write_text(json.dumps(rows))
     write_mined(folder / "more.jsonl", [(row["id"], Mined([Passage.of("m", row["answers"][0])])) for row in rows[::2]])
@@ -89,7 +90,7 @@ CASES: dict[str, Callable[[dict[str, Path], Path], Read]] = {
     ),
     "two encoders": lambda models, folder: contexts(models, folder, ("bert", "t5")),
     "all documents at once": lambda models, folder: contexts(
-        models, folder, (None, "t5"), model={"text_format": "packed"}
+        models, folder, (None, "t5"), model={"text": Text("packed")}
     ),
 }
 

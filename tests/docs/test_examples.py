@@ -26,7 +26,7 @@ ONE_EPOCH = [
     *("--trainer.max_epochs", "1", "--trainer.devices", "1"),
     *("--trainer.accelerator", "cpu", "--trainer.precision", "32-true"),
 ]
-READER = ["--trainer.strategy", "auto", "--trainer.check_val_every_n_epoch", "1", "--model.warmup_steps", "0"]
+READER = ["--trainer.strategy", "auto", "--trainer.check_val_every_n_epoch", "1", "--model.optimizer.warmup_steps", "0"]
 TRIPLES = [
     *("--data.train", "[{layout: hotpotqa, path: data/hotpotqa/hotpot_distractor_train.json.gz}]"),
     *("--data.validation", "[{layout: hotpotqa, path: data/world/validation.json}]"),

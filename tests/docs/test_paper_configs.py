@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytorch_lightning.cli import instantiate_module
 
 from tests.docs.documents import OVERLAYS, ROOT, parser_of, with_base
 from trainers.drrag import DrRagTrainer
@@ -51,7 +52,7 @@ def test_a_run_is_named_as_its_config_and_makes_all_its_epochs(config: Path) -> 
     assert options["early_stopping"]["patience"] is None
     if options["model"]["class_path"].endswith("ReRagTrainer"):
         assert options["trainer"]["max_epochs"] == 20
-        assert options["model"]["init_args"]["max_answer_tokens"] == 25
+        assert options["model"]["init_args"]["text"]["max_answer_tokens"] == 25
 
 
 @pytest.mark.parametrize("config", PAPERS, **named)
@@ -59,11 +60,11 @@ def test_its_trainer_is_built(config: Path, checkpoints: dict[str, Path]) -> Non
     options = parsed(config)["model"]["init_args"]
     if "estimator" in options:
         parts = {part: str(checkpoints["t5"]) for part in ("estimator", "generator") if options[part]}
-        module: Any = ReRagTrainer(**{**options, **parts})
+        module: Any = instantiate_module(ReRagTrainer, {**options, **parts}).load()
         assert module.relevance == ("estimator" if "estimator" in parts else "retriever")
         assert module.generator.encode.max_tokens == 256
         return
     family = "longformer" if "longformer" in options["pretrained"] else "bert"
     small = {"max_tokens": 96} if family == "longformer" else {}
-    module = DrRagTrainer(**{**options, "pretrained": str(checkpoints[family]), **small})
+    module = instantiate_module(DrRagTrainer, {**options, "pretrained": str(checkpoints[family]), **small}).load()
     assert module.classifier.network.config.hidden_dropout_prob == 0.1

@@ -18,8 +18,8 @@ import train
 from tests.exactness import probes
 
 STEPS, SHOWN_STEPS, ENTRIES = 20, 5, 8
-RATES = {"learning_rate": 2e-4}
-HEADS = {**RATES, "head_learning_rate": 2e-4}
+RATES = {"optimizer": {"learning_rate": 2e-4}}
+HEADS = {"optimizer": {"learning_rate": 2e-4, "head_learning_rate": 2e-4}}
 UNTRAINED = "key.bias"  # softmax is the same for any of it: its gradient is nothing but rounding
 TIMES = ("per_second", "seconds", "flops", "memory", "/lr", "epoch")  # what else a step logs, and no loss determines
 
@@ -51,7 +51,8 @@ def _rerag(estimator: str | None, model: dict[str, Any], **data: Any) -> dict[st
             "trainers.rerag.ReRagTrainer",
             {
                 "estimator": estimator and f"models/{estimator}", "generator": "models/t5", "max_tokens": 96,
-                "max_answer_tokens": 6, "validation_contexts": 3, **RATES, **model,
+                "validation": {"contexts": 3}, **RATES, **model,
+                "text": {"max_answer_tokens": 6, **model.get("text", {})},
             },
         ),
         "data": (
@@ -86,11 +87,11 @@ def _rewriter(model: str, **options: Any) -> dict[str, Any]:
 
 RUNS: dict[str, dict[str, Any]] = {
     "drrag_pairs": _drrag("big_bird", dropout=0.1),
-    "drrag_lora": _drrag("bert", dropout=0.0, lora_rank=4),
+    "drrag_lora": _drrag("bert", dropout=0.0, lora={"rank": 4}),
     **{
         f"rerag_{protocol}_{family}": _rerag(
             estimator,
-            {"protocol": protocol, "dropout": 0.1 if protocol == "ours" else 0.0, "label_weight": 0.5},
+            {"protocol": protocol, "dropout": 0.1 if protocol == "ours" else 0.0, "loss": {"label_weight": 0.5}},
             labels="gold" if protocol == "paper" else "has_answer",
         )
         for protocol in ("ours", "released", "paper")
@@ -100,9 +101,9 @@ RUNS: dict[str, dict[str, Any]] = {
         None, {"freeze_embeddings": True}, contexts=1, pick="gold", substitution=0.5, word_swaps=0.3, crop_words=12,
         validation_contexts=1, validation_pick="gold",
     ),
-    "reader_packed": _rerag(None, {"text_format": "packed", "max_tokens": 256}, contexts=3),
-    "rewriter": _rewriter("t5", lora_rank=None, dropout=0.1),
-    "rewriter_causal_lora": _rewriter("qwen", lora_rank=4, lora_dropout=0.05),
+    "reader_packed": _rerag(None, {"text": {"format": "packed"}, "max_tokens": 256}, contexts=3),
+    "rewriter": _rewriter("t5", lora={"rank": None}, dropout=0.1),
+    "rewriter_causal_lora": _rewriter("qwen", lora={"rank": 4, "dropout": 0.05}),
     "extractive_rewriter": {
         "model": (
             "trainers.dmqr_words.WordSelectorTrainer",
@@ -132,8 +133,8 @@ RUNS: dict[str, dict[str, Any]] = {
         "model": (
             "trainers.dmqr_dpo.DpoTrainer",
             {
-                "pretrained": "models/t5", "beta": 0.1, "least_gap": 0.05, "imitation_weight": 0.5,
-                "max_tokens": 192, "max_rewrite_tokens": 40, "lora_rank": 4, **RATES,
+                "pretrained": "models/t5", "loss": {"beta": 0.1, "least_gap": 0.05, "imitation_weight": 0.5},
+                "max_tokens": 192, "max_rewrite_tokens": 40, "lora": {"rank": 4}, **RATES,
             },
         ),
         "data": (
@@ -146,7 +147,10 @@ RUNS: dict[str, dict[str, Any]] = {
         "monitor": "val/expected_reward",
     },
     "t5": {
-        "model": ("trainers.t5.SpanCorruptionTrainer", {"pretrained": "models/t5", "warmup_steps": 5, **RATES}),
+        "model": (
+            "trainers.t5.SpanCorruptionTrainer",
+            {"pretrained": "models/t5", "optimizer": {"learning_rate": 2e-4, "warmup_steps": 5}},
+        ),
         "data": (
             "datamodules.t5.SpanCorruptionData",
             {

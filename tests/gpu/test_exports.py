@@ -17,7 +17,7 @@ from tests.helpers.runs import fit_here, metrics
 from tests.trainers import test_dmqr_words, test_drrag, test_rerag_training, test_t5
 
 Options = list[str]
-LORA = ["--model.lora_rank", "4"]
+LORA = ["--model.lora.rank", "4"]
 
 
 class Place:
@@ -54,7 +54,7 @@ def rewriter(model: str | Path) -> Callable[[Place], Options]:
 
 def causal_rewriter(place: Place) -> Options:
     rewriter(place.made("chat_lm"))(place)
-    return ["--model.dropout", "null", "--model.max_tokens", "64", "--model.warmup_steps", "0"]
+    return ["--model.dropout", "null", "--model.max_tokens", "64", "--model.optimizer.warmup_steps", "0"]
 
 
 def words(place: Place) -> Options:

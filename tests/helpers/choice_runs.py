@@ -39,8 +39,8 @@ seed_everything: 0
 model:
   class_path: trainers.dmqr_choice.ChoiceTrainer
   init_args:
-    {{strategies: [kwr, par, cce], pretrained: {model}, max_tokens: 24, learning_rate: 3.0e-3, head_learning_rate: \
-3.0e-3, dropout: 0.0}}
+    {{strategies: [kwr, par, cce], pretrained: {model}, max_tokens: 24, dropout: 0.0,
+     optimizer: {{learning_rate: 3.0e-3, head_learning_rate: 3.0e-3}}}}
 data:
   class_path: datamodules.dmqr_choice.ChoiceData
   init_args:

@@ -21,8 +21,8 @@ seed_everything: 0
 model:
   class_path: trainers.dmqr_dpo.DpoTrainer
   init_args:
-    {{pretrained: {start}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: 8, lora_alpha: 16, learning_rate: 2.0e-2,
-     schedule: constant}}
+    {{pretrained: {start}, max_tokens: 40, max_rewrite_tokens: 8, lora: {{rank: 8, alpha: 16}},
+     optimizer: {{learning_rate: 2.0e-2, schedule: constant}}}}
 data:
   class_path: datamodules.dmqr_preferences.PreferenceData
   init_args:

@@ -16,6 +16,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 from huggingface_hub import ModelCard
+from pytorch_lightning.cli import instantiate_module
 from pytorch_lightning.strategies import SingleDeviceStrategy
 from torch import Tensor
 
@@ -35,6 +36,7 @@ trainer:
   num_sanity_val_steps: 1
 """
 Data = TypeVar("Data", bound=StepData)
+Module = TypeVar("Module", bound=pl.LightningModule)
 
 
 def use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -58,6 +60,15 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
 def checkpoint_of(folder: Path, file: str = "best.ckpt") -> dict[str, Any]:
     """A checkpoint of a run."""
     return torch.load(folder / file, weights_only=True)
+
+
+def best_of(folder: Path, trainer: type[Module], **changed: Any) -> Module:
+    """What a run's best checkpoint holds, in evaluation mode, with some options changed."""
+    best = checkpoint_of(folder)
+    options = {name: value for name, value in best["hyper_parameters"].items() if not name.startswith("_")}
+    module = instantiate_module(trainer, {**options, **changed})
+    module.load_state_dict(best["state_dict"])
+    return module.eval()
 
 
 def weights(folder: Path, file: str = "last.ckpt") -> dict[str, Tensor]:
@@ -156,7 +167,7 @@ def three_hardly_moving_steps(*heads: str) -> list[str]:
 
     The learning rates, those of `heads` too, leave the weights where they are.
     """
-    rates = [part for name in ("learning_rate", *heads) for part in (f"--model.{name}", HARDLY)]
+    rates = [part for name in ("learning_rate", *heads) for part in (f"--model.optimizer.{name}", HARDLY)]
     return [*rates, "--trainer.max_steps", "3"]
 
 

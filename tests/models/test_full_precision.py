@@ -126,7 +126,7 @@ def test_tokens_of_greedy_answers_are_chosen_in_fp32(checkpoints: dict[str, Path
 
 
 def test_the_loss_of_span_corruption_is_fp32(checkpoints: dict[str, Path]) -> None:
-    trainer = SpanCorruptionTrainer(str(checkpoints["t5"])).eval()
+    trainer = SpanCorruptionTrainer(str(checkpoints["t5"])).load().eval()
     states = decoder_states(trainer.network)
     reader = Generator(trainer.network, generator(checkpoints).encode)
     ids, attention = reading_batch(reader)

@@ -22,7 +22,7 @@ PARTS: dict[str, Callable[[str], nn.Module]] = {
     "classifier": lambda folder: TripleClassifier.build(folder, 96),
     "estimator": lambda folder: RelevanceEstimator.build(folder, 64),
     "generator": lambda folder: Generator.build(folder, 64),
-    "t5 trainer": SpanCorruptionTrainer,
+    "t5 trainer": lambda folder: SpanCorruptionTrainer(folder).load(),
     "sentence encoder": lambda folder: SentenceEncoder(folder, "cpu").model,
 }
 

@@ -33,7 +33,8 @@ def prepare(system: str, folder: Path, checkpoints: dict[str, Path], hotpot_file
         return "train/loss", ["--trainer.max_epochs", "3", "--trainer.check_val_every_n_epoch", "3"]
     test_t5.write_corpus(folder / "corpus.jsonl")
     test_t5.write_config(folder, checkpoints["t5"])
-    return "train/loss_nats", ["--trainer.max_epochs", "3", "--model.dropout", "0", "--model.schedule", "inverse_sqrt"]
+    schedule = ["--model.optimizer.schedule", "inverse_sqrt"]
+    return "train/loss_nats", ["--trainer.max_epochs", "3", "--model.dropout", "0", *schedule]
 
 
 def exported(system: str, serving: Path) -> dict[str, Tensor]:

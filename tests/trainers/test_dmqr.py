@@ -11,13 +11,14 @@ from common.errors import ArtifactError
 from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
 from models.length_batching import IGNORE
-from models.lora import adapter_names, adapter_parameters
+from models.lora import Lora, adapter_names, adapter_parameters
 from tests.helpers.recorder import HARDLY, RECORDED
 from tests.helpers.rewrite_runs import data_of, prepare, write_config, write_gold
 from tests.helpers.tiny_runs import (
     assert_accumulation_trains_as_one,
     assert_resumes_exactly,
     assert_two_processes_train_as_one,
+    best_of,
     checkpoint_of,
     divided_steps,
     fit,
@@ -40,7 +41,7 @@ def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.
 @pytest.fixture
 def module(checkpoints: dict[str, Path]) -> RewriterTrainer:
     torch.manual_seed(0)
-    return RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora_rank=4, lora_dropout=0.0).eval()
+    return RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora=Lora(4)).load().eval()
 
 
 @pytest.mark.numeric
@@ -72,9 +73,7 @@ def test_a_run_learns_and_exports_a_rewriter_that_rewrites_alike(
     assert all("lora_" in name for name in weights(folder))
     rewriter = TrainedRewriter(folder / "serving", "cpu", "fp32")
     assert rewriter.strategies == ("gqr", "decomposition")
-    best = checkpoint_of(folder)
-    module = RewriterTrainer(**{k: v for k, v in best["hyper_parameters"].items() if not k.startswith("_")}).eval()
-    module.load_state_dict(best["state_dict"])
+    module = best_of(folder, RewriterTrainer)
     questions = [Question("1", "who is of name5", history=("is name7 born", "name7")), Question("2", "who is name9")]
     made = rewriter.rewrite(questions, ["gqr", "decomposition"])
     tasks = [module.rewriter.task(q.text, s, q.history) for q in questions for s in ("gqr", "decomposition")]
@@ -92,13 +91,12 @@ def test_a_run_learns_and_exports_a_rewriter_that_rewrites_alike(
 def test_an_adapter_for_each_strategy_is_trained_exported_and_used(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = fit("own", "--model.adapters", "per_strategy", "--trainer.max_epochs", "6", "--model.learning_rate",
-                 "3.0e-2", "--trainer.check_val_every_n_epoch", "3")  # fmt: skip
+    folder = fit("own", "--model.adapters", "per_strategy", "--trainer.max_epochs", "6",
+                 "--model.optimizer.learning_rate", "3.0e-2", "--trainer.check_val_every_n_epoch", "3")  # fmt: skip
     losses = [row["val/loss_nats"] for row in metrics(folder) if "val/loss_nats" in row]
     assert losses[-1] < losses[0] < 0.95 * math.log(104)
     best = checkpoint_of(folder)
-    module = RewriterTrainer(**{k: v for k, v in best["hyper_parameters"].items() if not k.startswith("_")}).eval()
-    module.load_state_dict(best["state_dict"])
+    module = best_of(folder, RewriterTrainer)
     assert adapter_names(best["state_dict"]) == ["gqr", "decomposition"]
     assert not any(each.training for each in module.modules())  # the added layers as well
     own = [
@@ -124,7 +122,7 @@ def test_a_step_of_one_strategy_leaves_the_other_s_adapter_as_it_is(
 ) -> None:
     """Also when the other one has momentum and weights decay."""
     torch.manual_seed(0)
-    module = RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora_rank=4, adapters="per_strategy")
+    module = RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora=Lora(4, dropout=0.05), adapters="per_strategy").load()
     data = data_of(module, workplace / "rewrites.jsonl")
     module.trainer = data.trainer
     data.trainer.datamodule, data.trainer.world_size, data.trainer.precision = data, ranks, "32-true"
@@ -164,9 +162,9 @@ def test_accumulation_trains_as_one_batch(workplace: Path, checkpoints: dict[str
 @pytest.mark.whole_run
 def test_two_processes_train_as_one(workplace: Path, checkpoints: dict[str, Path]) -> None:
     write_config(workplace, checkpoints["t5"], dropout=0.0)
-    options = ("--model.learning_rate", HARDLY, *write_gold(workplace))
+    options = ("--model.optimizer.learning_rate", HARDLY, *write_gold(workplace))
     variants = {
-        "two": (), "full": ("--model.lora_rank", "null"),
+        "two": (), "full": ("--model.lora.rank", "null"),
         "own": ("--model.adapters", "per_strategy", "--data.rewrites_per_step", "3"),  # steps without a strategy
     }  # fmt: skip
     for name, alone in assert_two_processes_train_as_one(workplace, 12, options, variants, "val/f1").items():
@@ -197,14 +195,11 @@ def test_an_adapter_is_not_resumed_on_another_model(module: RewriterTrainer) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--model.lora_rank", "0"), "lora_rank must be at least 1, or null to train all weights"),
         (
-            ("--model.adapters", "per_strategy", "--model.lora_rank", "null"),
-            "per_strategy needs LoRA: give model.lora_rank",
+            ("--model.adapters", "per_strategy", "--model.lora.rank", "null"),
+            "per_strategy needs LoRA: give model.lora.rank",
         ),
-        (("--model.lora_targets", "[none_such]"), r"lora_targets \['none_such'\] are no layers of"),
-        (("--model.max_tokens", "8"), "max_tokens must be at least 16"),
-        (("--data.generated_rewrites", "0"), "generated_rewrites must be at least 1"),
+        (("--model.lora.targets", "[none_such]"), r"lora\.targets \['none_such'\] are no layers of"),
         (("--data.train", "[]"), "data.train names no file"),
         (("--checkpoint.monitor", "val/bleu"), "type --checkpoint.monitor val/f1"),
         (("--trainer.strategy", "fsdp2"), "RewriterTrainer run different numbers of forward"),

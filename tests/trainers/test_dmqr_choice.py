@@ -37,7 +37,7 @@ def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.
 @pytest.fixture
 def module(checkpoints: dict[str, Path]) -> ChoiceTrainer:
     torch.manual_seed(0)
-    return ChoiceTrainer(STRATEGIES, str(checkpoints["bert"]), 24, dropout=0.0).eval()
+    return ChoiceTrainer(STRATEGIES, str(checkpoints["bert"]), 24, dropout=0.0).load().eval()
 
 
 @pytest.mark.numeric

@@ -17,6 +17,7 @@ from datamodules.formats.preferences import read_rewrite_preferences
 from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import Pool
+from models.lora import Lora
 from models.serving_manifest import MANIFEST
 from tests.helpers.dpo_runs import GUARD, data_of, prepare, write_gold
 from tests.helpers.preference_files import write_preferences
@@ -43,7 +44,7 @@ def workplace(tmp_path: Path, rewrite_toy: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def module(rewrite_toy: Path) -> DpoTrainer:
-    return DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8).eval()
+    return DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8).load().eval()
 
 
 def greedy(serving: Path) -> list[float]:
@@ -59,8 +60,8 @@ def greedy(serving: Path) -> list[float]:
 def test_it_learns_to_write_the_rewarded_rewrite(workplace: Path, rewrite_toy: Path) -> None:
     """From a model that writes any of four texts: which is best depends on the question."""
     assert sum(greedy(rewrite_toy / "start")) <= 10
-    slower = "--model.learning_rate", "5.0e-3"  # at a greater rate it favours texts that were not recorded
-    folder = fit("dpo", *slower, "--model.imitation_weight", "0.1", "--trainer.max_epochs", "12",
+    slower = "--model.optimizer.learning_rate", "5.0e-3"  # at a greater rate it favours texts that were not recorded
+    folder = fit("dpo", *slower, "--model.loss.imitation_weight", "0.1", "--trainer.max_epochs", "12",
                  "--trainer.check_val_every_n_epoch", "6", *GUARD)  # fmt: skip
     found = [row for row in metrics(folder) if "val/expected_reward" in row]
     assert next(row["step"] for row in found) == -1  # before the first step
@@ -125,7 +126,7 @@ def test_the_reference_is_the_starting_model_also_of_a_resumed_run(
     fit("first", "--resume", "auto")
     assert references[1] == references[0]
     rows = {(each.question, each.strategy): each for each in read_rewrite_preferences(str(rewrite_toy / "preferences"))}
-    module = DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8)
+    module = DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8).load()
     groups = [*(data := data_of(module, rewrite_toy / "preferences")).groups, *data.held_out]
     for group, reference in zip(groups, references[0], strict=True):
         known = {
@@ -142,7 +143,7 @@ def test_accumulation_and_two_processes_train_as_one(workplace: Path) -> None:
     options, rows = [*three_hardly_moving_steps(), *write_gold(workplace)], 12 * len(TEXTS)
     validating = [*options, "--trainer.val_check_interval", "1"]
     variants = {
-        "dpo": (), "whole": ("--model.lora_rank", "null"),
+        "dpo": (), "whole": ("--model.lora.rank", "null"),
         "adapters": ("--model.adapters", "per_strategy", "--data.groups_per_step", "2"),
     }  # fmt: skip
     alone = assert_two_processes_train_as_one(workplace, rows, validating, variants, "val/reward", relative=1e-4)
@@ -158,8 +159,6 @@ def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--model.beta", "0"), "beta must be above 0"),
-        (("--data.candidates", "2"), "candidates must be at least 3: the best, the worst and the greedy one"),
         (
             ("--data.train", "[{layout: rewrites, path: x}]"),
             "layout is 'rewrites', but this data module reads",
@@ -185,8 +184,8 @@ def test_candidates_need_no_log_probabilities(workplace: Path, rewrite_toy: Path
 
 def test_the_base_of_adapters_for_each_strategy_is_no_start(rewrite_toy: Path, tmp_path: Path) -> None:
     rewriter = Rewriter.build(model_of(rewrite_toy / "start"), 40, 8, Pool.load(None).strategies)
-    rewriter.add_adapters(["gqr", "kwr"], model_of(rewrite_toy / "start"), 4, 8, 0.0, None)
+    rewriter.add_adapters(["gqr", "kwr"], model_of(rewrite_toy / "start"), Lora(4, 8))
     (tmp_path / "own").mkdir()
     rewriter.save(tmp_path / "own", ["gqr", "kwr"], {})
     with pytest.raises(UserError, match="is the base model of adapters for each strategy"):
-        DpoTrainer(model_of(tmp_path / "own"), max_tokens=40, max_rewrite_tokens=8)
+        DpoTrainer(model_of(tmp_path / "own"), max_tokens=40, max_rewrite_tokens=8).load()

@@ -34,7 +34,7 @@ def workplace(tmp_path: Path, rewrite_toy: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def module(rewrite_toy: Path) -> DpoTrainer:
-    return DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8).eval()
+    return DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8).load().eval()
 
 
 @pytest.mark.parametrize("fused", [True, False])

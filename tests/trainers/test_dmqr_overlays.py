@@ -32,7 +32,7 @@ BASE = ROOT / "configs/train/dmqr_rrr_hotpot.yaml"
 SMALL = (
     *("--data.validation_fraction", "0.2", "--data.generated_rewrites", "4", "--data.rewrites_per_step", "8"),
     *("--trainer.accelerator", "cpu", "--trainer.precision", "32-true", "--trainer.max_epochs", "2"),
-    *("--model.warmup_steps", "1", "--trainer.logger", "false", "--trainer.enable_progress_bar", "false"),
+    *("--model.optimizer.warmup_steps", "1", "--trainer.logger", "false", "--trainer.enable_progress_bar", "false"),
 )
 
 

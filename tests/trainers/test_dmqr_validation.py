@@ -15,6 +15,7 @@ from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.rewriters.trained import TrainedRewriter
+from models.lora import Lora
 from tests.helpers.recorder import HARDLY
 from tests.helpers.rewrite_runs import data_of, prepare, write_gold
 from tests.helpers.table_rewriter import CountingRetriever
@@ -32,7 +33,7 @@ def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.
 @pytest.fixture
 def module(checkpoints: dict[str, Path]) -> RewriterTrainer:
     torch.manual_seed(0)
-    return RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora_rank=4, lora_dropout=0.0).eval()
+    return RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora=Lora(4)).load().eval()
 
 
 def test_the_scores_of_a_validation_by_hand() -> None:
@@ -66,15 +67,15 @@ def test_recall_on_validation_chooses_the_checkpoint(workplace: Path) -> None:
     Here the lowest recall chooses: it shows that the rewrites count, and so small a model does not learn to raise it.
     """
     lowest = ("--checkpoint.mode", "min", "--early_stopping.mode", "min")
-    folder = fit("recall", *write_gold(workplace), *lowest, "--trainer.max_epochs", "8", "--model.learning_rate",
-                 "3.0e-2", "--trainer.check_val_every_n_epoch", "2")  # fmt: skip
+    folder = fit("recall", *write_gold(workplace), *lowest, "--trainer.max_epochs", "8",
+                 "--model.optimizer.learning_rate", "3.0e-2", "--trainer.check_val_every_n_epoch", "2")  # fmt: skip
     measured = [row for row in metrics(folder) if "val/recall_at_3" in row]
     assert len(measured) == 4
     assert len({row["val/recall_at_3"] for row in measured}) > 1
     (alone,) = {row["val/recall_at_3_question"] for row in measured}
     assert 0 < alone < 100
     rewriter = TrainedRewriter(folder / "serving", "cpu", "fp32")
-    module = RewriterTrainer(str(checkpoint_of(folder)["hyper_parameters"]["pretrained"]), 40, 8)
+    module = RewriterTrainer(str(checkpoint_of(folder)["hyper_parameters"]["pretrained"]), 40, 8).load()
     held = {e.example for e in data_of(module, workplace / "rewrites.jsonl").held_out if not e.example.history}
     asked = list(read_questions("hotpotqa", "gold.json"))
     asked = [each for each in asked if each.text in {e.question for e in held}]
@@ -121,6 +122,6 @@ def test_validation_searches_with_the_question_and_its_rewrites_by_all_strategie
 
 def test_a_stop_without_better_recall(workplace: Path) -> None:
     """Weights that do not move have the same recall at every validation."""
-    options = ("--model.learning_rate", HARDLY, "--early_stopping.patience", "1", "--trainer.max_epochs", "5")
+    options = ("--model.optimizer.learning_rate", HARDLY, "--early_stopping.patience", "1", "--trainer.max_epochs", "5")
     folder = fit("stopped", *write_gold(workplace), *options)
     assert len([row for row in metrics(folder) if "val/recall_at_3" in row]) == 2

@@ -55,7 +55,8 @@ name: tiny
 seed_everything: 0
 model:
   class_path: trainers.dmqr_words.WordSelectorTrainer
-  init_args: {{pretrained: {model}, max_tokens: 48, learning_rate: 1.0e-2, head_learning_rate: 1.0e-2, dropout: 0.0}}
+  init_args: {{pretrained: {model}, max_tokens: 48, dropout: 0.0,
+              optimizer: {{learning_rate: 1.0e-2, head_learning_rate: 1.0e-2}}}}
 data:
   class_path: datamodules.dmqr_words.WordData
   init_args:
@@ -89,7 +90,7 @@ def data_of(module: WordSelectorTrainer, path: Path, *place: int, **options: Any
 @pytest.fixture
 def module(checkpoints: dict[str, Path]) -> WordSelectorTrainer:
     torch.manual_seed(0)
-    return WordSelectorTrainer(str(checkpoints["bert"]), 48, dropout=0.0).eval()
+    return WordSelectorTrainer(str(checkpoints["bert"]), 48, dropout=0.0).load().eval()
 
 
 def test_the_targets_of_a_question_by_hand(module: WordSelectorTrainer, workplace: Path) -> None:

@@ -38,8 +38,8 @@ name: tiny
 seed_everything: 0
 model:
   class_path: trainers.drrag.DrRagTrainer
-  init_args: {{pretrained: {model}, max_tokens: 96, dropout: {dropout}, learning_rate: 2.0e-3, head_learning_rate: \
-2.0e-3}}
+  init_args: {{pretrained: {model}, max_tokens: 96, dropout: {dropout},
+              optimizer: {{learning_rate: 2.0e-3, head_learning_rate: 2.0e-3}}}}
 data:
   class_path: datamodules.drrag.DrRagData
   init_args:
@@ -119,8 +119,8 @@ def test_frozen_embeddings_stay_as_they_were(workplace: Path, checkpoints: dict[
 def test_an_adapter_is_trained_with_the_head_and_merged_into_the_export(
     model: str, workplace: Path, checkpoints: dict[str, Path]
 ) -> None:
-    fit_here(workplace, "--model.pretrained", str(checkpoints[model]), "--model.lora_rank", "2", "--trainer.max_epochs",
-             "2", "--model.learning_rate", "0.05", "--model.gradient_checkpointing", "true")  # fmt: skip
+    fit_here(workplace, "--model.pretrained", str(checkpoints[model]), "--model.lora.rank", "2", "--trainer.max_epochs",
+             "2", "--model.optimizer.learning_rate", "0.05", "--model.gradient_checkpointing", "true")  # fmt: skip
     state = {
         name.removeprefix("classifier.network."): value
         for name, value in weights(workplace, "tiny", "best.ckpt").items()
@@ -144,7 +144,7 @@ def test_an_adapter_is_trained_with_the_head_and_merged_into_the_export(
 
 
 def test_a_layer_that_the_body_lacks_is_refused(workplace: Path) -> None:
-    ended = fit(workplace, "--model.lora_rank", "2", "--model.lora_targets", "[q_proj]")
+    ended = fit(workplace, "--model.lora.rank", "2", "--model.lora.targets", "[q_proj]")
     assert ended.returncode == 2
     assert "are no layers of" in ended.stderr
     assert "query" in ended.stderr
@@ -196,7 +196,7 @@ def test_two_processes_and_accumulation_train_as_one(
     tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
 ) -> None:
     write_config(tmp_path, checkpoints["bert"], hotpot_file, dropout=0.0)
-    options = (*RECORDED, "--model.learning_rate", HARDLY, "--model.head_learning_rate", HARDLY)
+    options = (*RECORDED, "--model.optimizer.learning_rate", HARDLY, "--model.optimizer.head_learning_rate", HARDLY)
     fit_here(tmp_path, "--name", "one", *options)
     two = fit(tmp_path, "--name", "two", *options, torchrun=2)
     done(two)
@@ -252,7 +252,7 @@ def test_validate_reads_a_checkpoint(workplace: Path) -> None:
     [
         (["--model.learning_rte", "1"], 2, "learning_rte"),
         (["--trainer.max_epoch", "3"], 2, "max_epoch"),
-        (["--model.learning_rate", "fast"], 2, "learning_rate"),
+        (["--model.optimizer.learning_rate", "fast"], 2, "learning_rate"),
         (["--data.train", "[{layout: hotpot, path: x}]"], 2, "Did you mean hotpotqa?"),
         (["--data.train", "[{layout: hotpotqa, path: nowhere.json}]"], 66, "nowhere.json"),
         (["--model.pretrained", "nowhere/model"], 66, "nowhere/model: no such folder"),

@@ -69,7 +69,7 @@ def test_it_trains_resumes_and_exports_as_ddp(
 def test_an_adapter_is_trained_and_merged_as_under_ddp(
     tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
 ) -> None:
-    common = (*prepare("bert", tmp_path, checkpoints, hotpot_file), "--model.lora_rank", "2")
+    common = (*prepare("bert", tmp_path, checkpoints, hotpot_file), "--model.lora.rank", "2")
     fit_in_turn(tmp_path, [["--name", "ddp", *common], ["--name", "fsdp2", *common, *FSDP2]])
     assert largest_difference(weights(tmp_path, "fsdp2"), weights(tmp_path, "ddp")) <= 1e-5
     ddp, fsdp2 = (

@@ -21,6 +21,7 @@ from models.rerag.model import ReRagModel
 from tests.helpers.tolerances import model_tolerance
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
+from trainers.rerag_options import Loss, Text
 from trainers.run.model_card import Card, hub_datasets
 from trainers.run.module import RunModule
 
@@ -63,7 +64,7 @@ def run_card(card: ModelCard, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_code_of_a_classifiers_card_gives_our_log_odds(
     checkpoints: dict[str, Path], tmp_path: Path, family: str, attention: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = DrRagTrainer(str(checkpoints[family]), max_tokens=96, attention=attention)
+    module = DrRagTrainer(str(checkpoints[family]), max_tokens=96, attention=attention).load()
     module.classifier.threshold = 0.48
     card = exported(module, DrRagData([SOURCE]), tmp_path / "serving")
     found = run_card(card, tmp_path / "serving", monkeypatch)
@@ -85,7 +86,7 @@ def test_the_code_of_a_classifiers_card_gives_our_log_odds(
 def test_the_code_of_an_encoder_only_estimators_card_gives_our_relevance(
     checkpoints: dict[str, Path], tmp_path: Path, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = ReRagTrainer(str(checkpoints[family]), None, max_tokens=64, label_weight=1.0, label_form="pointwise")
+    module = ReRagTrainer(str(checkpoints[family]), None, max_tokens=64, loss=Loss(label_weight=1.0)).load()
     card = exported(module, ReRagData([SOURCE]), tmp_path / "serving")
     assert card.data.to_dict()["pipeline_tag"] == "text-ranking"
     found = run_card(card, tmp_path / "serving", monkeypatch)
@@ -100,7 +101,7 @@ def test_the_code_of_a_t5_estimators_card_gives_our_relevance(
     checkpoints: dict[str, Path], tmp_path: Path, text_format: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = str(checkpoints["t5"])
-    module = ReRagTrainer(start, start, text_format=text_format, max_tokens=64, max_answer_tokens=3)
+    module = ReRagTrainer(start, start, text=Text(text_format, 3), max_tokens=64).load()
     card = exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.5)
     found = run_card(card, tmp_path / "serving", monkeypatch)
     assert found["relevance"].tolist() == pytest.approx(relevance(found), abs=TOLERANCE_NATS)
@@ -123,7 +124,7 @@ def relevance(found: dict[str, Any]) -> list[float]:
 def test_a_packed_readers_card_runs(
     checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = ReRagTrainer(None, str(checkpoints["t5"]), text_format="packed", max_tokens=128, max_answer_tokens=3)
+    module = ReRagTrainer(None, str(checkpoints["t5"]), text=Text("packed", 3), max_tokens=128).load()
     found = run_card(exported(module, ReRagData([SOURCE]), tmp_path / "serving"), tmp_path / "serving", monkeypatch)
     generator = ReRagModel.load(Path(), "cpu").generator
     assert generator is not None
@@ -139,7 +140,7 @@ def test_the_metadata_is_valid_and_honest(
         QuestionSource("fid", "own.json", language="de"),
         QuestionSource("flashrag", "hf:google/nq:main:train"),
     ]
-    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64)
+    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64).load()
     card = exported(module, DrRagData(sources), tmp_path / "local")
     assert card.data.to_dict() == {  # no license: nobody gave one; no base_model: it is a local folder
         "library_name": "transformers",

@@ -20,7 +20,7 @@ from trainers.run.optimizers import decay_groups, total_steps
 pytestmark = pytest.mark.numeric
 
 DECAY = 5.0  # so great that a step without it would show
-DECAYS = ("--model.weight_decay", str(DECAY))
+DECAYS = ("--model.optimizer.weight_decay", str(DECAY))
 
 
 def is_vector(name: str) -> bool:
@@ -62,8 +62,9 @@ def test_dr_rags_head_and_body_have_their_own_rates(
     tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
 ) -> None:
     test_drrag.write_config(tmp_path, checkpoints["bert"], hotpot_file)
-    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.learning_rate", "1.0e-3", "--model.head_learning_rate", "8.0e-3",
-             "--model.warmup_fraction", "0.25", "--trainer.max_steps", "8")  # fmt: skip
+    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "1.0e-3",
+             "--model.optimizer.head_learning_rate", "8.0e-3", "--model.optimizer.warmup_fraction", "0.25",
+             "--trainer.max_steps", "8")  # fmt: skip
     factors = [0, 1 / 2, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]  # a quarter of 8 steps up, then down to 0 after the last
     head = ("classifier.network.classifier.",)  # BigBird's head: dense, out_proj
 
@@ -88,8 +89,9 @@ def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(
     tmp_path: Path, checkpoints: dict[str, Path], schedule: str, factors: list[float]
 ) -> None:
     test_rerag_training.write_config(tmp_path, checkpoints["t5"])
-    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.learning_rate", "1.0e-3", "--model.estimator_learning_rate",
-             "4.0e-3", "--model.warmup_steps", "3", "--model.schedule", schedule, "--model.freeze_embeddings", "true",
+    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "1.0e-3",
+             "--model.optimizer.estimator_learning_rate", "4.0e-3", "--model.optimizer.warmup_steps", "3",
+             "--model.optimizer.schedule", schedule, "--model.freeze_embeddings", "true",
              "--trainer.max_steps", "6")  # fmt: skip
 
     def rate_of(name: str) -> float | None:
@@ -112,8 +114,9 @@ def test_a_t5_warms_up_and_decays(
 ) -> None:
     test_t5.write_corpus(tmp_path / "corpus.jsonl")
     test_t5.write_config(tmp_path, checkpoints["t5"])
-    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.learning_rate", "2.0e-3", "--model.warmup_steps", "2",
-             "--model.schedule", schedule, "--trainer.max_steps", "6")  # fmt: skip
+    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "2.0e-3",
+             "--model.optimizer.warmup_steps", "2", "--model.optimizer.schedule", schedule,
+             "--trainer.max_steps", "6")  # fmt: skip
     assert_trained_as(tmp_path / "checkpoints/tiny", factors, lambda name: 2e-3)
 
 

@@ -16,6 +16,7 @@ from tests.helpers.runs import fit_here, metrics
 from tests.helpers.tolerances import assert_gradients_close, model_close
 from tests.trainers.test_rerag_training import write_config
 from trainers.rerag import ReRagTrainer
+from trainers.rerag_options import Loss, Text
 
 WEIGHTS = {"kl_weight": 0.5, "token_weight": 0.25, "label_weight": 3.0}
 EPOCHS = 120
@@ -24,8 +25,8 @@ EPOCHS = 120
 @pytest.mark.numeric
 def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
     write_config(tmp_path, checkpoints["t5"], dropout=0.0)
-    options = [part for name, weight in WEIGHTS.items() for part in (f"--model.{name}", str(weight))]
-    fit_here(tmp_path, *RECORDED, *options, "--model.learning_rate", HARDLY, "--trainer.max_steps", "3")
+    options = [part for name, weight in WEIGHTS.items() for part in (f"--model.loss.{name}", str(weight))]
+    fit_here(tmp_path, *RECORDED, *options, "--model.optimizer.learning_rate", HARDLY, "--trainer.max_steps", "3")
     rows = [row for row in metrics(tmp_path) if "train/loss" in row]
     assert len(rows) == 3
     for row in rows:
@@ -35,7 +36,9 @@ def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path: Path, checkpoi
         assert row["train/loss"] == model_close(weighted, sum(terms))
 
     folder = str(checkpoints["t5"])
-    module = ReRagTrainer(folder, folder, max_tokens=48, max_answer_tokens=4, dropout=0.0, **WEIGHTS)
+    module = ReRagTrainer(
+        folder, folder, max_tokens=48, text=Text(max_answer_tokens=4), dropout=0.0, loss=Loss(**WEIGHTS)
+    ).load()
     data = context_data(tmp_path / "fid.json", module, contexts=4, questions_per_step=8, tokens_per_bucket=300)
     batch = next(iter(data.train_dataloader()))
     terms = module.losses(batch)
@@ -49,11 +52,11 @@ def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path: Path, checkpoi
     ("options", "expected"),
     [
         ({}, {"gen": 1, "re": 1, "tok": 1}),
-        ({"kl_weight": 0.0}, {"gen": 1, "re": 0, "tok": 1}),
-        ({"token_weight": 0.0}, {"gen": 1, "re": 1}),
-        ({"label_weight": 2.0}, {"gen": 1, "re": 1, "tok": 1, "label": 2}),
-        ({"generator": None, "label_weight": 2.0}, {"label": 2}),
-        ({"generator": None, "label_weight": 2.0, "token_weight": 0.5}, {"tok": 0.5, "label": 2}),
+        ({"loss": Loss(kl_weight=0.0)}, {"gen": 1, "re": 0, "tok": 1}),
+        ({"loss": Loss(token_weight=0.0)}, {"gen": 1, "re": 1}),
+        ({"loss": Loss(label_weight=2.0)}, {"gen": 1, "re": 1, "tok": 1, "label": 2}),
+        ({"generator": None, "loss": Loss(label_weight=2.0)}, {"label": 2}),
+        ({"generator": None, "loss": Loss(label_weight=2.0, token_weight=0.5)}, {"tok": 0.5, "label": 2}),
         ({"estimator": None}, {"gen": 1}),
     ],
 )
@@ -61,7 +64,9 @@ def test_which_terms_there_are_and_what_they_weigh(
     tmp_path: Path, checkpoints: dict[str, Path], options: dict, expected: dict[str, float]
 ) -> None:
     folder = str(checkpoints["t5"])
-    module = ReRagTrainer(**{"estimator": folder, "generator": folder, "max_tokens": 96, "dropout": 0.0, **options})
+    module = ReRagTrainer(
+        **{"estimator": folder, "generator": folder, "max_tokens": 96, "dropout": 0.0, **options}
+    ).load()
     (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
     data = context_data(tmp_path / "fid.json", module)
     batch = next(iter(data.train_dataloader()))
@@ -79,7 +84,11 @@ def test_which_terms_there_are_and_what_they_weigh(
 @pytest.mark.numeric
 @pytest.mark.parametrize("ranks", [2, 8])  # 8 ranks exceed the 6 questions of a step: some only keep going
 def test_the_ranks_terms_make_up_those_of_the_step(tmp_path: Path, checkpoints: dict[str, Path], ranks: int) -> None:
-    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96, label_weight=1.0).eval()
+    module = (
+        ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96, loss=Loss(label_weight=1.0))
+        .load()
+        .eval()
+    )
     (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
     alone = list(context_data(tmp_path / "fid.json", module).train_dataloader())
     parts = [list(context_data(tmp_path / "fid.json", module, ranks, rank).train_dataloader()) for rank in range(ranks)]
@@ -96,7 +105,7 @@ def test_the_ranks_terms_make_up_those_of_the_step(tmp_path: Path, checkpoints: 
 
 
 def test_steps_are_planned_anew_in_every_epoch(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
-    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96)
+    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96).load()
     (tmp_path / "fid.json").write_text(json.dumps(fid_rows(30)))
     data = context_data(tmp_path / "fid.json", module)
     loader = data.train_dataloader()
@@ -112,7 +121,7 @@ def test_every_accepted_answer_is_learnt_as_often(tmp_path: Path, checkpoints: d
     for row in rows:
         row["answers"] += ["yes", "no"]
     (tmp_path / "fid.json").write_text(json.dumps(rows))
-    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96)
+    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96).load()
     data = context_data(tmp_path / "fid.json", module)
     deviation = (EPOCHS * (1 / 3) * (2 / 3)) ** 0.5
     for question in data.questions:

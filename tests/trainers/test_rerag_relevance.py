@@ -25,6 +25,7 @@ from tests.helpers.rerag_world import vary
 from tests.helpers.runs import fit_here, metrics
 from tests.helpers.tolerances import model_close
 from trainers.rerag import ReRagTrainer
+from trainers.rerag_options import Text
 from trainers.rerag_validation import score_questions
 
 
@@ -46,7 +47,7 @@ def trained_on(tmp_path: Path, checkpoints: dict[str, Path]) -> Callable[..., tu
     (tmp_path / "fid.json").write_text(json.dumps(scored_rows(12)))
 
     def make(**options: object) -> tuple[ReRagTrainer, ReRagData]:
-        module = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96, **options).eval()
+        module = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96, **options).load().eval()
         vary(module.generator.network, 3)
         return module, context_data(tmp_path / "fid.json", module)
 
@@ -111,9 +112,8 @@ name: baseline
 seed_everything: 0
 model:
   class_path: trainers.rerag.ReRagTrainer
-  init_args: {{estimator: null, generator: {model}, relevance: retriever, max_tokens: 48, max_answer_tokens: 4, \
-dropout: 0.0,
-              validation_contexts: 2, learning_rate: 3.0e-3}}
+  init_args: {{estimator: null, generator: {model}, relevance: retriever, max_tokens: 48, dropout: 0.0,
+              text: {{max_answer_tokens: 4}}, validation: {{contexts: 2}}, optimizer: {{learning_rate: 3.0e-3}}}}
 data:
   class_path: datamodules.rerag.ReRagData
   init_args:
@@ -166,7 +166,7 @@ def test_a_run_exports_what_serves_with_its_weights(
 
 def test_what_the_folder_records_is_what_weights_the_contexts(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
     question = split_questions([QuestionSource("fid", _scored(tmp_path))], [], 0.3).training[0]
-    generator = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96).generator.eval()
+    generator = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96).load().generator.eval()
     logits = {}
     for relevance, temperature in (("retriever", 0.5), ("uniform", None), (None, None)):
         folder = tmp_path / f"{relevance}"
@@ -186,15 +186,15 @@ def _scored(folder: Path) -> str:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"text_format": "packed"}, "harness.readers.t5.PackedReader"),
+        ({"text": Text("packed")}, "harness.readers.t5.PackedReader"),
         ({"relevance": "retriever"}, "--study.baseline_serving checkpoints/tiny/serving"),
         ({}, "python train.py fit --config FILE --model.generator checkpoints/tiny/serving/generator"),
     ],
 )
 def test_what_to_type_next_fits_the_kind_of_generator(
-    checkpoints: dict[str, Path], options: dict[str, str], expected: str
+    checkpoints: dict[str, Path], options: dict[str, object], expected: str
 ) -> None:
-    module = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96, **options)  # type: ignore[arg-type]
+    module = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96, **options).load()  # type: ignore[arg-type]
     said = module.next_step(Path("checkpoints/tiny/serving"))
     assert expected in said
     assert ("with an estimator" in said) == (not options)

@@ -22,6 +22,7 @@ from tests.conftest import NAMES
 from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.tolerances import assert_gradients_close, model_close
 from trainers.rerag import ReRagTrainer
+from trainers.rerag_options import Loss, Text
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(checkp
     assert changed[1] == passages[1]
     assert shape("New York in 1999") == "A A a 0"
 
-    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96)
+    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96).load()
     data, _ = batch_of(module, substitution=1.0)
     learnt = set()
     for epoch in range(6):
@@ -141,12 +142,10 @@ def test_a_step_equals_the_plain_formula(checkpoints, batch_of, protocol: str, o
         folder,
         max_tokens=96,
         protocol=protocol,
-        text_format="fid",
-        answer_prefix="",
-        kl_weight=0.7,
-        token_weight=0.3,
+        text=Text("fid", answer_prefix=""),
+        loss=Loss(kl_weight=0.7, token_weight=0.3),
         **options,
-    )
+    ).load()
     module.eval()
     data, batch = batch_of(module)
     assert len(batch.buckets) > 1
@@ -167,19 +166,24 @@ def test_a_step_equals_the_plain_formula(checkpoints, batch_of, protocol: str, o
 
 def test_a_protocol_sets_every_option_and_each_can_be_set_alone(checkpoints) -> None:
     folder = str(checkpoints["t5"])
-    released = ReRagTrainer(folder, folder, protocol="released", max_tokens=96)
+    released = ReRagTrainer(folder, folder, protocol="released", max_tokens=96).load()
     assert released.choices.kl_direction == "generator_to_estimator"
     assert released.generator.encode.format == released.estimator.encode.format == "re_rag_train"
     assert released.generator.answer_prefix == "Answer: "
     assert released.generator.network.generation_config.repetition_penalty == 2.5
-    mixed = ReRagTrainer(folder, folder, protocol="released", gen_form="per_context", answer_prefix="", max_tokens=96)
+    text, loss = Text(answer_prefix=""), Loss("per_context")
+    mixed = ReRagTrainer(folder, folder, protocol="released", text=text, loss=loss, max_tokens=96).load()
     assert mixed.choices.gen_form == "per_context"
     assert mixed.generator.answer_prefix == ""
     assert mixed.choices.kl_direction == "generator_to_estimator"
 
 
 def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> None:
-    module = ReRagTrainer(str(checkpoints["bert"]), str(checkpoints["t5"]), max_tokens=96, label_weight=1.0).eval()
+    module = (
+        ReRagTrainer(str(checkpoints["bert"]), str(checkpoints["t5"]), max_tokens=96, loss=Loss(label_weight=1.0))
+        .load()
+        .eval()
+    )
     assert len(module.encoders) == 2
     assert module.token_weight == 0
     _, batch = batch_of(module)
@@ -190,14 +194,17 @@ def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> N
     assert (scores.answer_logp_BN[batch.real_BN] < 0).all()
     sum(terms.values()).backward()
     assert module.estimator.network.classifier.weight.grad.abs().sum() > 0
-    with pytest.raises(UserError, match="has no LM head: set label_form to pointwise or listwise"):
-        ReRagTrainer(str(checkpoints["bert"]), None, label_weight=1.0, label_form="vocabulary", max_tokens=96)
+    with pytest.raises(UserError, match=r"has no LM head: set loss\.label_form to pointwise or listwise"):
+        ReRagTrainer(
+            str(checkpoints["bert"]), None, loss=Loss(label_weight=1.0, label_form="vocabulary"), max_tokens=96
+        ).load()
 
 
 def test_a_t5_can_learn_the_words_themselves(checkpoints, batch_of) -> None:
-    options = {"generator": None, "label_weight": 1.0, "max_tokens": 96, "text_format": "fid", "dropout": 0.0}
+    options = {"generator": None, "max_tokens": 96, "text": Text("fid"), "dropout": 0.0}
     pointwise, vocabulary = (
-        ReRagTrainer(str(checkpoints["t5"]), label_form=form, **options) for form in ("pointwise", "vocabulary")
+        ReRagTrainer(str(checkpoints["t5"]), loss=Loss(label_weight=1.0, label_form=form), **options).load()
+        for form in ("pointwise", "vocabulary")
     )
     _, batch = batch_of(vocabulary)
     more = vocabulary.losses(batch)["label"] - pointwise.losses(batch)["label"]
@@ -207,6 +214,8 @@ def test_a_t5_can_learn_the_words_themselves(checkpoints, batch_of) -> None:
 
 
 def test_an_encoder_only_estimators_word_embeddings_alone_are_frozen(checkpoints: dict[str, Path]) -> None:
-    module = ReRagTrainer(str(checkpoints["bert"]), None, label_weight=1.0, max_tokens=96, freeze_embeddings=True)
+    module = ReRagTrainer(
+        str(checkpoints["bert"]), None, loss=Loss(label_weight=1.0), max_tokens=96, freeze_embeddings=True
+    ).load()
     frozen = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
     assert [name.rpartition(".embeddings.")[2] for name in frozen] == ["word_embeddings.weight"]

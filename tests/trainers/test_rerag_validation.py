@@ -13,6 +13,7 @@ from models.rerag.marginal_reader import MarginalReader
 from tests.conftest import NAMES
 from tests.helpers.rerag_parts import CROWD, generator
 from tests.helpers.rerag_world import vary
+from trainers.rerag_options import Abstention
 from trainers.rerag_validation import TEMPERATURES, QuestionScores, ReadAnswer, first_hit, score_questions, summarize
 
 pytestmark = pytest.mark.numeric
@@ -64,21 +65,21 @@ def test_the_threshold_is_chosen_among_the_contexts_that_are_kept() -> None:
     """As in Section 5.3: an answer that only a dropped context holds does not make a question answerable."""
     good = [QuestionScores(row, (5.0 + row, -9.0, -9.0), (True, False, False)) for row in range(3)]
     late = [QuestionScores(row, (3.0, -8.0, -9.0), (False, False, True)) for row in range(3, 6)]
-    kept = summarize([*good, *late], ranked=True, draw=False, refusal_contexts=2)
+    kept = summarize([*good, *late], ranked=True, draw=False, abstention=Abstention(2))
     assert kept.metrics["refusal_f1"] == kept.metrics["answerable_auroc"] == 1
     assert kept.metrics["refused_answerable"] == 0
     assert kept.fitted["refusal_contexts"] == 2
     assert kept.fitted["refusal_cost"] is None
     # with all three contexts every question is answerable: there is nothing to choose a threshold on
     for contexts in (3, 25):
-        every = summarize([*good, *late], ranked=True, draw=False, refusal_contexts=contexts)
+        every = summarize([*good, *late], ranked=True, draw=False, abstention=Abstention(contexts))
         assert every.fitted.keys() == {"calibration"}
         assert "refusal_f1" not in every.metrics
         assert every.not_fitted == (
             "refusal threshold: not fitted, because every validation question has a relevant context among its best "
             f"{contexts}"
         )
-    none = summarize(late, ranked=True, draw=False, refusal_contexts=2)
+    none = summarize(late, ranked=True, draw=False, abstention=Abstention(2))
     assert "because no validation question has a relevant context among its best 2" in none.not_fitted
     silent = [replace(one, labels=(False, False, False)) for one in late]
     assert "because no validation context is relevant" in summarize(silent, ranked=True, draw=False).not_fitted
@@ -89,7 +90,7 @@ def test_a_stated_cost_chooses_the_threshold() -> None:
     scores = [(6.0, True), (5.0, True), (-1.0, True), (-1.1, True), (-0.5, False), (-6.0, False), (-7.0, False)]
     judged = [QuestionScores(row, (score, -9.0), (label, False)) for row, (score, label) in enumerate(scores)]
     by_f1 = summarize(judged, ranked=True, draw=False)
-    dear = summarize(judged, ranked=True, draw=False, refusal_cost=2.0)
+    dear = summarize(judged, ranked=True, draw=False, abstention=Abstention(cost=2.0))
     assert by_f1.metrics["refused_answerable"] == 50
     assert dear.metrics["refused_answerable"] == 0
     assert dear.metrics["refusal_cost_per_question"] == pytest.approx(1 / 7)  # the -0.5 is answered

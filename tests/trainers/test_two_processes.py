@@ -14,7 +14,15 @@ from tests.trainers import test_drrag, test_rerag_training
 
 ESTIMATORS = ("t5", "bert", "big_bird", "roberta", "longformer")
 CLASSIFIERS = ("bert", "roberta", "big_bird", "longformer")
-ALIKE = (*RECORDED, "--trainer.max_steps", "3", "--trainer.limit_val_batches", "0", "--model.learning_rate", HARDLY)
+ALIKE = (
+    *RECORDED,
+    "--trainer.max_steps",
+    "3",
+    "--trainer.limit_val_batches",
+    "0",
+    "--model.optimizer.learning_rate",
+    HARDLY,
+)
 CHECKPOINTING = ("none", "gradient_checkpointing", "bucket_checkpointing")
 
 
@@ -69,5 +77,5 @@ def test_estimators(tmp_path: Path, checkpoints: dict[str, Path], family: str) -
 @pytest.mark.parametrize("family", CLASSIFIERS)
 def test_classifiers(tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path, family: str) -> None:
     test_drrag.write_config(tmp_path, checkpoints[family], hotpot_file, dropout=0.0)
-    one = (*ALIKE, "--model.head_learning_rate", HARDLY)
+    one = (*ALIKE, "--model.optimizer.head_learning_rate", HARDLY)
     same_as_one_process(tmp_path, {each: option(each) for each in CHECKPOINTING[:2]}, one, rows=500 // 20)

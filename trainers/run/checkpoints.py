@@ -271,7 +271,7 @@ class RunCheckpoint(ModelCheckpoint):
         if trainer.is_global_zero:
             raise DivergedError(
                 f"{what} is infinite or not a number at step {trainer.global_step:,} (epoch {trainer.current_epoch}); "
-                f"{saved}. Lower model.learning_rate, set trainer.gradient_clip_val, or train in 32-true."
+                f"{saved}. Lower model.optimizer.learning_rate, set trainer.gradient_clip_val, or train in 32-true."
             )
         raise SystemExit(DivergedError.exit_code)
 

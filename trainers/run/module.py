@@ -4,6 +4,8 @@ Metrics of training and validation, gathered over ranks and accumulated batches 
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,10 +27,9 @@ from trainers.run.trainer import refuse_precision
 class RunModule(pl.LightningModule):
     """Metrics that do not depend on the number of ranks, nor on accumulation.
 
-    A subclass gives `add_shares` its batch's shares of the step's metrics (in `training_step`), stores per-example
-    results by row number in `validated` (in `validation_step`), implements `summarize` and `metric_names`, and ends its
-    constructor with `self.train()`: `from_pretrained` returns modules in eval mode, and Lightning keeps that mode,
-    without dropout.
+    A subclass makes its networks in `build`, gives `add_shares` its batch's shares of the step's metrics (in
+    `training_step`), stores per-example results by row number in `validated` (in `validation_step`), and implements
+    `summarize` and `metric_names`. Its constructor checks how its options go together, and loads nothing.
     """
 
     lower: ClassVar[str]  # what to lower where a batch does not fit the memory; ends a message
@@ -37,6 +38,7 @@ class RunModule(pl.LightningModule):
 
     def __init__(self) -> None:
         super().__init__()
+        self.loaded = False
         self.validated: dict[int, Any] = {}
         self.validation_metrics: dict[str, float] = {}
         self.figures: dict[str, Any] = {}
@@ -45,10 +47,28 @@ class RunModule(pl.LightningModule):
         self.shares: dict[str, Tensor] = {}  # sums over this rank's batches of the optimizer step so far
         self.last_step: float = 0  # number of optimizer steps at which the run ends, unless it stops early
 
+    def build(self) -> None:
+        """Make the networks.
+
+        Raises:
+            MissingInputError: If a model is not on this machine.
+            UserError: If an option does not fit a model.
+        """
+        raise NotImplementedError
+
+    def load(self) -> Self:
+        """This module with its networks, which are made at the first call.  Errors as `build`."""
+        if not self.loaded:
+            self.build()
+            self.loaded = True
+            self.train()  # `from_pretrained` returns modules in eval mode, and Lightning keeps it: without dropout
+        return self
+
     def setup(self, stage: str) -> None:
         """Check precision and strategy, also where the trainer was made without `train.py`, or a plugin sets it."""
         refuse_precision(self.trainer.precision)
         refuse_strategy(self.trainer.strategy, self.shardable)
+        self.load()
 
     @property
     def network_to_shard(self) -> PreTrainedModel:
@@ -64,9 +84,9 @@ class RunModule(pl.LightningModule):
         """This module, or under FSDP2 one without its weights whose forward passes do not wait for other ranks."""
         if not isinstance(self.trainer.strategy, Fsdp2Strategy):
             return self
-        made = type(self)(**{name: value for name, value in self.hparams.items() if not name.startswith("_")})
-        made.trainer, made.card = self.trainer, self.card
-        return made
+        made = copy(self)
+        made.trainer, made._modules, made.loaded = self.trainer, {}, False
+        return made.load()
 
     def summarize(self, results: list[Any]) -> dict[str, float]:
         """Metrics by name, from the results of all examples in row order."""
@@ -178,11 +198,18 @@ class RunModule(pl.LightningModule):
         (folder / CARD).write_text(text, encoding="utf-8")
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Store the validation results with the weights."""
+        """Store the validation results with the weights; options as plain dicts, which any version can read."""
+        options = checkpoint.get(self.CHECKPOINT_HYPER_PARAMS_KEY, {})
+        options |= {
+            name: asdict(value)
+            for name, value in options.items()
+            if is_dataclass(value) and not isinstance(value, type)
+        }
         checkpoint.update({key: dict(getattr(self, name)) for key, name in self.checkpoint_keys.items()})
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restore the validation results."""
+        self.load()
         for key, name in self.checkpoint_keys.items():
             setattr(self, name, checkpoint[key])
 
@@ -192,6 +219,7 @@ class RunModule(pl.LightningModule):
         Raises:
             ArtifactError: If they belong to another model.
         """
+        self.load()
         try:
             return super().load_state_dict(state_dict, *args, **kwargs)
         except RuntimeError as error:

@@ -1,7 +1,8 @@
 """AdamW with parameter groups and learning-rate schedules, and the length of a run in optimizer steps."""
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import pytorch_lightning as pl
 from torch import nn
@@ -9,6 +10,52 @@ from torch.optim import AdamW
 from transformers import get_scheduler
 
 from common.errors import UserError
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, Share
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """AdamW; vectors are not decayed.
+
+    Args:
+        learning_rate: Peak learning rate, per optimizer step.
+        weight_decay: Weight decay, on matrices only.
+        warmup_steps: Optimizer steps of linear warm-up.
+        schedule: After the warm-up: `constant`, `linear` decay to 0 at the end of training, or `inverse_sqrt` (as T5).
+    """
+
+    learning_rate: PositiveFloat = 1e-4
+    weight_decay: NonNegativeFloat = 0.0
+    warmup_steps: NonNegativeInt = 0
+    schedule: Literal["constant", "linear", "inverse_sqrt"] = "linear"
+
+    def adamw(self, groups: list[dict[str, Any]], trainer: pl.Trainer) -> dict[str, Any]:
+        """What `configure_optimizers` returns, for groups as of `decay_groups`.  Errors as `total_steps`."""
+        steps = total_steps(trainer, self.warmup_steps) if self.schedule == "linear" else None
+        return scheduled_adamw(groups, self.schedule, self.warmup_steps, steps)
+
+
+@dataclass(frozen=True)
+class HeadOptimizer:
+    """AdamW for a network with a new head; vectors are not decayed; linear warm-up, then linear decay to 0.
+
+    Args:
+        learning_rate: Peak learning rate of the body, per optimizer step.
+        head_learning_rate: Peak learning rate of the classification head, which is initialized at random.
+        weight_decay: Weight decay, on matrices only.
+        warmup_fraction: Share of all optimizer steps spent on linear warm-up.
+    """
+
+    learning_rate: PositiveFloat = 1e-4
+    head_learning_rate: PositiveFloat = 1e-3
+    weight_decay: NonNegativeFloat = 0.01
+    warmup_fraction: Share = 0.1
+
+    def adamw(self, model: nn.Module, trainer: pl.Trainer) -> dict[str, Any]:
+        """What `configure_optimizers` returns.  Errors as `total_steps`."""
+        groups = body_and_head_groups(model, self.learning_rate, self.head_learning_rate, self.weight_decay)
+        steps = total_steps(trainer)
+        return scheduled_adamw(groups, "linear", round(self.warmup_fraction * steps), steps)
 
 
 def decay_groups(parameters: Iterable[nn.Parameter], learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
@@ -69,6 +116,6 @@ def total_steps(trainer: pl.Trainer, warmup_steps: int = 0) -> int:
     if steps <= warmup_steps:
         raise UserError(
             f"the schedule ends after {steps} steps, within warmup_steps {warmup_steps}: raise trainer.max_steps or "
-            "trainer.max_epochs, or lower model.warmup_steps."
+            "trainer.max_epochs, or lower model.optimizer.warmup_steps."
         )
     return steps

@@ -25,7 +25,7 @@ _MOST_SECONDS, _MOST_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems 
 if TYPE_CHECKING:
     Mebibytes = int
 else:
-    Mebibytes = at_least(256, "Mebibytes")  # the process itself takes about 100
+    Mebibytes = at_least(256)  # the process itself takes about 100
 
 
 @dataclass(frozen=True)  # no slots here and below: jsonargparse reads the default with vars()

@@ -110,7 +110,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ReRagTrainer
         str(folder / "t5"),
     ]
     main(["--corpus", str(folder / "fid.json"), "--layout", "fid", *sizes])
-    return folder / "fid.json", ReRagTrainer(None, str(folder / "t5"), max_tokens=128)
+    return folder / "fid.json", ReRagTrainer(None, str(folder / "t5"), max_tokens=128).load()
 
 
 def texts(data, epoch: int) -> list[tuple[str, ...]]:

@@ -94,7 +94,7 @@ def test_training_draws_the_same_triples_as_from_a_file_that_ships_its_passages(
 
     def triples(source: QuestionSource) -> list[tuple[str, str, str, bool]]:
         data = DrRagData([source], validation_fraction=0.4, mined=["mined.jsonl"], cache=None)
-        set_up(data, DrRagTrainer(str(checkpoints["bert"]), max_tokens=96))
+        set_up(data, DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load())
         drawn = [*data._epoch(0).examples, *data.validation_triples]
         return [(each.question.text, each.first.text, each.second.text, each.positive) for each in drawn]
 

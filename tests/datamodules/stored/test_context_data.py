@@ -86,7 +86,7 @@ def all_batches(data: ReRagData) -> list[ContextBatch]:
 
 @pytest.fixture
 def module(checkpoints: dict[str, Path]) -> ReRagTrainer:
-    return ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96)
+    return ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96).load()
 
 
 AUGMENTED = {"crop_words": 3, "crop_growth_words": 1, "substitution": 0.7}

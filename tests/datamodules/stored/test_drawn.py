@@ -61,7 +61,7 @@ def read(folder: Path, module: DrRagTrainer, **kept: Any) -> DrRagData:
 
 @pytest.fixture
 def module(checkpoints: dict[str, Path]) -> DrRagTrainer:
-    return DrRagTrainer(str(checkpoints["bert"]), max_tokens=96)
+    return DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load()
 
 
 EARLIER = "a14d35fefa61f1f33bce04ec67915ec8bcef2ede02bb9f23bc3ea04d15eafda5"  # of release 0.1 with mined passages
@@ -73,7 +73,7 @@ def test_batches_are_those_of_earlier_releases(
 ) -> None:
     if kept == "disk":
         monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
-    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96)
+    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load()
     for _ in range(2 if kept == "disk" else 1):
         data = read(files, module, cache=str(files / "cache"))
         digest = hashlib.sha256(json.dumps(data.audit).encode())

@@ -268,8 +268,8 @@ seed_everything: 0
 model:
   class_path: trainers.dmqr.RewriterTrainer
   init_args:
-    {{pretrained: {model}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: null, learning_rate: 1.0e-2, \
-warmup_steps: 2, dropout: 0.0}}
+    {{pretrained: {model}, max_tokens: 40, max_rewrite_tokens: 8, lora: {{rank: null}}, dropout: 0.0,
+     optimizer: {{learning_rate: 1.0e-2, warmup_steps: 2}}}}
 data:
   class_path: datamodules.dmqr.RewriteData
   init_args:

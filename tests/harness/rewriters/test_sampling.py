@@ -14,6 +14,7 @@ from harness.rewriters.sample_seeds import seed_of
 from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import POOL
+from models.lora import Lora
 
 
 def test_seeds_differ_by_seed_and_by_every_part() -> None:
@@ -38,7 +39,7 @@ def generative(
     name, most = (chat_lm, 110) if request.param == "chat" else (checkpoints["t5"], 40)
     rewriter = Rewriter.build(str(name), most, 6, POOL)
     if request.param == "adapters":
-        rewriter.add_adapters(["gqr", "decomposition"], str(name), 4, 8, 0.0, None)
+        rewriter.add_adapters(["gqr", "decomposition"], str(name), Lora(4, 8))
         torch.manual_seed(0)
         for key, parameter in rewriter.network.named_parameters():
             if "lora_B" in key:

@@ -13,7 +13,7 @@ from common.errors import ArtifactError, UserError
 from models.dmqr.rewriter import Rewriter, base_model, read_rewriter_manifest
 from models.dmqr.strategies import POOL
 from models.length_batching import IGNORE
-from models.lora import add_adapter
+from models.lora import Lora, add_adapter
 from tests.helpers.tolerances import model_tolerance
 
 FAMILIES = ("t5", "chat", "plain")
@@ -34,7 +34,7 @@ def adapted(folder: Path, family: str, trained: bool = True) -> Rewriter:
     """A rewriter with an adapter, which with `trained` is not zero."""
     torch.manual_seed(0)
     rewriter = build(folder, family)
-    add_adapter(rewriter.network, str(folder), 4, 8, 0.0, None)
+    add_adapter(rewriter.network, str(folder), Lora(4, 8))
     if trained:
         with torch.no_grad():
             for name, parameter in rewriter.named_parameters():
@@ -167,8 +167,8 @@ def test_models_that_cannot_rewrite_are_refused(folders: dict[str, Path], checkp
         Rewriter.build(str(folders["chat"]), 40, 20, POOL, dropout=0.1)
     with pytest.raises(UserError, match=r"exceed the 128 tokens that .* reads and writes together"):
         Rewriter.build(str(folders["plain"]), 100, 29, POOL)
-    with pytest.raises(UserError, match=r"lora_targets \['no'\] are no layers of base: omit them, or name some of"):
-        add_adapter(build(folders["t5"], "t5").network, "base", 4, 8, 0.0, ["no"])
+    with pytest.raises(UserError, match=r"lora.targets \['no'\] are no layers of base: omit them, or name some of"):
+        add_adapter(build(folders["t5"], "t5").network, "base", Lora(4, targets=["no"]))
 
 
 def test_no_sequence_of_tokens_is_written_twice(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import Rewriter, read_rewriter_manifest
 from models.dmqr.strategies import POOL
-from models.lora import adapter_parameters, add_adapter
+from models.lora import Lora, adapter_parameters, add_adapter
 from tests.helpers.tolerances import model_tolerance
 
 FAMILIES = ("t5", "chat")
@@ -42,7 +42,7 @@ def adapted(folder: Path, family: str, checkpointing: bool = False) -> Rewriter:
     """A rewriter with an adapter for each of NAMES, all different."""
     rewriter = Rewriter.build(str(folder), LENGTHS[family], 8, POOL, gradient_checkpointing=checkpointing)
     torch.manual_seed(0)
-    rewriter.add_adapters(NAMES, str(folder), 4, 8, 0.0, None)
+    rewriter.add_adapters(NAMES, str(folder), Lora(4, 8))
     with torch.no_grad():
         for name, parameter in rewriter.named_parameters():
             if "lora_B" in name:
@@ -163,4 +163,4 @@ def test_peft_merges_one_strategy_s_adapter_into_the_exported_base(folders: dict
 def test_names_that_peft_cannot_use_are_refused(folders: dict[str, Path], name: str) -> None:
     network = Rewriter.build(str(folders["t5"]), 40, 8, POOL).network
     with pytest.raises(UserError, match=f"an adapter cannot be named '{name}'"):
-        add_adapter(network, "base", 4, 8, 0.0, None, name)
+        add_adapter(network, "base", Lora(4, 8), name)

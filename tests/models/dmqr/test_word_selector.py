@@ -136,5 +136,3 @@ def test_what_cannot_select_words_is_refused(checkpoints: dict[str, Path]) -> No
         WordSelector.build(str(checkpoints["t5"]))
     with pytest.raises(UserError, match="beyond the 128 positions"):
         WordSelector.build(str(checkpoints["bert"]), 129)
-    with pytest.raises(UserError, match="max_tokens"):
-        WordSelector.build(str(checkpoints["bert"]), 31)

@@ -39,7 +39,7 @@ def test_label_words_of_several_pieces_are_refused_with_words_that_fit(folder: P
     assert str(refused.value) == (
         f"the words of the relevance labels must be two different tokens of {folder}, but 'false' is ['▁fal', 'se']: "
         "set "
-        'model.true_word and model.false_word to words that are single tokens, here "yes" and "no".'
+        'model.text.true_word and model.text.false_word to words that are single tokens, here "yes" and "no".'
     )
     with pytest.raises(UserError, match="'yes' and 'yes' are the same"):
         RelevanceEstimator.build(str(folder), 64, label_words=("yes", "yes"))

@@ -64,15 +64,6 @@ def test_impossible_masks_are_refused(mask: list[bool]) -> None:
         corrupt(range(max(2, len(mask))), mask, SENTINELS[:2], END)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((2048, 0.15, 3.0, 100), "needs 114 sentinels, the tokenizer has 100"),
-        ((512, 0.0, 3.0, 100), "noise_share"),
-        ((512, 0.15, 0.5, 100), "mean_span"),
-        ((4, 0.15, 3.0, 100), "max_tokens"),
-    ],
-)
-def test_numbers_out_of_range_are_refused(given: tuple[int, float, float, int], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        text_length(*given)
+def test_too_few_sentinels_are_refused() -> None:
+    with pytest.raises(UserError, match="needs 114 sentinels, the tokenizer has 100"):
+        text_length(2048, 0.15, 3.0, 100)

@@ -177,8 +177,8 @@ def test_a_corrupt_digest_file_does_not_switch_the_check_off(place: Path, tmp_pa
 
 def test_a_loss_that_is_not_finite_stops_the_run_at_once(place: Path) -> None:
     ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", "diverged", *STEPS,
-                    "--checkpoint.every_n_train_steps", "1", "--model.learning_rate", "1e30")  # fmt: skip
-    line = refused(ended, 70, "infinite or not a number at step", "Lower model.learning_rate")
+                    "--checkpoint.every_n_train_steps", "1", "--model.optimizer.learning_rate", "1e30")  # fmt: skip
+    line = refused(ended, 70, "infinite or not a number at step", "Lower model.optimizer.learning_rate")
     folder = place / "checkpoints/diverged"
     kept = folder / LAST
     if kept.exists():

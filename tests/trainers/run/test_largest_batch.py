@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from common.errors import MemoryShortError
 from datamodules.drrag import DrRagData
 from datamodules.examples.splits import QuestionSource, Source
 from datamodules.t5 import SpanCorruptionData
-from models.drrag.triple_classifier import TripleClassifier
 from tests.gpu.test_largest_batch import TRIED
 from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.runs import fit_here, fit_in_turn, metrics, trained, weights
@@ -22,6 +20,7 @@ from tests.trainers import test_drrag, test_rerag_training
 from tests.trainers.test_t5 import write_corpus
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
+from trainers.rerag_options import Loss
 from trainers.t5 import SpanCorruptionTrainer
 
 
@@ -33,9 +32,8 @@ def sizes(batches: Iterable[Any]) -> list[int]:
 def test_it_is_the_one_with_the_most_triples_and_padding(
     checkpoints: dict[str, Path], hotpot_file: Path, attention: Any
 ) -> None:
-    classifier = TripleClassifier.build(str(checkpoints["bert"]), 5000, attention)
     data = DrRagData([QuestionSource("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=500)
-    set_up(data, SimpleNamespace(classifier=classifier, listwise=False), accumulate=2)  # type: ignore[arg-type]
+    set_up(data, DrRagTrainer(str(checkpoints["bert"]), 5000, attention), accumulate=2)
     loader = data.train_dataloader()
     for epoch in range(2):
         largest = data.largest_batch(epoch)
@@ -50,7 +48,7 @@ def test_it_is_the_one_with_the_longest_contexts(
     checkpoints: dict[str, Path], tmp_path: Path, rank: int, ranks: int
 ) -> None:
     test_rerag_training.write_config(tmp_path, checkpoints["t5"])
-    module = ReRagTrainer(str(checkpoints["t5"]), None, max_tokens=48, label_weight=1.0)
+    module = ReRagTrainer(str(checkpoints["t5"]), None, max_tokens=48, loss=Loss(label_weight=1.0)).load()
     data = context_data(tmp_path / "fid.json", module, ranks, rank, questions_per_step=6, contexts=6)
     real, largest = list(data.train_dataloader()), data.largest_batch(0)
     assert len(fid_rows(40)) > len(data.questions) > 20
@@ -60,7 +58,7 @@ def test_it_is_the_one_with_the_longest_contexts(
 
 def test_no_stream_is_read_for_it(checkpoints: dict[str, Path], tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus.jsonl")
-    module = SpanCorruptionTrainer(str(checkpoints["t5"]))
+    module = SpanCorruptionTrainer(str(checkpoints["t5"])).load()
     data = SpanCorruptionData(
         [Source("jsonl", str(tmp_path / "corpus.jsonl"))], max_tokens=24, mean_span=2.0, sequences_per_step=7,
         steps_per_epoch=3, validation_fraction=0.2,

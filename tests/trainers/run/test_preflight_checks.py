@@ -13,26 +13,25 @@ from datamodules.drrag import DrRagData
 from datamodules.examples.splits import QuestionSource, Source
 from datamodules.examples.step_loader import StepData
 from datamodules.t5 import SpanCorruptionData
-from models.drrag.triple_classifier import TripleClassifier
 from tests.helpers.rerag_data import context_data, fid_rows
+from tests.helpers.tiny_runs import set_up
+from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
+from trainers.rerag_options import Loss
 from trainers.run.preflight_checks import warn_of_small_steps
 
 RANKS = 4
 
 
 def triples(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
-    classifier = TripleClassifier.build(str(checkpoints["bert"]), 96)
     data = DrRagData([QuestionSource("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=size)
-    data.trainer = SimpleNamespace(lightning_module=SimpleNamespace(classifier=classifier), is_global_zero=False)  # type: ignore[assignment]
-    data.setup("fit")
-    return data
+    return set_up(data, DrRagTrainer(str(checkpoints["bert"]), 96))
 
 
 def contexts(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
     file = hotpot_file.with_name("fid.json")
     file.write_text(json.dumps(fid_rows(80)))
-    module = ReRagTrainer(str(checkpoints["t5"]), None, max_tokens=48, label_weight=1.0)
+    module = ReRagTrainer(str(checkpoints["t5"]), None, max_tokens=48, loss=Loss(label_weight=1.0)).load()
     return context_data(file, module, RANKS, questions_per_step=size)
 
 

@@ -1,0 +1,129 @@
+"""RE-RAG's training options, and presets of them: the released code, the paper as printed, and what is best here."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from models.rerag.context_tokenizer import ContextFormat
+from models.rerag.estimator import TRUE_FALSE
+from trainers.rerag_losses import GenForm, KlDirection, LabelForm
+from trainers.run.optimizers import Optimizer
+
+Protocol = Literal["ours", "released", "paper"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """What the models read and write.
+
+    Args:
+        format: Text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
+            documents in one call, without an estimator. The protocol's when null.
+        max_answer_tokens: Longest answer, in tokens, in training and generation.
+        answer_prefix: Text before every answer; "Answer: " in the released code. The protocol's when null.
+        repetition_penalty: Of generation; exported in the generator's generation_config.json. The protocol's when null.
+        true_word: What a T5 estimator says of a relevant context: a word that is one token of its vocabulary.
+        false_word: What it says of an irrelevant one. In mT5's vocabulary "false" is two tokens: take yes and no there.
+    """
+
+    format: ContextFormat | None = None
+    max_answer_tokens: PositiveInt = 32
+    answer_prefix: str | None = None
+    repetition_penalty: PositiveFloat | None = None
+    true_word: str = TRUE_FALSE[0]
+    false_word: str = TRUE_FALSE[1]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label (supervision by labels).
+
+    Args:
+        gen_form: Form of L_gen: `marginal` or `per_context`. The protocol's when null.
+        kl_direction: Direction of L_re: `generator_to_estimator` or `estimator_to_generator`. The protocol's when null.
+        kl_weight: alpha_1 of the paper.
+        token_weight: alpha_2 of the paper. When null: 1; 0 without a generator or with an encoder-only estimator, which
+            has no L_tok.
+        label_weight: Weight of L_label.
+        label_form: Form of L_label: `pointwise`, `listwise`, or `vocabulary` (the released warm-up; T5 estimators
+            only).
+        label_false_weight: Weight of an irrelevant context in L_label, except `listwise`.
+    """
+
+    gen_form: GenForm | None = None
+    kl_direction: KlDirection | None = None
+    kl_weight: NonNegativeFloat = 1.0
+    token_weight: NonNegativeFloat | None = None
+    label_weight: NonNegativeFloat = 0.0
+    label_form: LabelForm = "pointwise"
+    label_false_weight: NonNegativeFloat = 0.125
+
+
+@dataclass(frozen=True)
+class JointOptimizer(Optimizer):
+    """AdamW for both models.
+
+    Args:
+        estimator_learning_rate: The estimator's peak learning rate, 0 to freeze it; `learning_rate` when null.
+    """
+
+    estimator_learning_rate: NonNegativeFloat | None = None
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How validation reads.
+
+    Args:
+        contexts: Number of the estimator's best contexts that answers are generated from.
+        fit_temperature: Whether it marginalizes answers by `thorough` and exports the temperature of P_RE with the
+            highest exact match; otherwise `fast` with temperature 1. The protocol's when null.
+    """
+
+    contexts: PositiveInt = 10
+    fit_temperature: bool | None = None
+
+
+@dataclass(frozen=True)
+class Abstention:
+    """How validation chooses the threshold below which a question is refused.
+
+    Args:
+        contexts: Number of the estimator's best contexts that it is chosen for: a validation question is answerable if
+            one of them is relevant (Section 5.3). Set it to the `contexts` of serving; 25 in the paper.
+        cost: Cost of refusing an answerable question, if answering an unanswerable one costs 1. The exported threshold
+            has the lowest cost on validation: (cost * answerable questions refused + unanswerable questions answered)
+            / questions. When null, the paper's: of 0.5, 0.6, ..., 0.9 the one with the best F1. The share of
+            unanswerable questions counts: where it is v in validation and s in serving, multiply by (1 - s) v /
+            (s (1 - v)).
+    """
+
+    contexts: PositiveInt = 25
+    cost: PositiveFloat | None = None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The options that a protocol sets."""
+
+    gen_form: GenForm
+    kl_direction: KlDirection
+    format: ContextFormat = "fid"
+    answer_prefix: str = ""
+    repetition_penalty: float = 1.0
+    fit_temperature: bool = False
+
+
+PROTOCOLS: dict[Protocol, Choices] = {
+    "released": Choices("marginal", "generator_to_estimator", "re_rag_train", "Answer: ", 2.5),
+    "paper": Choices("per_context", "estimator_to_generator"),
+    "ours": Choices("marginal", "generator_to_estimator", fit_temperature=True),
+}
+
+
+def choices(protocol: Protocol, *options: Loss | Text | Validation) -> Choices:
+    """A protocol's choices, with those that the options give."""
+    given = {name: value for each in options for name, value in vars(each).items() if value is not None}
+    return replace(
+        PROTOCOLS[protocol], **{each.name: given[each.name] for each in fields(Choices) if each.name in given}
+    )
