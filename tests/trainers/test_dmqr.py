@@ -202,7 +202,7 @@ def test_an_adapter_is_not_resumed_on_another_model(module: RewriterTrainer) -> 
         (("--model.lora.targets", "[none_such]"), r"lora\.targets \['none_such'\] are no layers of"),
         (("--data.train", "[]"), "data.train names no file"),
         (("--checkpoint.monitor", "val/bleu"), "type --checkpoint.monitor val/f1"),
-        (("--trainer.strategy", "fsdp2"), "RewriterTrainer run different numbers of forward"),
+        (("--trainer.strategy", "fsdp2"), "the ranks of this trainer run different numbers of forward"),
     ],
 )
 def test_mistakes_are_refused(options: tuple[str, ...], message: str, workplace: Path) -> None:

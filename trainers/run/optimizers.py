@@ -21,7 +21,8 @@ class Optimizer:
         learning_rate: Peak learning rate, per optimizer step.
         weight_decay: Weight decay, on matrices only.
         warmup_steps: Optimizer steps of linear warm-up.
-        schedule: After the warm-up: `constant`, `linear` decay to 0 at the end of training, or `inverse_sqrt` (as T5).
+        schedule: After the warm-up: `constant`, `linear` decay to 0 at the end of training, or `inverse_sqrt`, which
+            needs no end.
     """
 
     learning_rate: PositiveFloat = 1e-4
