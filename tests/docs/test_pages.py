@@ -109,7 +109,7 @@ def test_named_files_and_classes_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, **ids)
 def test_named_options_exist(page: Path) -> None:
     spans = SPAN.findall(prose(page))
-    for group, name in re.findall(r"(?<![\w.])(model|data|selection)\.(?!safetensors|onnx|help)(\w+)", " ".join(spans)):
+    for group, name in re.findall(r"(?<![\w.])(model|data|selection)\.(?!safetensors|onnx|help|py\b)(\w+)", " ".join(spans)):
         known = {parameter for owner in OPTIONS[group] for parameter in inspect.signature(owner).parameters}
         assert name in known, f"{page.name}: {group}.{name} is no option"
     commands = [*infer.COMMANDS.values(), t5_from_scratch]

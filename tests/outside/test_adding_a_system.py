@@ -1,7 +1,4 @@
-"""A system outside this project is asked, evaluated and compared without a change to its files.
-
-A strategy, a study and a YAML.
-"""
+"""A system outside this project is trained, asked, evaluated and compared without a change to its files."""
 
 import csv
 import json
@@ -22,7 +19,10 @@ from tests.helpers.commands import Ended, command, refused
 
 HERE = Path(__file__).parent
 CONFIGS = ROOT / "configs/infer"
-FILES = ("expansion/strategy.py", "expansion.yaml", "expansion/study.py")
+FILES = (
+    "expansion/strategy.py", "expansion.yaml", "expansion/study.py",
+    "expansion/model.py", "expansion/data.py", "expansion/trainer.py", "expansion/trainer_card.md", "train.yaml",
+)  # fmt: skip
 PASSAGES = [
     Passage.of("Edgar Poe", "wrote the raven"),
     Passage.of("Birthplaces", "Edgar Poe: Boston"),  # shares no word with the question: found by the title alone
@@ -41,6 +41,7 @@ QUESTION = {
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the index that the configs name and a question file; the new system is on the import path."""
     monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
     build_bm25(PASSAGES, tmp_path / "indexes/world-bm25")
     (tmp_path / "test.json").write_text(json.dumps([QUESTION]))
     yield tmp_path
@@ -53,13 +54,23 @@ def evaluate(place: Path, *options: str, configs: tuple[Path, ...] = (HERE / "ex
     return command(place, "infer.py", "evaluate", *named, "--questions", "test.json", "--out", "report", *options)
 
 
+def trained(place: Path, *options: str) -> Ended:
+    """A run of the system's trainer on the question file."""
+    data = [
+        word for part in ("train", "validation") for word in (f"--data.{part}", "[{layout: hotpotqa, path: test.json}]")
+    ]
+    return command(place, "train.py", "fit", "--config", str(HERE / "train.yaml"), *data, *options)
+
+
 def rows(report: Path) -> dict[tuple[str, str, str], str]:
     with (report / "report.csv").open(encoding="utf-8") as file:
         return {(row["table"], row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
 
 
 def test_the_page_that_explains_it_prints_its_files() -> None:
-    printed = [text for language, text in fences(ROOT / "docs/extending.md") if language in ("python", "yaml")]
+    printed = [
+        text for language, text in fences(ROOT / "docs/extending.md") if language in ("python", "yaml", "markdown")
+    ]
     assert printed == [(HERE / file).read_text(encoding="utf-8") for file in FILES]
 
 
@@ -90,9 +101,9 @@ def test_it_is_evaluated_with_its_own_study(place: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "parts"),
     [
-        (("--study.plain_k", "0"), ["plain_k must be at least 1"]),
+        (("--study.plain_k", "0"), ["study.plain_k: Not of type PositiveInt"]),
         (("--study.rows", "[QDC]"), ["study.rows is no option of expansion's study; allowed: plain_k"]),
-        (("--strategy.init_args.k", "0"), ["k must be at least 1"]),
+        (("--strategy.init_args.k", "0"), ["strategy.k: Not of type PositiveInt"]),
     ],
 )
 def test_its_options_are_checked_before_anything_is_loaded(
@@ -126,6 +137,29 @@ def test_it_is_compared(place: Path) -> None:
     assert float(found["quality", "expansion: one search", "passages"]) == 2
     assert float(found["differences", "expansion", "recall of gold, points"]) == 50
     assert {each.name for each in (place / "report").iterdir() if each.is_dir()} == {"bm25_world", "expansion"}
+
+
+def test_its_model_is_trained_exported_and_used(place: Path) -> None:
+    options = ("--trainer.max_epochs", "20", "--trainer.accelerator", "cpu", "--trainer.enable_progress_bar", "false")
+    ended = trained(place, *options)
+    assert ended.code == 0, ended.err
+    serving = place / "checkpoints/expansion-world/serving"
+    logged = [json.loads(line) for line in (serving.parent / "metrics.jsonl").read_text().splitlines()]
+    losses = [row["val/loss_nats"] for row in logged if "val/loss_nats" in row]
+    assert losses[-1] < losses[0]
+    assert "Chooses the passage of a first search" in (serving / "README.md").read_text()
+    ended = evaluate(place, "--strategy.init_args.serving", str(serving))
+    assert ended.code == 0, ended.err
+    found = rows(place / "report")
+    assert float(found["evidence", "recall of gold passages", "4 first %"]) == 100
+    assert float(found["costs", "model calls", "mean"]) == 1
+    (serving / "model.safetensors").write_bytes(b"")
+    refused(evaluate(place, "--strategy.init_args.serving", str(serving)), 74, "model.safetensors is corrupt")
+
+
+def test_its_trainer_s_options_are_checked(place: Path) -> None:
+    refused(trained(place, "--model.learning_rate", "0"), 2, "model.learning_rate: Not of type")
+    assert not (place / "checkpoints").exists()
 
 
 def test_as_a_part_of_this_project_it_brings_its_study_to_the_folder_of_its_word(

@@ -209,4 +209,4 @@ def test_the_settings_say_what_was_tried_and_chosen(retriever, tmp_path):
 def test_a_corrupt_file_is_refused_by_the_strategy(retriever, tmp_path):
     (tmp_path / "s.json").write_text("{}")
     with pytest.raises(ArtifactError, match=r"study\.tune"):
-        DrRag(retriever, scorer=gold_scorer(), selection_file=tmp_path / "s.json")
+        DrRag(retriever, scorer=gold_scorer(), selection_file=tmp_path / "s.json").load()

@@ -282,13 +282,13 @@ def test_files_of_weights(strategy: HiQa, tmp_path: Path) -> None:
     retriever = strategy.retriever
     assert isinstance(retriever, MultiRouteRetriever)
     with pytest.raises(MissingInputError, match="no file of weights"):
-        MultiRouteRetriever(retriever.dense, retriever.words, weights=tmp_path / "lost.json")
+        MultiRouteRetriever(retriever.dense, retriever.words, weights=tmp_path / "lost.json").load()
     other = tmp_path / "other.json"
     other.write_text("{}")
     with pytest.raises(UserError, match="no file of weights: not replaced"):
         Study(tune=other).check(strategy, tmp_path, "fid")
     with pytest.raises(UserError, match="Choose the weights again"):
-        MultiRouteRetriever(retriever.dense, retriever.words, weights=other)
+        MultiRouteRetriever(retriever.dense, retriever.words, weights=other).load()
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
         Study(tune=tmp_path / "x.json").measure(HiQa(retriever.words), QUESTIONS, SETTINGS)
 

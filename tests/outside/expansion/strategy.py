@@ -1,15 +1,22 @@
-"""Retrieval with title expansion: each question is searched again together with the title of its best passage.
+"""Retrieval with title expansion: each question is searched again together with the title of one of its passages.
 
-q -> d_1..d_k -> q' = q + title(d_1) -> d'_1..d'_k -> k passages, from both lists in turn -> answer
+q -> d_1..d_k -> q' = q + title(d) -> d'_1..d'_k -> k passages, from both lists in turn -> answer
 """
 
 import time
+from functools import cached_property
 from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from common.checks import check_at_least
-from common.records import Answer, Asked, as_questions
+from common.ranges import PositiveInt
+from common.records import Answer, Asked, Ranked, as_questions
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
+from harness.runtime.loading import load
+
+if TYPE_CHECKING:
+    from expansion.model import TitleModel
 
 
 class TitleExpansion:
@@ -19,19 +26,27 @@ class TitleExpansion:
         retriever: Finds the passages.
         k: Number of passages.
         reader: Generates the answer; without a reader only the passages are returned.
-
-    Raises:
-        UserError: If k is below 1.
+        serving: Folder of the trained model that chooses the passage whose title is added; the first one when omitted.
     """
 
-    def __init__(self, retriever: Retriever, k: int = 4, reader: Reader | None = None) -> None:
-        self.check_options(k)
-        self.retriever, self.k, self.reader = retriever, k, reader
+    def __init__(
+        self, retriever: Retriever, k: PositiveInt = 4, reader: Reader | None = None, serving: Path | None = None
+    ) -> None:
+        self.retriever, self.k, self.reader, self.serving = retriever, k, reader, serving
 
-    @staticmethod
-    def check_options(k: int) -> None:
-        """Raise UserError if a value is out of range; called before anything is loaded."""
-        check_at_least(1, k=k)
+    def load(self) -> None:
+        """Load the model, the index and the reader."""
+        _ = self.model
+        load(self.retriever, self.reader)
+
+    @cached_property
+    def model(self) -> "TitleModel | None":
+        """Chooses the title."""
+        if self.serving is None:
+            return None
+        from expansion.model import TitleModel
+
+        return TitleModel.load(self.serving)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: two batched searches, one reader call."""
@@ -40,7 +55,7 @@ class TitleExpansion:
             return []
         started = time.perf_counter()
         first = self.retriever.search([each.text for each in questions], self.k)
-        titles = [hits[0].passage.title if hits else "" for hits in first]
+        titles = [self._title(each.text, hits) for each, hits in zip(questions, first, strict=True)]
         queries = [f"{each.text} {title}" for each, title in zip(questions, titles, strict=True)]
         second = self.retriever.search(queries, self.k)
         seconds = (time.perf_counter() - started) / len(questions)
@@ -52,9 +67,16 @@ class TitleExpansion:
                     if hit is not None:
                         found.setdefault(hit.passage.id, (hit, stage, rank))
             chosen = list(found.values())[: self.k]
-            costs = {"retriever_calls": 2.0, "model_calls": 0.0, "seconds/retrieval": seconds}
+            costs = {"retriever_calls": 2.0, "model_calls": float(self.model is not None), "seconds/retrieval": seconds}
             notes = [{"id": hit.passage.id, "stage": stage, "rank": rank} for hit, stage, rank in chosen]
             answers.append(
                 Answer(question.id, "", tuple(hit for hit, *_ in chosen), costs=costs, notes={"found": notes})
             )
         return read_answers(self.reader, questions, answers)
+
+    def _title(self, question: str, hits: list[Ranked]) -> str:
+        """The title that is added."""
+        passages = [hit.passage for hit in hits]
+        if self.model is not None and passages:
+            return self.model.best(question, passages).title
+        return passages[0].title if passages else ""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from expansion.strategy import TitleExpansion
 
-from common.checks import check_at_least
+from common.ranges import PositiveInt
 from common.records import Question
 from harness.evaluation.study import Findings, Settings
 from harness.evaluation.tables import Cell, Table
@@ -19,13 +19,8 @@ class Study:
         plain_k: Passages of the one search; as many as the strategy's when omitted.
     """
 
-    def __init__(self, plain_k: int | None = None) -> None:
+    def __init__(self, plain_k: PositiveInt | None = None) -> None:
         self.plain_k = plain_k
-
-    @staticmethod
-    def check_options(plain_k: int | None) -> None:
-        """Raise UserError if a value is out of range; called before anything is loaded."""
-        check_at_least(1, plain_k=plain_k)
 
     def measure(self, strategy: TitleExpansion, questions: Sequence[Question], settings: Settings) -> Findings:
         """Answer all questions with the strategy and with one search."""
