@@ -119,6 +119,17 @@ def test_only_a_system_s_study_knows_its_strategy() -> None:
             assert not wrong, module
 
 
+SERVE_ALL = tuple(f"harness.{name}" for name in ("commands", "indexing", "runtime", "evaluation", "evaluation.judging"))
+
+
+def test_rooms_that_serve_all_systems_know_none() -> None:
+    """Not even for a type: what they need of a system is handed to them."""
+    shared = [module for module in MODULES if folder_of(module) in SERVE_ALL]
+    assert {folder_of(module) for module in shared} == set(SERVE_ALL)
+    known = re.compile(r"drrag|rerag|dmqr|msrag|hiqa|^harness\.strategies\.")
+    assert not [f"{module}: {name}" for module in shared for name in imported(MODULES[module]) if known.search(name)]
+
+
 def test_serving_loads_neither_lightning_nor_wandb() -> None:
     serving = [module for module in MODULES if module.split(".")[0] in ("common", "harness", "models")]
     code = f"import sys, infer, {', '.join(serving)}; print(*({{'pytorch_lightning', 'wandb'}} & set(sys.modules)))"
