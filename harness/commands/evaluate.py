@@ -83,7 +83,7 @@ def evaluate(
     files = files_of(questions, layout, limit, held_out, gold)
     files.check()
     OUTPUT.check_writable(out)
-    load(strategy, judge)
+    load(judge, strategy)
     settings = settings_of(out, layout, normalization, ks, paper, resamples, seed)
     with OUTPUT.locked(out):
         if judge is not None:

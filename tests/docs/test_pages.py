@@ -7,56 +7,40 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import infer
-from datamodules.dmqr import RewriteData
-from datamodules.dmqr_choice import ChoiceData
-from datamodules.dmqr_preferences import PreferenceData
-from datamodules.dmqr_words import WordData
-from datamodules.drrag import DrRagData
-from datamodules.rerag import ReRagData
-from datamodules.t5 import SpanCorruptionData
+from datamodules.examples.step_loader import StepData
 from harness.selection.options import SelectionOptions
 from tests.docs.documents import CONFIGS, PAGES, ROOT, SPAN, links, prose, slugs
-from trainers.dmqr import RewriterTrainer
-from trainers.dmqr_choice import ChoiceTrainer
-from trainers.dmqr_dpo import DpoTrainer
-from trainers.dmqr_words import WordSelectorTrainer
-from trainers.drrag import DrRagTrainer
-from trainers.rerag import ReRagTrainer
-from trainers.t5 import SpanCorruptionTrainer
+from trainers.run.module import RunModule
 from trainers.t5_from_scratch import t5_from_scratch
 
 FOLDERS = ("common", "models", "datamodules", "trainers", "harness")
 KEPT = ("benchmarks", "configs", "docs", "scripts", "tests", *FOLDERS)  # folders whose files are in git
 CLASS = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:\.\w+)+")
+
+
+def modules(pattern: str) -> list[ModuleType]:
+    """The modules whose files fit a pattern."""
+    names = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in sorted(ROOT.glob(pattern))]
+    return [importlib.import_module(name) for name in names if not name.endswith("__init__")]
+
+
+def classes(folder: str, base: type) -> set[type]:
+    """The classes of a folder's files that extend another one."""
+    found = (each for module in modules(f"{folder}/*.py") for _, each in inspect.getmembers(module, inspect.isclass))
+    return {each for each in found if issubclass(each, base) and each is not base}
+
+
 OPTIONS = {
-    "model": {
-        ChoiceTrainer,
-        DrRagTrainer,
-        ReRagTrainer,
-        DpoTrainer,
-        RewriterTrainer,
-        SpanCorruptionTrainer,
-        WordSelectorTrainer,
-    },
-    "data": {
-        ChoiceData,
-        DrRagData,
-        ReRagData,
-        RewriteData,
-        PreferenceData,
-        SpanCorruptionData,
-        WordData,
-    },
+    "model": classes("trainers", RunModule),
+    "data": classes("datamodules", StepData),
     "selection": {SelectionOptions},
 }
-STUDIES = [
-    importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts)).Study
-    for file in sorted((ROOT / "harness/evaluation").glob("*/study.py"))
-]
+STUDIES = [module.Study for module in modules("harness/evaluation/*/study.py")]
 OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks
     *("config", "name", "resume", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping", "card"),
     *("nproc-per-node", "max-restarts", "help", "version", "system"),
@@ -109,7 +93,8 @@ def test_named_files_and_classes_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, **ids)
 def test_named_options_exist(page: Path) -> None:
     spans = SPAN.findall(prose(page))
-    for group, name in re.findall(r"(?<![\w.])(model|data|selection)\.(?!safetensors|onnx|help|py\b)(\w+)", " ".join(spans)):
+    named = r"(?<![\w.])(model|data|selection)\.(?!safetensors|onnx|help|py\b)(\w+)"
+    for group, name in re.findall(named, " ".join(spans)):
         known = {parameter for owner in OPTIONS[group] for parameter in inspect.signature(owner).parameters}
         assert name in known, f"{page.name}: {group}.{name} is no option"
     commands = [*infer.COMMANDS.values(), t5_from_scratch]
