@@ -95,12 +95,7 @@ def ask(
 
 
 def _check(
-    strategy: Strategy,
-    question: str | None,
-    questions: str | None,
-    layout: str,
-    limit: int | None,
-    history: History,
+    strategy: Strategy, question: str | None, questions: str | None, layout: str, limit: int | None, history: History
 ) -> None:
     """Check everything that can be checked before a model is loaded.
 

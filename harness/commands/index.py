@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from common.errors import UserError
 from common.ranges import PositiveInt
 from common.records import Passage
-from harness.commands.index_options import (
-    Bm25Options,
-    DenseOptions,
-    KeywordOptions,
-    QdrantOptions,
-    ReadingOptions,
-)
+from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, QdrantOptions, ReadingOptions
 from harness.commands.sources import listed
 from harness.documents.folder.options import Cutting, Limits, Reading
 from harness.indexing.index_folder import INDEX

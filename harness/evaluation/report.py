@@ -28,9 +28,7 @@ REPORT = "report.json"
 FILES = (REPORT, "report.csv", "report.md", "report.html", "questions.jsonl", "*.png")
 OF_EARLIER_RELEASES = ("table.csv", "table.md", "answers.csv", "answers.md")
 OUTPUT = OutputFolder(
-    "`infer.py evaluate`",
-    "a report",
-    known_files(*FILES, *(f"*/{file}" for file in FILES), *OF_EARLIER_RELEASES),
+    "`infer.py evaluate`", "a report", known_files(*FILES, *(f"*/{file}" for file in FILES), *OF_EARLIER_RELEASES)
 )
 NOTES = """\
 Brackets: 95% bootstrap intervals over questions; differences are paired. EM, F1, Acc (the answer contains a gold \

@@ -211,14 +211,7 @@ def run(
         "second stage": second_seconds,
         "scoring": cache.seconds if cache is not None else 0.0,
     }
-    return Evaluation(
-        list(questions),
-        outcomes,
-        passages,
-        stage_seconds,
-        results,
-        by_row.get(own_key) if own else None,
-    )
+    return Evaluation(list(questions), outcomes, passages, stage_seconds, results, by_row.get(own_key) if own else None)
 
 
 def searches_of(variants: Iterable[SelectionOptions]) -> dict[int, tuple[int, int]]:
