@@ -14,7 +14,7 @@ setup(
         f"{SOURCE}.datamodules.world": ["*.json"],
         f"{SOURCE}.datamodules.world.library": ["*.json", "*.txt"],
         f"{SOURCE}.trainers": ["*_card.md"],
-        f"{SOURCE}.harness.evaluation": ["page_template/*"],
+        f"{SOURCE}.harness.evaluation": ["page_template/*", "*.json"],
         f"{SOURCE}.harness.llm": ["prompts/*"],
     },
 )
