@@ -89,7 +89,7 @@ def encode_chunks(
         embeddings_CD = known.completed(texts, encoder.encode_passages)
         if not np.isfinite(embeddings_CD).all():
             raise UserError(
-                f"{encoder.name} returns vectors that are not finite. Try --precision fp32 or another encoder."
+                f"{encoder.name} returns vectors that are not finite. Try --dense.precision fp32 or another encoder."
             )
         write_atomically(_path(partial, chunk), partial_function(_save, embeddings_CD))
 

@@ -259,9 +259,9 @@ class QdrantVectors:
     def __init__(self, place: Place, exact: bool, hnsw_ef: int | None, expect_corpus: str | None = None) -> None:
         self.place, self.client = place, place.connect()
         recorded = _metadata(self.client, place)
-        again = f"Type infer.py index --to qdrant --qdrant.collection {place.collection} again."
+        again = f"Type infer.py index --qdrant.url URL --qdrant.collection {place.collection} again."
         if recorded is None:
-            raise MissingInputError(f"{place}: no such collection. Type infer.py index --to qdrant.")
+            raise MissingInputError(f"{place}: no such collection. Type infer.py index --qdrant.url URL.")
         if not recorded["complete"]:
             raise ArtifactError(f"{place} is not complete: its upload was interrupted. {again}")
         recipe = recorded["recipe"]

@@ -230,7 +230,7 @@ class DenseRetriever:
     @cached_property
     def encoder(self) -> "SentenceEncoder":
         """The encoder of the index."""
-        again = f"build the index again: infer.py index --encoder NAME --out {self.folder} --overwrite true"
+        again = f"build the index again: infer.py index --dense.encoder NAME --out {self.folder} --overwrite true"
         return encoder_of(self.index, *self._encoder, again)
 
     @cached_property

@@ -25,7 +25,7 @@ class QdrantRetriever:
     The server proposes candidates; scores and order are computed from their vectors, as in an index folder.
 
     Args:
-        collection: Name of the collection that `infer.py index --to qdrant` wrote.
+        collection: Name of the collection that `infer.py index --qdrant.url URL` wrote.
         url: Address of the server, such as http://localhost:6333.
         path: In the place of `url`: folder of the client's local mode, for tests and small corpora.
         key_variable: Environment variable that holds the server's API key, if it needs one.
@@ -84,7 +84,7 @@ class QdrantRetriever:
     @cached_property
     def encoder(self) -> "SentenceEncoder":
         """The encoder of the collection."""
-        again = "upload the collection again: infer.py index --to qdrant --overwrite true"
+        again = "upload the collection again: infer.py index --qdrant.url URL --overwrite true"
         return encoder_of(self.index, *self._encoder, again)
 
     def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":

@@ -84,7 +84,7 @@ class Limits:
     def __post_init__(self) -> None:
         if self.seconds > _MOST_SECONDS or self.mebibytes > _MOST_MEBIBYTES:
             raise UserError(
-                f"document_seconds is at most {_MOST_SECONDS:,} and document_mebibytes at most {_MOST_MEBIBYTES:,}, "
+                f"reading.seconds is at most {_MOST_SECONDS:,} and reading.mebibytes at most {_MOST_MEBIBYTES:,}, "
                 f"got {self.seconds:g} and {self.mebibytes}."
             )
 

@@ -286,7 +286,7 @@ def test_images_that_a_document_links_to_are_read_and_watched(tmp_path: Path) ->
         (["--documents", "manuals", "--reading.kept_in", "manuals/kept"], 2,
             ["--reading.kept_in manuals/kept lies in"]),
         (["--documents", "manuals", "--out", "manuals/index"], 2, ["--out manuals/index lies in"]),
-        (["--documents", "manuals", "--reading.seconds", "1e12"], 2, ["document_seconds is at most 1,000,000"]),
+        (["--documents", "manuals", "--reading.seconds", "1e12"], 2, ["reading.seconds is at most 1,000,000"]),
         (["--documents", "manuals", "--reading.engine", "magic"], 2, ["engine", "magic"]),
     ],
 )  # fmt: skip
