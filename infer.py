@@ -55,21 +55,6 @@ COMMANDS: dict[str, Any] = {
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself
 
-KEPT = {  # what is left of an interrupted command
-    "ask": "",  # what was printed
-    "index": (
-        "Documents that were read and the finished chunks of a dense index are kept: type the same command again to go "
-        "on."
-    ),
-    "mine": "The finished questions are kept: type the same command again to go on.",
-    "score": "The finished questions are kept: type the same command again to go on.",
-    "label": "The finished questions are kept: type the same command again to go on.",
-    "preferences": "The finished questions are kept: type the same command again to go on.",
-    "synthesize": "The finished questions are kept: type the same command again to go on.",
-    "distill": "The rewrites so far are kept: type the same command again to go on.",
-    "evaluate": "The scores and answers so far are kept: type the same command again to go on.",
-}
-
 
 class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
@@ -109,7 +94,10 @@ def call(commands: dict[str, Any], args: list[str]) -> Any:
 
 def kept() -> str:
     """What is left of the command that Ctrl-C has interrupted."""
-    return KEPT.get(next((word for word in sys.argv[1:] if word in COMMANDS), ""), "Nothing was written.")
+    command = next((word for word in sys.argv[1:] if word in COMMANDS), "export")
+    if command == "export":
+        return "Nothing was written."
+    return "" if command == "ask" else "What is finished is kept: type the same command again to go on."
 
 
 def run() -> int:

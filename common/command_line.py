@@ -1,20 +1,18 @@
-"""What the parsers of all commands share: errors in one line, readable help, plain numbers.
+"""What the parsers of all commands share: errors in one line, readable help.
 
-Standard library and `common.ranges` only; the parser's class comes from jsonargparse or Lightning.
+Standard library only; the parser's class comes from jsonargparse or Lightning.
 """
 
 import argparse
 import ast
-import inspect
 import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
 from common.errors import UserError, as_typed
-from common.ranges import plain
 
 
 class KeepsExamples:
@@ -26,31 +24,6 @@ class KeepsExamples:
             each if each.startswith("    ") else textwrap.fill(" ".join(each.split()), width) for each in paragraphs
         ]
         return textwrap.indent("\n\n".join(filled), indent)
-
-
-class StandIn:
-    """Stands for an object that has not been built, while options are checked.
-
-    The object's arguments are its attributes.
-
-    Args:
-        class_type: The object's class.
-        arguments: The arguments of its constructor.
-    """
-
-    def __init__(self, class_type: type, arguments: Mapping[str, Any]) -> None:
-        self.class_type = class_type
-        vars(self).update(arguments)
-
-    @property
-    def class_path(self) -> str:
-        """The class as a config names it."""
-        return f"{self.class_type.__module__}.{self.class_type.__qualname__}"
-
-    @property
-    def init_args(self) -> dict[str, Any]:
-        """The arguments of its constructor."""
-        return {name: value for name, value in vars(self).items() if name != "class_type"}
 
 
 class KeepsNested:
@@ -191,15 +164,3 @@ class CommandLine:
         options = " ".join([*typed, "--help"])
         print(as_typed(f"{self.command}: {in_one_line(message)}. All options: {options}"), file=sys.stderr)
         raise SystemExit(UserError.exit_code)
-
-    def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:
-        """Build the objects of a configuration from built-in numbers, see `common.ranges.plain`."""
-        namespace = namespace.clone()
-        for key, value in namespace.items():
-            namespace[key] = plain(value)
-        return super().instantiate(namespace, *args, **kwargs)  # type: ignore[misc]
-
-
-def call_with_known(function: Callable[..., None], arguments: Mapping[str, Any]) -> None:
-    """Call a function with those of the arguments that it takes."""
-    function(**{name: arguments[name] for name in inspect.signature(function).parameters})

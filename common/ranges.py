@@ -47,18 +47,3 @@ else:
 def at_least(least: int) -> Any:
     """The type of whole numbers of at least `least`."""
     return ranged(f"AtLeast{least}", int, (">=", least))
-
-
-def plain(value: Any) -> Any:
-    """A parsed value, also within lists, tuples and dicts, with built-in numbers.
-
-    The types above make numbers of their own classes, which pickles and checkpoints cannot name.
-    """
-    if isinstance(value, list | tuple):
-        return type(value)(plain(each) for each in value)
-    if isinstance(value, dict):
-        return {name: plain(each) for name, each in value.items()}
-    for kind in (int, float):
-        if isinstance(value, kind) and hasattr(value, "_validation_fn"):
-            return kind(value)
-    return value

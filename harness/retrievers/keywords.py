@@ -65,9 +65,7 @@ def build_keywords(
         )
         found = critical_keywords(texts, recognizer, most_share, own)
         if not found:
-            raise DataError(
-                "The corpus has no critical keyword. Give some, one a line: --keywords.file FILE."
-            )
+            raise DataError("The corpus has no critical keyword. Give some, one a line: --keywords.file FILE.")
         rows = (
             json.dumps({"keyword": " ".join(keyword), "passages": positions}, ensure_ascii=False)
             for keyword, positions in found.items()

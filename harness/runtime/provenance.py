@@ -14,7 +14,6 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from common.files import sha256
-from common.ranges import plain
 
 MANIFESTS = ("serving.json", "index.json")  # of serving folders and indexes; a manifest's sha256 identifies its folder
 LIBRARIES = ("torch", "transformers", "bm25s")  # their versions may change the last bits of a result
@@ -27,7 +26,6 @@ def construct(class_type: type, *args: Any, **kwargs: Any) -> Any:
 
     Within `shared_models` a language model that is in use is not built again with the same arguments.
     """
-    kwargs = plain(kwargs)
     is_model = _MODELS is not None and not args and hasattr(class_type, "reply")
     for built in _MODELS or () if is_model else ():
         if type(built) is class_type and _ARGUMENTS[built] == kwargs:
@@ -51,7 +49,7 @@ def reusing(owner: object) -> Callable[..., Any]:
 
     def build(class_type: type, *args: Any, **kwargs: Any) -> Any:
         for each in known:
-            if type(each) is class_type and _arguments_of(each) == plain(kwargs):
+            if type(each) is class_type and _arguments_of(each) == kwargs:
                 return each
         return construct(class_type, *args, **kwargs)
 

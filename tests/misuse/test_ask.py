@@ -53,7 +53,7 @@ def test_every_option_that_is_true_or_false_can_be_given_without_a_value() -> No
     index = ["index", "--corpus", "[a.jsonl]", "--kind", "bm25", "--out", "x"]
     for given, value in (
         (["--overwrite"], True),
-        (["--overwrite", "--k1", "2"], True),
+        (["--overwrite", "--bm25.k1", "2"], True),
         (["--overwrite", "false"], False),
     ):
         assert parser.parse_args([*index, *given]).index.overwrite is value

@@ -27,7 +27,6 @@ class TitleTrainer(RunModule):
     def __init__(self, learning_rate: PositiveFloat = 0.1) -> None:
         super().__init__()
         self.save_hyperparameters()
-        self.build()
 
     def build(self) -> None:
         """See `RunModule`."""
