@@ -149,7 +149,7 @@ def mt5(folder: Path, models: dict[str, Path]) -> None:
     (folder / "bert").symlink_to(models["bert"])
     test_rerag_training.write_config(folder, save_mt5(folder / "mt5"))
     text = (folder / "config.yaml").read_text()
-    (folder / "bare.yaml").write_text(text.replace("    max_tokens:", "    true_word: yes\n    max_tokens:"))
+    (folder / "bare.yaml").write_text(text.replace("max_answer_tokens: 4", "max_answer_tokens: 4, true_word: yes"))
 
 
 def scores(folder: Path, models: dict[str, Path]) -> None:
@@ -166,7 +166,8 @@ def scores(folder: Path, models: dict[str, Path]) -> None:
     del rows[0]["ctxs"][0]["score"]
     (folder / "partly.json").write_text(json.dumps(rows))
     options = {
-        "estimator": None, "generator": "t5", "relevance": "retriever", "max_tokens": 48, "max_answer_tokens": 4,
+        "estimator": None, "generator": "t5", "relevance": "retriever", "max_tokens": 48,
+        "text": {"max_answer_tokens": 4},
     }  # fmt: skip
     write_training(folder, "rerag.ReRagTrainer", options, "rerag.ReRagData", {"layout": "fid", "path": "fid.json"})
 
