@@ -2,10 +2,7 @@
 
 import re
 
-PROGRESS = (
-    r"(training|validation|loading|exporting|encoding|scoring|reading|selecting|sampling|pairs|answering|"
-    r"mining)\b.*: .*"
-)
+PROGRESS = r"(loading|exporting|encoding|scoring|reading|selecting|sampling|pairs|answering|mining)\b.*(: .*| \.\.\.)"
 FIT_ERR = (
     PROGRESS,
     r".*: converted to BigBird, with a new head, from random weights\.",
@@ -16,6 +13,7 @@ FIT_OUT = (
     r"Training data",
     r"-+",
     r" {0,2}\w[\w ]*( {2,}\S.*)?",  # the table of the audit
+    r"(Sanity Checking|Training|Epoch \d+|Validation)\b.*",  # Lightning's bar, where it is asked for
     r"memory  the epoch's largest batch fits.*",
     r"validation after step [\d,]+: val/.*",
     r"checkpoints/\w+/serving: exported from checkpoints/\w+/best\.ckpt; largest difference to the module \S+ nats",
@@ -27,7 +25,6 @@ INFER_ERR = (PROGRESS, r"\S+: [\d,]+ passages, BM25 of \S+ KiB, memory-mapped\."
 
 
 def strangers(text: str, allowed: tuple[str, ...]) -> list[str]:
-    """The lines that are not allowed; blank ones, and what a carriage return has overwritten, are not left out."""
-    return [
-        line for line in re.split(r"[\r\n]", text) if line and not any(re.fullmatch(each, line) for each in allowed)
-    ]
+    """The lines that are not allowed; what a carriage return has overwritten is not left out."""
+    lines = [line.replace("\x1b[A", "").rstrip() for line in re.split(r"[\r\n]", text)]
+    return [line for line in lines if line and not any(re.fullmatch(each, line) for each in allowed)]
