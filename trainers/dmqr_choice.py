@@ -24,9 +24,8 @@ from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from models.text_formats import InputTokens
 from trainers.run.classification_metrics import average_precision
-from trainers.run.module import RunModule
+from trainers.run.encoder_module import EncoderModule
 from trainers.run.optimizers import HeadOptimizer
-from trainers.run.throughput import flops_per_token
 
 Floats = NDArray[np.float64]
 
@@ -97,7 +96,7 @@ def fixed_choice(gains_PS: Floats, kept_gain: float) -> int:
     return count
 
 
-class ChoiceTrainer(RunModule):
+class ChoiceTrainer(EncoderModule):
     """Binary cross-entropy per strategy on whether its rewrite gained; AdamW with linear warm-up and decay.
 
     Threshold from validation.
@@ -117,12 +116,6 @@ class ChoiceTrainer(RunModule):
     Raises:
         UserError: If a strategy stands twice, or there is none.
     """
-
-    lower = (
-        "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
-        "model.gradient_checkpointing"
-    )
-    shardable = True
 
     def __init__(
         self,
@@ -145,11 +138,7 @@ class ChoiceTrainer(RunModule):
         """See `RunModule`."""
         given = self.hparams
         self.chooser = StrategyChooser.build(given.pretrained, given.strategies, given.max_tokens, given.dropout)
-        if given.freeze_embeddings:
-            self.chooser.network.get_input_embeddings().requires_grad_(False)
-        if given.gradient_checkpointing:
-            self.chooser.network.activation_checkpointing_enable({"use_reentrant": False})
-        self.flops_per_token, _ = flops_per_token(self.chooser.network)
+        self.prepare()
 
     @property
     def network_to_shard(self) -> PreTrainedModel:
@@ -210,10 +199,6 @@ class ChoiceTrainer(RunModule):
             "helping_share": float(helps_N.mean()),
             "questions": float(len(gains_PS)),
         }
-
-    def configure_optimizers(self) -> dict[str, Any]:
-        """See `HeadOptimizer`."""
-        return self.optimizer.adamw(self.chooser, self.trainer)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restore the validation results and the threshold."""

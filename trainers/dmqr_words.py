@@ -22,9 +22,8 @@ from models.dmqr.word_tokenizer import TEXT_FORMAT, PairTokens
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from trainers.run.classification_metrics import average_precision
-from trainers.run.module import RunModule
+from trainers.run.encoder_module import EncoderModule
 from trainers.run.optimizers import HeadOptimizer
-from trainers.run.throughput import flops_per_token
 
 
 def word_loss(
@@ -50,7 +49,7 @@ def word_loss(
     return sums_L[JOINS] / joins + stays_weight * sums_L[STAYS] / stays
 
 
-class WordSelectorTrainer(RunModule):
+class WordSelectorTrainer(EncoderModule):
     """Binary cross-entropy per word on labels of retrieval with and without it; AdamW with linear warm-up and decay.
 
     Args:
@@ -62,12 +61,6 @@ class WordSelectorTrainer(RunModule):
         freeze_embeddings: Do not train the token embeddings: half of a small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
     """
-
-    shardable = True
-    lower = (
-        "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
-        "model.gradient_checkpointing"
-    )
 
     def __init__(
         self,
@@ -87,11 +80,7 @@ class WordSelectorTrainer(RunModule):
         """See `RunModule`."""
         given = self.hparams
         self.selector = WordSelector.build(given.pretrained, given.max_tokens, given.dropout)
-        if given.freeze_embeddings:
-            self.selector.network.get_input_embeddings().requires_grad_(False)
-        if given.gradient_checkpointing:
-            self.selector.network.activation_checkpointing_enable({"use_reentrant": False})
-        self.flops_per_token, _ = flops_per_token(self.selector.network)
+        self.prepare()
 
     @property
     def network_to_shard(self) -> PreTrainedModel:
@@ -101,10 +90,6 @@ class WordSelectorTrainer(RunModule):
     def forward(self, batch: WordBatch) -> Tensor:
         """Log-odds (nats, fp32) of every token, (P, T, 2)."""
         return self.selector(batch.ids_PT, batch.types_PT, batch.attention_PT)
-
-    def configure_optimizers(self) -> dict[str, Any]:
-        """See `HeadOptimizer`."""
-        return self.optimizer.adamw(self.selector, self.trainer)
 
     def training_step(self, batch: WordBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""

@@ -20,13 +20,12 @@ from models.serving_manifest import write_manifest
 from models.text_formats import InputTokens
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
-from trainers.run.module import RunModule
+from trainers.run.encoder_module import EncoderModule
 from trainers.run.optimizers import HeadOptimizer
-from trainers.run.throughput import flops_per_token
 from trainers.run.validation_plots import validation_figures
 
 
-class DrRagTrainer(RunModule):
+class DrRagTrainer(EncoderModule):
     """Binary cross-entropy on balanced triples.
 
     AdamW with linear warm-up and decay; decision threshold from validation.
@@ -48,12 +47,6 @@ class DrRagTrainer(RunModule):
         lora: An adapter that is trained with the head instead of the body's weights and merged into the export: less
             memory for large models. It wants a learning rate some ten times higher, such as 3e-4.
     """
-
-    lower = (
-        "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
-        "model.gradient_checkpointing"
-    )
-    shardable = True
 
     def __init__(
         self,
@@ -80,11 +73,7 @@ class DrRagTrainer(RunModule):
         )
         if self.lora.rank is not None:
             self.classifier.add_adapter(given.pretrained, self.lora)
-        if given.freeze_embeddings:
-            self.classifier.network.get_input_embeddings().requires_grad_(False)
-        if given.gradient_checkpointing:
-            self.classifier.network.activation_checkpointing_enable({"use_reentrant": False})
-        self.flops_per_token, _ = flops_per_token(self.classifier.network)
+        self.prepare()
 
     def setup(self, stage: str) -> None:
         """Check the precision, and tell of attention that pads without need."""
@@ -157,10 +146,6 @@ class DrRagTrainer(RunModule):
             for t, probability in zip(triples, self.probabilities_P, strict=False)
         ]
         return ["question", "documents", "kind", "probability"], rows
-
-    def configure_optimizers(self) -> dict[str, Any]:
-        """See `HeadOptimizer`."""
-        return self.optimizer.adamw(self.classifier, self.trainer)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restore the validation results and the threshold."""

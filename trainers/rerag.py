@@ -20,7 +20,6 @@ from models.rerag.generator import Generator
 from models.rerag.model import Relevance, ReRagModel
 from models.t5.word_neighbours import nearest_words
 from models.text_formats import InputTokens
-from trainers.rerag_export import export, export_difference, next_step
 from trainers.rerag_forward import ContextScores, score_contexts
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
 from trainers.rerag_options import Abstention, JointOptimizer, Loss, Protocol, Text, Validation, choices
@@ -308,12 +307,49 @@ class ReRagTrainer(RunModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        return next_step(self, serving)
+        fit, report = "python train.py fit --config FILE", f"--questions FILE --out reports/{serving.parent.name}"
+        if self.packed:
+            return (
+                "read the documents that DR-RAG selects: python infer.py evaluate --config FILE "
+                "--strategy.init_args.reader harness.readers.t5.PackedReader "
+                f"--strategy.init_args.reader.init_args.serving {serving} {report}"
+            )
+        if self.relevance == "retriever":
+            return (
+                "compare it with a RE-RAG: python infer.py evaluate --config FILE --layout fid "
+                f"--study.baseline_serving {serving} {report}"
+            )
+        if self.estimator is None:
+            return f"train it jointly with an estimator: {fit} --model.generator {serving}/generator"
+        return (
+            "python infer.py evaluate --strategy harness.strategies.rerag.ReRag --strategy.init_args.serving "
+            f"{serving} --layout fid {report}"
+        )
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
-        """Write the models, a model card and the manifest into a serving folder; see `trainers.rerag_export`."""
-        export(self, folder, provenance)
+        """Write the models, a model card and the manifest into a serving folder.
+
+        Args:
+            folder: An empty folder.
+            provenance: Versions, commit and data digests, stored unchanged.
+        """
+        values = {
+            "calibration": None, "refusal_threshold": None, "refusal_cost": None, "relevance_temperature": None,
+            **self.fitted, "retriever_temperature": self.retriever_temperature, "scorer": self.estimator,
+            "text_format": self.choices.format,
+        }  # fmt: skip
+        template = Path(__file__).with_name("rerag_card.md")
+        self.write_card(folder, template, values, provenance, starts=("estimator", "generator"))
+        self.model().save(folder, validation=self.validation_metrics, **provenance)
 
     def export_difference(self, folder: Path, batch: ContextBatch) -> float:
         """Largest difference in relevance and answer log-probability (nats) to the models in `folder`, in fp32."""
-        return export_difference(self, folder, batch)
+        self.eval().cpu().float()
+        loaded = ReRagModel.load(folder, "cpu")
+        with torch.inference_mode():
+            there = score_contexts(
+                batch, loaded.estimator, loaded.generator, retriever_temperature=loaded.retriever_temperature
+            )
+            here = self(batch)
+        relevance = (here.relevance_BN - there.relevance_BN).abs().max()
+        return float(torch.maximum(relevance, (here.answer_logp_BN - there.answer_logp_BN).abs().max()))
