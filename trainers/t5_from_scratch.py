@@ -91,45 +91,30 @@ def t5_from_scratch(
             "give either --corpus '[FILE, ...]' to train a tokenizer on, or --tokenizer FOLDER_or_spiece.model."
         )
     with OUTPUT.locked(out):
-        _write(out, files, layout, limit, vocabulary, tokenizer, seed, sizes, embeddings, copying)
+        if tokenizer:
+            made = load_tokenizer(tokenizer)
+        else:
+            from models.t5.tokenizer_training import train_tokenizer
 
+            with Progress("training the tokenizer"):
+                made = train_tokenizer(corpus_texts(layout, files, limit), vocabulary)
+            if len(made) < vocabulary:
+                print(f"vocabulary: {len(made)} instead of {vocabulary}: the corpus has no more distinct pieces")
+        network = random_t5(made, sizes, seed)
+        if embeddings is not None:
+            from models.t5.warm_start import semantic_embeddings
 
-def _write(
-    out: Path,
-    files: Sequence[str],
-    layout: str,
-    limit: int | None,
-    vocabulary: int,
-    tokenizer: str | None,
-    seed: int,
-    sizes: Sizes,
-    embeddings: str | None,
-    copying: bool,
-) -> None:
-    if tokenizer:
-        made = load_tokenizer(tokenizer)
-    else:
-        from models.t5.tokenizer_training import train_tokenizer
+            with Progress("word embeddings"):
+                network.shared.weight.data.copy_(semantic_embeddings(made, embeddings, network.config.d_model, seed))
+        if copying:
+            from models.t5.warm_start import initialize_copy_heads
 
-        with Progress("training the tokenizer"):
-            made = train_tokenizer(corpus_texts(layout, files, limit), vocabulary)
-        if len(made) < vocabulary:
-            print(f"vocabulary: {len(made)} instead of {vocabulary}: the corpus has no more distinct pieces")
-    network = random_t5(made, sizes, seed)
-    if embeddings is not None:
-        from models.t5.warm_start import semantic_embeddings
-
-        with Progress("word embeddings"):
-            network.shared.weight.data.copy_(semantic_embeddings(made, embeddings, network.config.d_model, seed))
-    if copying:
-        from models.t5.warm_start import initialize_copy_heads
-
-        initialize_copy_heads(network, seed)
-    with whole_folder(out) as folder:
-        save_network(network, folder)
-        made.save_pretrained(folder)
-        write_json(folder / RECORD, {"seed": seed, "sizes": asdict(sizes), "sha256": digests(folder)})
-    print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)
+            initialize_copy_heads(network, seed)
+        with whole_folder(out) as folder:
+            save_network(network, folder)
+            made.save_pretrained(folder)
+            write_json(folder / RECORD, {"seed": seed, "sizes": asdict(sizes), "sha256": digests(folder)})
+        print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)
 
 
 class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
