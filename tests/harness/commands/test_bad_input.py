@@ -120,8 +120,10 @@ def test_missing_or_corrupt_artefacts(place: Path, refused: Refused) -> None:
         refused([*ASK], 74, "serving.json is")
     manifest.write_text(whole)
     weights = place / "serving/classifier/model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1])
+    whole_weights = weights.read_bytes()
+    weights.write_bytes(whole_weights[:-1])
     refused([*ASK], 74, "model.safetensors is corrupt")
+    weights.write_bytes(whole_weights)
     passages = place / "bm25/passages.jsonl"
     passages.write_bytes(passages.read_bytes().replace(b"born", b"dead", 1))
     refused([*ASK, "--strategy.selection.method", "sm"], 74, "bm25")

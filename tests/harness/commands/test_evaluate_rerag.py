@@ -249,10 +249,8 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
     hidden.write_text(json.dumps([{k: v for k, v in row.items() if k != "answer"} for row in hotpot_rows(2)]))
     for message, options in {
         "ks is": {"ks": (5, 1)},
-        "resamples": {"resamples": 0},
         "study.temperature_questions is no option of drrag": {"strategy": silent,
             "study": {"temperature_questions": file}},
-        "normalization": {"normalization": "bleu"},
         "without passages": {"questions": str(bare), "layout": "flashrag",
             "study": {"encoder": str(folders["encoder"])}},
         "None of the questions has a gold answer": {"questions": str(hidden)},

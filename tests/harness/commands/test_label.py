@@ -150,10 +150,6 @@ def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(place: Path, mon
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [
-        (("--passages", "0"), 2, "passages must be at least 1, got 0"),
-        (("--depth", "0"), 2, "depth must be at least 1, got 0"),
-        (("--half_rank", "0"), 2, "half_rank must be above 0, got 0.0"),
-        (("--limit", "0"), 2, "limit must be at least 1, got 0"),
         (("--questions", "[]"), 2, "questions names no file"),
         (("--questions", "nowhere.json"), 66, "nowhere.json does not exist"),
         (("--layout", "musique"), 65, "looks like hotpotqa"),

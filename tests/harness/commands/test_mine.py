@@ -153,10 +153,6 @@ def test_several_files_and_more_questions_than_fit_a_chunk(place: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "questions", "code", "message"),
     [
-        (("--per_question", "0"), "train.json", 2, "per_question must be at least 1, got 0"),
-        (("--anchors", "0"), "train.json", 2, "anchors must be at least 1, got 0"),
-        (("--question_weight", "0"), "train.json", 2, "question_weight must be at least 1, got 0"),
-        (("--depth=-3",), "train.json", 2, "depth must be at least 1, got -3"),
         ((), "nowhere.json", 66, "nowhere.json"),
         (("--retriever.index", "nowhere"), "train.json", 66, "nowhere"),
         (("--layout", "hotpot"), "train.json", 2, "hotpotqa"),
