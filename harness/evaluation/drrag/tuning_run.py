@@ -5,10 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jsonargparse.typing import restricted_number_type
-
 from common.errors import UserError
 from common.progress import say
+from common.ranges import ranged
 from common.records import Question
 from harness.evaluation.drrag.tuning import Tried, try_grid
 from harness.evaluation.drrag.tuning_grid import Grid, ceilings, recall_of, search_grid
@@ -23,7 +22,7 @@ from harness.strategies.drrag import DrRag, classifier_identity
 if TYPE_CHECKING:
     Documents = float
 else:
-    Documents = restricted_number_type("Documents", float, (">=", 1))  # a mean number of them
+    Documents = ranged("Documents", float, (">=", 1))  # a mean number of them
 
 
 @dataclass(frozen=True, slots=True)
