@@ -3,9 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from common.checks import check_above, check_at_least
-from common.errors import UserError
-
 
 def log_rank(rank: int, segments: int, gamma: float = 1.0) -> float:
     """The score of one relevant segment: 1 at the first rank, 0 at the last, falling with the logarithm of the rank.
@@ -16,14 +13,9 @@ def log_rank(rank: int, segments: int, gamma: float = 1.0) -> float:
         rank: From 1 to `segments`.
         segments: N, the number of segments that were ranked.
         gamma: Above 0; the greater, the faster the score falls at the first ranks.
-
-    Raises:
-        UserError: If a value is out of range.
     """
-    check_above(0, gamma=gamma)
-    check_at_least(1, rank=rank, segments=segments)
     if rank > segments:
-        raise UserError(f"rank {rank} of {segments} segments: a rank is at most the number of segments.")
+        raise ValueError(f"rank {rank} of {segments} segments")
     if segments == 1:
         return 1.0
     return 1 - math.log1p(gamma * (rank - 1)) / math.log1p(gamma * (segments - 1))

@@ -19,7 +19,7 @@ _RE_RAG_2_KS = (1, 5, 10, 20)
 
 
 @cache
-def _table(name: str) -> dict[str, Any]:
+def rows_of(name: str) -> dict[str, Any]:
     """The rows of a paper's table, of which `paper_figures.json` names the columns."""
     tables = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     rows: dict[str, Any] = tables[name]["rows"]
@@ -47,8 +47,8 @@ def answers(paper: Paper, k: int | None = None) -> dict[str, Cells]:
     if paper in RE_RAG:
         return {name: [Cell(nan if value is None else value), None, None] for name, value in _re_rag(paper, 1).items()}
     place = DR_RAG.index(paper)
-    rows = {f"{name} (Table 2)": triples[place] for name, triples in _table("DR-RAG, Table 2").items()}
-    of_budget, without = _table("DR-RAG, Table 3"), _table("DR-RAG, Table 4")
+    rows = {f"{name} (Table 2)": triples[place] for name, triples in rows_of("DR-RAG, Table 2").items()}
+    of_budget, without = rows_of("DR-RAG, Table 3"), rows_of("DR-RAG, Table 4")
     for budget in [str(k)] if str(k) in of_budget else of_budget:
         rows |= {f"{name}, k = {budget} (Table 3)": each[place] for name, each in of_budget[budget].items()}
         if paper == "hotpotqa":
@@ -58,7 +58,7 @@ def answers(paper: Paper, k: int | None = None) -> dict[str, Cells]:
 
 def dr_rag_table_5(dataset: DrRagPaper, row: str, k: int) -> tuple[float, float] | None:
     """DR-RAG's Table 5: recall (per cent) and actual number of documents; None if the table lacks this row or k."""
-    found = _table("DR-RAG, Table 5").get(str(k), {}).get(row)
+    found = rows_of("DR-RAG, Table 5").get(str(k), {}).get(row)
     return tuple(found[DR_RAG.index(dataset)]) if found else None
 
 
@@ -67,7 +67,7 @@ def recall(paper: Paper | None, ks: tuple[int, ...]) -> dict[str, Cells]:
     if paper not in RE_RAG:
         return {}
     rows: dict[str, Cells] = {}
-    for name, values in _table("RE-RAG, Table 2").items():
+    for name, values in rows_of("RE-RAG, Table 2").items():
         *measured, of_all = values[RE_RAG.index(paper)]
         at = dict(zip(_RE_RAG_2_KS, measured, strict=True))
         rows[name] = [*(Cell(at[k]) if k in at else None for k in ks), Cell(of_all)]
@@ -78,7 +78,7 @@ def _re_rag(paper: Paper | None, table: int) -> dict[str, Any]:
     """The rows of a table of RE-RAG for a data set; none for another paper's."""
     if paper not in RE_RAG:
         return {}
-    return {name: row[RE_RAG.index(paper)] for name, row in _table(f"RE-RAG, Table {table}").items()}
+    return {name: row[RE_RAG.index(paper)] for name, row in rows_of(f"RE-RAG, Table {table}").items()}
 
 
 def ablation(paper: Paper | None) -> dict[str, Cells]:
@@ -88,7 +88,7 @@ def ablation(paper: Paper | None) -> dict[str, Cells]:
 
 def language_model(paper: Paper | None, counts: Sequence[int]) -> dict[str, Cells]:
     """RE-RAG's Table 6: EM with the first `counts` contexts; nothing if it has none of them."""
-    table = _table("RE-RAG, Table 6")
+    table = rows_of("RE-RAG, Table 6")
     if paper not in RE_RAG or not table.keys() & {*map(str, counts)}:
         return {}
     of_counts = [table.get(str(count)) for count in counts]
@@ -118,6 +118,6 @@ def dmqr(paper: Paper | None, tables: Sequence[Literal[2, 3, 4]]) -> dict[str, d
     rows = {
         f"{name} (Table {table})": dict(zip(measures, row[place], strict=True))
         for table in tables
-        for name, row in _table(f"DMQR-RAG, Table {table}").items()
+        for name, row in rows_of(f"DMQR-RAG, Table {table}").items()
     }
     return {name: {each: value for each, value in row.items() if value is not None} for name, row in rows.items()}

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.answer_metrics import has_answer
-from common.checks import check_at_least
 from common.gold_segments import documents_of, is_relevant
 from common.records import Passage, Question, Ranked
 from harness.evaluation.log_rank import log_rank_index
@@ -66,12 +65,7 @@ def retrieval_scores(
     Returns:
         The columns by name: for each k `recall@k`, `all@k`, `hit@k`, `precision@k`, `has-answer@k`, with
         `answers_in_all` `has-answer precision@k`, then `MRR`, `EM`, `F1`, and with `indexed` `Log-Rank`.
-
-    Raises:
-        UserError: If a k is below 1.
     """
-    for k in ks:
-        check_at_least(1, k=k)
     of_questions: Sequence[Holders | None] = [None] * len(questions) if holders is None else holders
     rows = [
         _scores(question, hits, held, ks, answers_in_all, indexed, gamma)

@@ -90,7 +90,7 @@ def test_named_files_and_classes_exist(page: Path) -> None:
                     assert hasattr(importlib.import_module(module), name), f"{page.name}: {word} does not exist"
 
 
-@pytest.mark.parametrize("page", PAGES, **ids)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "upgrading.md"], **ids)  # it names old ones
 def test_named_options_exist(page: Path) -> None:
     spans = SPAN.findall(prose(page))
     named = r"(?<![\w.])(model|data|selection)\.(?!safetensors|onnx|help|py\b)(\w+)"

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from common.errors import UserError
 from common.records import GoldSegment, Passage, Question, Ranked
 from harness.evaluation.retrieval_scores import retrieval_scores
 
@@ -120,11 +119,6 @@ def test_columns_are_in_order_also_without_questions() -> None:
         "has-answer@1", "MRR", "EM", "F1",
     ]  # fmt: skip
     assert all(column.shape == (0,) for column in columns.values())
-
-
-def test_a_k_below_1_is_refused() -> None:
-    with pytest.raises(UserError, match="k must be at least 1, got 0"):
-        retrieval_scores([QUESTION], [ranked(A)], (0,))
 
 
 def test_has_answer_precision_counts_all_passages_with_an_answer() -> None:
