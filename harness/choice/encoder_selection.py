@@ -4,6 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from common.checks import Precision
+from harness.runtime.loading import load
 from models.pretrained import MINILM
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class EncoderSelection:
 
     def load(self) -> None:
         """Load the encoder."""
-        self.encoder.load()
+        load(self.encoder)
 
     @cached_property
     def encoder(self) -> "AnswerEncoder":

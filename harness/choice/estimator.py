@@ -16,6 +16,7 @@ from common.sources import NONE, Chosen
 from harness.choice.agreement import alone
 from harness.choice.answer_texts import answered, noted_probability
 from harness.retrievers.rerank import relevance
+from harness.runtime.loading import load
 
 if TYPE_CHECKING:
     from models.rerag.model import ReRagModel
@@ -94,7 +95,7 @@ class EstimatedRelevance:
 
     def load(self) -> None:
         """Load the estimator."""
-        self.probability.load()
+        load(self.probability)
 
     @property
     def facts(self) -> list[str]:

@@ -15,6 +15,7 @@ from common.sources import Chosen
 from harness.choice.agreement import NO_ANSWER
 from harness.choice.estimator import ContextProbability
 from harness.choice.features import FEATURES, answer_features
+from harness.runtime.loading import load
 from models.msrag.answer_model import AnswerModel
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Learned:
     def load(self) -> None:
         """Load the fitted model, the encoder and the estimator."""
         _ = self.encoder
-        self.probability.load()
+        load(self.probability)
 
     @cached_property
     def model(self) -> AnswerModel:

@@ -16,10 +16,8 @@ def check_known(rewriter: object, strategies: Sequence[str]) -> None:
     known = getattr(rewriter, "strategies", None)
     unknown = [name for name in strategies if known is not None and name not in known]
     if unknown:
-        raise UserError(
-            f"{getattr(rewriter, 'name', type(rewriter).__name__)} does not make {unknown[0]!r}; strategies that it "
-            f"makes: {', '.join(known or ())}."
-        )
+        name = getattr(rewriter, "name", type(rewriter).__name__)
+        raise UserError(f"{name} does not know the strategy {unknown[0]!r}; it knows: {', '.join(known or ())}.")
 
 
 def check_strategies(rewriter: object, strategies: Sequence[str]) -> None:

@@ -108,9 +108,9 @@ def test_a_saved_selection_chooses_as_before_and_refuses_another_encoder(
     nothing = loaded.choose([questions[0]], [{"web": Answer("q", "", ()), "none": Answer("q", "", ())}])
     assert (nothing[0].source, nothing[0].why) == ("web", "no source has an answer")
     with pytest.raises(ArtifactError, match="is another one"):
-        Learned(tmp_path / "selector.json", str(checkpoints["bert"]), device="cpu")
+        Learned(tmp_path / "selector.json", str(checkpoints["bert"]), device="cpu").load()
     replace(model, features=(*FEATURES[:-1], "other")).save(tmp_path / "old.json")
     with pytest.raises(ArtifactError, match="by another release"):
-        Learned(tmp_path / "old.json")
+        Learned(tmp_path / "old.json").load()
     with pytest.raises(MissingInputError):
-        Learned(tmp_path / "no.json")
+        Learned(tmp_path / "no.json").load()

@@ -5,7 +5,6 @@ Prompts by its template, replies, errors of single chats, scores, names.
 
 import math
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -154,21 +153,25 @@ def test_what_a_template_refuses_is_the_error_of_that_chat(chat_lm: Path) -> Non
     assert model.logprobs(chats, ["x", "x"])[0] == -math.inf
 
 
-def test_values_out_of_range_are_refused(chat_lm: Path, tmp_path: Path) -> None:
-    check: Callable[..., None] = CausalLm.check_options
-    with pytest.raises(UserError, match=r"^context_tokens must be at least 16, or omitted for the model's, got 5\.$"):
-        check(str(chat_lm), 5, None)
-    with pytest.raises(UserError, match=r"^batch_tokens must be at least 1, or omitted, got 0\.$"):
-        check(str(chat_lm), None, 0)
+def test_what_cannot_be_loaded_is_refused(chat_lm: Path) -> None:
     with pytest.raises(MissingInputError, match=r"no/model: no such folder"):
-        check("no/model", None, None)
+        CausalLm("no/model").load()
     with pytest.raises(UserError, match=r"device 'gpu' is unknown"):
-        CausalLm(str(chat_lm), "gpu")
-    model = CausalLm(str(chat_lm), "cpu", "fp32")
-    with pytest.raises(UserError, match=r"max_tokens must be at least 1, got 0"):
-        model.reply([Chat.of("x", max_tokens=0)])
-    with pytest.raises(UserError, match=r"temperature must be at least 0, got -1"):
-        model.reply([Chat.of("x", temperature=-1)])
+        CausalLm(str(chat_lm), "gpu").load()
+
+
+@pytest.mark.numeric
+def test_a_model_that_is_split_over_devices_replies_as_the_whole_one(chat: CausalLm, chat_lm: Path) -> None:
+    on_cpu = ("model.embed_tokens", "model.layers.0", "model.norm", "model.rotary_emb", "lm_head")
+    parts: dict[str, int | str] = {**dict.fromkeys(on_cpu, "cpu"), "model.layers.1": "disk"}
+    split = CausalLm(str(chat_lm), precision="fp32", device_map=parts)
+    chats = [Chat.of(user, logprobs=True) for user, _ in CASES]
+    assert [reply.text for reply in split.reply(chats)] == [reply.text for reply in chat.reply(chats)]
+    texts = [answer for _, answer in CASES]
+    assert split.logprobs(chats, texts) == chat.logprobs(chats, texts)
+    assert any(parameter.is_meta for parameter in split.model.network.parameters())  # read from disk when it is needed
+    with pytest.raises(UserError, match="device_map"):
+        CausalLm(str(chat_lm), "cpu", device_map="auto")
 
 
 def test_the_name_tells_models_apart(chat_lm: Path, tmp_path: Path) -> None:

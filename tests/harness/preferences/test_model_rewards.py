@@ -92,7 +92,7 @@ def test_the_probability_of_the_answer_is_the_mixture_over_the_passages(
     other = Question("r", "where was name7 born", ("name9 film",))
     rows = [(asked, hits(0, 1, 2, 3)), (asked, hits(1)), (other, hits(2, 0)), (asked, []), (asked, hits(2, 1, 0))]
     found = reward([row[0] for row in rows], [["x"]] * len(rows), [row[1] for row in rows])
-    estimator, generator = reward.model.estimator, reward.model.generator
+    estimator, generator = reward.reader.model.estimator, reward.reader.model.generator
     assert estimator is not None
     assert generator is not None
     for (question, own), value in zip(rows, found, strict=True):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from common.command_line import StandIn
 from common.errors import ArtifactError, UserError
 from common.records import Passage, Question, Ranked
 from common.rewrites import Rewrites
@@ -15,6 +14,7 @@ from harness.llm.conversation import reads_history
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
 from harness.rewriters.adaptive import AdaptiveRewriter
+from harness.rewriters.chosen_strategies import check_strategies
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.strategies.dmqr import Dmqr
@@ -183,33 +183,29 @@ def test_it_reads_earlier_turns_as_its_rewriter_does(serving: Path) -> None:
             self.rewriter = rewriter
 
     for inner in (TableRewriter(TABLE), Reads(TABLE)):
-        built = System(AdaptiveRewriter(inner, serving, device="cpu"))
-        configured = StandIn(Dmqr, {"rewriter": StandIn(AdaptiveRewriter, {"rewriter": StandIn(type(inner), {})})})
-        assert reads_history(built) is reads_history(configured) is isinstance(inner, Reads)
+        assert reads_history(System(AdaptiveRewriter(inner, serving))) is isinstance(inner, Reads)
 
 
-def test_strategies_are_checked_before_anything_is_loaded(
+def test_strategies_are_checked_before_a_model_is_loaded(
     serving: Path, checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:
-    unbuilt = StandIn(ExtractiveRewriter, {"serving": tmp_path / "words", "passages": 3})
-    AdaptiveRewriter.check_strategies(("kwr", "par"), unbuilt, serving)
-    with pytest.raises(
-        UserError, match=r"was not trained on the strategy 'hop'; it knows: kwr, par, cce. Leave it out"
-    ):
-        AdaptiveRewriter.check_strategies(("kwr", "hop"), unbuilt, serving)
-    AdaptiveRewriter.check_strategies(("kwr", "hop"), unbuilt, serving, ("hop",))
+    words = ExtractiveRewriter(tmp_path / "words")  # there is none
+    check_strategies(AdaptiveRewriter(words, serving), ("kwr", "par"))
+    with pytest.raises(UserError, match="does not know the strategy 'hop'; it knows: kwr, par, cce"):
+        check_strategies(AdaptiveRewriter(words, serving), ("kwr", "hop"))
+    check_strategies(AdaptiveRewriter(words, serving, always=("hop",)), ("kwr", "hop"))
     with pytest.raises(UserError, match="always names 'gqr', which is not among the strategies: kwr, hop"):
-        AdaptiveRewriter.check_strategies(("kwr", "hop"), unbuilt, serving, ("hop", "gqr"))
+        check_strategies(AdaptiveRewriter(words, serving, always=("hop", "gqr")), ("kwr", "hop"))
     four = save_chooser(checkpoints["bert"], tmp_path / "four", (*STRATEGIES, "gqr"))
-    with pytest.raises(UserError, match=r"extractive rewriter .* does not make 'gqr'"):
-        AdaptiveRewriter.check_strategies(("kwr", "gqr"), unbuilt, four)
-    with pytest.raises(UserError, match="was not trained on the strategy 'hop'"):
+    with pytest.raises(UserError, match=r"extractive rewriter .* does not know the strategy 'gqr'"):
+        check_strategies(AdaptiveRewriter(words, four), ("kwr", "gqr"))
+    with pytest.raises(UserError, match="does not know the strategy 'hop'"):
         AdaptiveRewriter(TableRewriter(TABLE), serving, device="cpu").rewrite(ASKED, ("hop",))
     shutil.copytree(serving, tmp_path / "corrupt")
     with (tmp_path / "corrupt" / "choice" / "model.safetensors").open("ab") as file:
         file.write(b"x")
     with pytest.raises(ArtifactError, match=r"model\.safetensors"):
-        AdaptiveRewriter(TableRewriter(TABLE), tmp_path / "corrupt")
+        AdaptiveRewriter(TableRewriter(TABLE), tmp_path / "corrupt").load()
 
 
 def test_its_facts_and_what_it_wraps(serving: Path) -> None:

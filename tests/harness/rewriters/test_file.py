@@ -9,6 +9,7 @@ from common.errors import DataError, MissingInputError, UserError
 from common.files import sha256
 from common.records import Question
 from harness.interfaces import Rewriter
+from harness.rewriters.chosen_strategies import check_strategies
 from harness.rewriters.file import MISSING, FileRewriter
 
 ROWS = [
@@ -51,10 +52,10 @@ def test_rewrites_by_question_history_and_strategy(file: Path, capsys: pytest.Ca
 
 
 def test_refusals(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no rewrites by the strategy 'kwr'; it has: gqr, decomposition"):
-        FileRewriter.check_strategies(["gqr", "kwr"], file)
+    with pytest.raises(UserError, match="does not know the strategy 'kwr'; it knows: gqr, decomposition"):
+        check_strategies(FileRewriter(file), ["gqr", "kwr"])
     with pytest.raises(MissingInputError, match=r"nowhere\.jsonl does not exist"):
-        FileRewriter(tmp_path / "nowhere.jsonl")
+        FileRewriter(tmp_path / "nowhere.jsonl").load()
     (tmp_path / "other.jsonl").write_text('{"question": "who"}\n')
     with pytest.raises(DataError, match="line 1"):
-        FileRewriter(tmp_path / "other.jsonl")
+        FileRewriter(tmp_path / "other.jsonl").load()

@@ -72,17 +72,15 @@ def test_a_prompt_of_ones_own_is_a_strategy_of_its_name(tmp_path: Path) -> None:
 def test_refusals(tmp_path: Path) -> None:
     model = ScriptedLm({})
     for options, part in (
-        ({"queries": 0}, "queries must be at least 1"),
-        ({"repairs": -1}, "repairs must be at least 0"),
         ({"prompt": "hide"}, "prompt is 'hide'; allowed: "),
         ({"prompt": "judge_answer"}, "prompt judge_answer: user has a place"),
     ):
         with pytest.raises(UserError, match=part):
-            PromptRewriter(model, **options)
+            PromptRewriter(model, **options).load()
     with pytest.raises(MissingInputError, match=r"none\.yaml does not exist"):
-        PromptRewriter(model, str(tmp_path / "none.yaml"))
+        PromptRewriter(model, str(tmp_path / "none.yaml")).load()
     (tmp_path / "constant.yaml").write_text("user: Jaws")
     with pytest.raises(UserError, match=r"prompt constant needs a place \$\{question\}"):
-        PromptRewriter(model, str(tmp_path / "constant.yaml"))
-    with pytest.raises(UserError, match=r"the prompt hyde is one strategy: set strategies to \[hyde\]"):
+        PromptRewriter(model, str(tmp_path / "constant.yaml")).load()
+    with pytest.raises(UserError, match="does not know the strategy 'gqr'; it knows: hyde"):
         PromptRewriter(model, "hyde").rewrite([Question("q", "x")], ["gqr"])

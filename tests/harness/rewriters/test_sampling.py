@@ -84,5 +84,5 @@ def test_texts_do_not_depend_on_the_batch_but_on_the_seed(generative: TrainedRew
 def test_a_question_that_is_too_long_says_why(generative: TrainedRewriter) -> None:
     (made,) = generative.sample([Question("1", "name1 " * 300)], ["gqr"], 2, 1.0, 0)
     assert "longer than the" in str(made["gqr"])
-    with pytest.raises(UserError, match="was not trained on the strategy 'kwr'"):
+    with pytest.raises(UserError, match="does not know the strategy 'kwr'"):
         generative.sample(TURNS, ["kwr"], 2, 1.0, 0)

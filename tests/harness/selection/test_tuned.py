@@ -72,9 +72,9 @@ def test_missing_corrupt_and_edited_files_are_refused(file: Path, tmp_path: Path
         ({"depth": 2.5}, "k = 3: depth must be a whole number, got 2.5"),
         ({"symmetric": 2}, r"k = 3: symmetric must be one of \[False, True\], got 2"),
         ({"threshold": None}, "k = 3: threshold must be a number, got None"),
-        ({"threshold": 1.5}, r"k = 3: threshold must lie in \[0, 1\], got 1.5"),
+        ({"threshold": 1.5}, "k = 3: a number is out of range"),
         ({"k1": 4}, "k = 3: k1 is 4, above the budget k = 3"),
-        ({"question_weight": 0}, "k = 3: question_weight must be at least 1"),
+        ({"question_weight": 0}, "k = 3: a number is out of range"),
     ],
 )
 def test_a_file_with_other_content_is_refused(file: Path, change: dict[str, object], line: str) -> None:

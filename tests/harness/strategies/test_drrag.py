@@ -130,7 +130,7 @@ def test_the_second_stage_may_have_its_own_retriever(retriever):
 def test_both_stages_search_one_corpus(retriever, tmp_path):
     build_bm25([PASSAGES["Alba"]], tmp_path / "other")
     with pytest.raises(ArtifactError, match="different corpora"):
-        DrRag(retriever, selection=SelectionOptions("qdc"), second_retriever=Bm25Retriever(tmp_path / "other"))
+        DrRag(retriever, selection=SelectionOptions("qdc"), second_retriever=Bm25Retriever(tmp_path / "other")).load()
 
 
 def test_a_text_is_answered_as_its_question(retriever):
@@ -213,14 +213,10 @@ def test_odd_questions_are_answered_with_what_there_is(retriever, selection):
 def test_refusals_come_before_any_search(retriever, tmp_path):
     with pytest.raises(UserError, match="selection cfs needs the trained classifier"):
         DrRag(retriever)
-    with pytest.raises(UserError, match="k must be at least 1, got 0"):
-        DrRag(retriever, selection=SelectionOptions("sm", k=0))
-    with pytest.raises(UserError, match="lookahead must be at least 1, got 0"):
-        DrRag(retriever, lookahead=0, selection=SelectionOptions("sm"))
     with pytest.raises(UserError, match="Both serving and scorer"):
         DrRag(retriever, serving=tmp_path, scorer=gold_scorer())
     with pytest.raises(MissingInputError, match="nowhere"):
-        DrRag(retriever, serving=tmp_path / "nowhere")
+        DrRag(retriever, serving=tmp_path / "nowhere").load()
 
 
 def test_best_partner_is_among_the_chosen():

@@ -207,4 +207,4 @@ def test_tuned_options_belong_to_the_classifier_and_give_the_recall_they_were_ch
     manifest = unsealed(other / "serving.json", json.loads((other / "serving.json").read_text()), "")
     write_sealed(other / "serving.json", {**manifest, "threshold": 0.25})
     with pytest.raises(ArtifactError, match="was chosen for the classifier"):
-        DrRag(Bm25Retriever(folders / "index"), other, device="cpu", selection_file=tmp_path / "selection.json")
+        DrRag(Bm25Retriever(folders / "index"), other, device="cpu", selection_file=tmp_path / "selection.json").load()

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.documents import Segment, as_passage
-from common.errors import UserError
 from common.records import Answer, Passage, Ranked
 from harness.interfaces import Strategy
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -94,9 +93,3 @@ def test_segments_beyond_the_budget_are_counted(retriever: Bm25Retriever) -> Non
     (nothing,) = HiQa(retriever).answer("unknown")
     assert (nothing.evidence, nothing.notes) == ((), {})
     assert HiQa(retriever).answer([]) == []
-
-
-@pytest.mark.parametrize("wrong", [{"k": 0}, {"most_words": 0}])
-def test_values_out_of_range_are_refused(retriever: Bm25Retriever, wrong: dict) -> None:
-    with pytest.raises(UserError, match=next(iter(wrong))):
-        HiQa(retriever, **wrong)
