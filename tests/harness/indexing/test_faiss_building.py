@@ -181,7 +181,6 @@ def test_an_index_goes_to_a_gpu_that_it_fits(device, kind, size, free, rank, gpu
         ),
         ("cuda", "hnsw", [GIB], "an HNSW index cannot be searched on a GPU"),
         ("all", "flat", [], "this FAISS sees no GPU"),
-        ("tpu", "flat", [GIB], "index_device 'tpu' is unknown"),
     ],
 )
 def test_a_gpu_that_was_asked_for_and_is_too_small_is_refused(device, kind, free, message) -> None:

@@ -83,9 +83,9 @@ def test_every_flipped_bit_is_found(folder) -> None:
             torn[position] ^= 4
             file.write_bytes(torn)
             with pytest.raises(ArtifactError, match="overwrite true"):
-                Bm25Retriever(folder)
+                Bm25Retriever(folder).load()
         file.write_bytes(whole)
-    Bm25Retriever(folder)
+    Bm25Retriever(folder).load()
 
 
 def test_every_byte_of_the_manifest_is_sealed(folder) -> None:
@@ -105,23 +105,21 @@ def test_truncated_and_missing_files_are_found(folder, verify) -> None:
         whole = file.read_bytes()
         file.write_bytes(whole[:-3])
         with pytest.raises(ArtifactError):
-            Bm25Retriever(folder, verify=verify)
+            Bm25Retriever(folder, verify=verify).load()
         file.unlink()
         with pytest.raises(ArtifactError, match="missing"):
-            Bm25Retriever(folder, verify=verify)
+            Bm25Retriever(folder, verify=verify).load()
         file.write_bytes(whole)
 
 
 def test_size_alone_does_not_read_and_off_does_not_look(folder) -> None:
     text = folder / "passages.jsonl"
     text.write_bytes(text.read_bytes().replace(b"amber", b"AMBER"))
-    Bm25Retriever(folder, verify="size")
+    Bm25Retriever(folder, verify="size").load()
     (folder / "stray.txt").write_text("")  # an unlisted file is ignored
-    Bm25Retriever(folder, verify="off")
+    Bm25Retriever(folder, verify="off").load()
     with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt"):
-        Bm25Retriever(folder)
-    with pytest.raises(UserError, match="allowed: sampled, full, size, off"):
-        Bm25Retriever(folder, verify="fully")
+        Bm25Retriever(folder).load()
 
 
 def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(tmp_path, monkeypatch) -> None:
@@ -178,31 +176,31 @@ def test_the_samples_of_a_file_are_spread_over_all_of_it(tmp_path) -> None:
 
 def test_no_index_and_half_an_index_are_told_apart(tmp_path, folder) -> None:
     with pytest.raises(MissingInputError, match=r"infer\.py index"):
-        Bm25Retriever(tmp_path / "nowhere")
+        Bm25Retriever(tmp_path / "nowhere").load()
     (folder / "index.json").unlink()
     with pytest.raises(ArtifactError, match="not a complete index"):
-        Bm25Retriever(folder)
+        Bm25Retriever(folder).load()
 
 
 def test_another_corpus_kind_or_format_is_refused(folder, monkeypatch) -> None:
-    Bm25Retriever(folder, expect_corpus=corpus_fingerprint(p.id for p in CORPUS))
+    Bm25Retriever(folder, expect_corpus=corpus_fingerprint(p.id for p in CORPUS)).load()
     with pytest.raises(ArtifactError, match="another corpus"):
-        Bm25Retriever(folder, expect_corpus=corpus_fingerprint(p.id for p in reversed(CORPUS)))
+        Bm25Retriever(folder, expect_corpus=corpus_fingerprint(p.id for p in reversed(CORPUS))).load()
     with pytest.raises(ArtifactError, match="is a bm25 index, and a dense index is needed"):
-        DenseRetriever(folder)
+        DenseRetriever(folder).load()
     monkeypatch.setattr(index_folder, "TEXT_FORMAT", "text alone")
     with pytest.raises(ArtifactError, match="text format"):
-        Bm25Retriever(folder)
+        Bm25Retriever(folder).load()
     monkeypatch.undo()
     monkeypatch.setattr(index_folder, "FORMAT", 2)
     with pytest.raises(ArtifactError, match="index format 1, this version reads format 2"):
-        Bm25Retriever(folder)
+        Bm25Retriever(folder).load()
 
 
 def test_another_analyser_is_refused(folder, monkeypatch) -> None:
     monkeypatch.setattr(analyser, "_WORD", r"\w+")
     with pytest.raises(ArtifactError, match="another analyser"):
-        Bm25Retriever(folder)
+        Bm25Retriever(folder).load()
 
 
 def builders(encoder_folder: str) -> dict[str, Callable]:
@@ -238,7 +236,7 @@ def test_a_broken_index_is_replaced_only_when_told(folder) -> None:
     with pytest.raises(ArtifactError):
         build_bm25(CORPUS, folder)
     build_bm25(CORPUS, folder, overwrite=True)
-    Bm25Retriever(folder)
+    Bm25Retriever(folder).load()
 
 
 def test_what_is_no_index_is_never_replaced(tmp_path) -> None:
@@ -249,7 +247,7 @@ def test_what_is_no_index_is_never_replaced(tmp_path) -> None:
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "the only copy"
     (tmp_path / "empty").mkdir()
     build_bm25(CORPUS, tmp_path / "empty")
-    Bm25Retriever(tmp_path / "empty")
+    Bm25Retriever(tmp_path / "empty").load()
 
 
 def test_a_failed_build_leaves_the_old_index(folder, monkeypatch) -> None:
@@ -283,4 +281,4 @@ def test_offsets_that_do_not_fit_are_found_even_unverified(folder) -> None:
     text = folder / "passages.jsonl"
     text.write_bytes(text.read_bytes()[:-5])
     with pytest.raises(ArtifactError, match="does not match its table"):
-        Bm25Retriever(folder, verify="off")
+        Bm25Retriever(folder, verify="off").load()

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.documents import Block, Document, Heading, Image, Paragraph, Segment, Table
-from common.errors import UserError
 from harness.documents.segments.augmentation import passages, sections, segments
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -157,10 +156,3 @@ def test_ablations_of_the_cascade(cascade: str, title: str) -> None:
     assert passage.metadata is not None
     assert passage.metadata["headings"] == ["A", "B"]
     assert passage.id == passages(found)[0].id
-
-
-def test_wrong_options() -> None:
-    with pytest.raises(UserError, match="most_words must be at least 1, got 0"):
-        of(most_words=0)
-    with pytest.raises(UserError, match="cascade 'all' is unknown; allowed: path, heading, none"):
-        passages([], "all")  # type: ignore[arg-type]
