@@ -26,7 +26,7 @@ from datamodules.stored.by_question import stored_mined
 from datamodules.stored.cache import DEFAULT
 from datamodules.stored.questions import StoredQuestions
 from datamodules.stored.splits import are_stored, split_questions
-from models.rerag.context_tokenizer import FEW_TEXTS, ContextEncoder
+from models.context_tokenizer import FEW_TEXTS, ContextEncoder
 from models.rerag.model import Relevance
 
 TEMPERATURE_QUESTIONS = 2000  # on which the temperature of the retriever's scores is fitted

@@ -11,8 +11,8 @@ from common.rewrites import Rewrites
 from common.sources import Chosen, SourceContext
 
 if TYPE_CHECKING:
+    from models.cross_encoder import RelevanceEstimator
     from models.rerag.calibration import Calibration
-    from models.rerag.estimator import RelevanceEstimator
     from models.rerag.generator import Generator
     from models.rerag.marginal_reader import AnyMarginal, Matrix
     from models.rerag.model import Relevance

@@ -14,8 +14,8 @@ from torch import Tensor
 from common.errors import UserError
 from common.ranges import DropoutRate, PositiveFloat, PositiveInt
 from datamodules.examples.context_sets import ContextBatch
-from models.rerag.context_tokenizer import ContextEncoder, answer_labels, no_labels
-from models.rerag.estimator import TRUE_FALSE, RelevanceEstimator
+from models.context_tokenizer import ContextEncoder, answer_labels, no_labels
+from models.cross_encoder import TRUE_FALSE, RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.model import Relevance, ReRagModel
 from models.t5.word_neighbours import nearest_words

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from datamodules.examples.context_sets import Bucket, ContextBatch
-from models.rerag.estimator import RelevanceEstimator
+from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
 
 

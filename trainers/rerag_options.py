@@ -4,8 +4,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
-from models.rerag.context_tokenizer import ContextFormat
-from models.rerag.estimator import TRUE_FALSE
+from models.context_tokenizer import ContextFormat
+from models.cross_encoder import TRUE_FALSE
 from trainers.rerag_losses import GenForm, KlDirection, LabelForm
 from trainers.run.optimizers import Optimizer
 

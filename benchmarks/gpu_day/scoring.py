@@ -19,8 +19,8 @@ from benchmarks.gpu_day.sizes import Sizes
 from benchmarks.gpu_day.turns import OURS, Row, compared
 from benchmarks.scoring import workload
 from common.records import Passage, passage_text
+from models.cross_encoder import RelevanceEstimator
 from models.drrag.triple_classifier import PART, TripleClassifier
-from models.rerag.estimator import RelevanceEstimator
 
 BATCH = 128  # rows of CrossEncoder
 PADDED = "CrossEncoder, padded"

@@ -12,8 +12,8 @@ from torch import Tensor
 from common.records import Passage, Question
 from datamodules.examples.context_draws import ContextDraws
 from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Pick
+from models.context_tokenizer import ContextEncoder
 from models.length_batching import length_batches
-from models.rerag.context_tokenizer import ContextEncoder
 
 
 @dataclass(frozen=True, slots=True)

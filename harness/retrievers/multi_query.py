@@ -24,11 +24,10 @@ from harness.retrievers.rerank import rerank, shortened
 from harness.rewriters.chosen_strategies import check_each_once, check_strategies
 from harness.rewriters.dialogue import stand_alone
 from harness.runtime.loading import load
-from models.dmqr.strategies import PAPER
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
-    from models.rerag.estimator import RelevanceEstimator
+    from models.cross_encoder import RelevanceEstimator
 
 MultiQueryFusion = Literal["rerank", "rrf"]
 ORIGINAL = "question"  # what made the query that is the question itself
@@ -147,7 +146,7 @@ class MultiQueryRetriever:
         self,
         retriever: Retriever,
         rewriter: Rewriter | None = None,
-        strategies: tuple[str, ...] = PAPER,
+        strategies: tuple[str, ...] = ("gqr", "kwr", "par", "cce"),
         per_query: PositiveInt = 10,
         fusion: MultiQueryFusion = "rerank",
         serving: Path | None = None,
@@ -200,7 +199,7 @@ class MultiQueryRetriever:
         """Scores the passages for `rerank`; None for `rrf`."""
         if self.serving is None:
             return self._scorer
-        from models.rerag.scorer import load_scorer
+        from models.cross_encoder import load_scorer
 
         return load_scorer(self.serving, self.device, self.precision)
 

@@ -13,7 +13,7 @@ from harness.interfaces import Retriever
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
-    from models.rerag.estimator import RelevanceEstimator
+    from models.cross_encoder import RelevanceEstimator
 
 _PAIRS_AT_ONCE = 16_384  # tokenized and sorted by length together; bounds the memory
 
@@ -101,7 +101,7 @@ class RerankedRetriever:
     @cached_property
     def estimator(self) -> "RelevanceEstimator":
         """Scores the candidates."""
-        from models.rerag.scorer import load_scorer
+        from models.cross_encoder import load_scorer
 
         return load_scorer(self.serving, self.device, self.precision)
 

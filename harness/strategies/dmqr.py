@@ -25,7 +25,7 @@ from harness.runtime.loading import load
 from models.dmqr.strategies import PAPER
 
 if TYPE_CHECKING:
-    from models.rerag.estimator import RelevanceEstimator
+    from models.cross_encoder import RelevanceEstimator
 
 
 class Dmqr:

@@ -17,14 +17,14 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from common.progress import track_batches
 from common.records import Passage, clean
+from models.context_tokenizer import ContextEncoder, ContextFormat, answer_labels
+from models.cross_encoder import TOKENS_PER_BATCH
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE, length_batches
 from models.loading import save_network
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
-from models.rerag.context_tokenizer import ContextEncoder, ContextFormat, answer_labels
-from models.rerag.estimator import TOKENS_PER_BATCH
 from models.token_choice import Choice, TokenChooser
 from models.token_count import CountsTokens
 
@@ -85,7 +85,7 @@ class Generator(CountsTokens, nn.Module):
         Args:
             pretrained: Folder or hub id of a T5-family model.
             max_tokens: Maximum input length, in tokens.
-            text_format: Input format; see `models.rerag.context_tokenizer`.
+            text_format: Input format; see `models.context_tokenizer`.
             answer_prefix: Text before every answer.
             dropout: Rate of all dropout layers; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from common.progress import track_batches
 from common.records import Passage
+from models.cross_encoder import TOKENS_PER_BATCH
 from models.devices import autocast
 from models.length_batching import length_batches
-from models.rerag.estimator import TOKENS_PER_BATCH
 from models.rerag.generator import Encoded, Generator
 from models.rerag.marginal_likelihood import log_generated, log_joint
 

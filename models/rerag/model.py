@@ -8,21 +8,22 @@ serving/generator/     generates answers from one context at a time, or, in the 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 from common.checks import Precision
-from common.errors import ArtifactError
 from common.seals import check_fields
+from models.context_tokenizer import text_format
+from models.cross_encoder import (
+    ESTIMATOR as ESTIMATOR,
+)
+from models.cross_encoder import FORMATS, KIND, TRUE_FALSE, RelevanceEstimator, checked_parts, input_of, load_estimator
 from models.devices import compute_dtype, resolve_device
 from models.rerag.calibration import Calibration
-from models.rerag.context_tokenizer import ContextFormat, text_format
-from models.rerag.estimator import TRUE_FALSE, RelevanceEstimator
 from models.rerag.generator import Generator
 from models.serving_manifest import CURE, read_manifest, write_manifest
 
 Relevance = Literal["estimator", "retriever", "uniform"]  # what weighted the contexts while the generator was trained
-KIND = "re_rag"
-ESTIMATOR, GENERATOR = "estimator", "generator"
+GENERATOR = "generator"
 FIELDS = {
     "parts": dict,
     "answer_prefix": str,
@@ -37,8 +38,6 @@ LATER_FIELDS: dict[str, tuple[Any, Any]] = {  # name -> (value in folders of rel
     "relevance": (None, (str, NoneType)),
     "retriever_temperature": (None, (float, NoneType)),
 }
-PART_FIELDS = {"text_format": str, "max_tokens": int}
-FORMATS = {text_format(name): name for name in get_args(ContextFormat)}
 
 
 @dataclass
@@ -137,11 +136,7 @@ class ReRagModel:
         parts = {name: part for name, part in manifest["parts"].items() if name not in unneeded}
         estimator = generator = None
         if ESTIMATOR in parts:
-            estimator = RelevanceEstimator.build(
-                str(serving / ESTIMATOR), *input_of(serving, parts[ESTIMATOR]),
-                label_words=label_words_of(serving, parts[ESTIMATOR]),
-            )  # fmt: skip
-            estimator = estimator.eval().to(where)
+            estimator = load_estimator(serving, parts[ESTIMATOR]).eval().to(where)
         if GENERATOR in parts:
             generator = Generator.build(
                 str(serving / GENERATOR), *input_of(serving, parts[GENERATOR]), manifest["answer_prefix"]
@@ -172,30 +167,7 @@ def read_model_manifest(serving: Path, needs: tuple[str, ...] = ()) -> dict[str,
         ArtifactError: If it is corrupt, was made for another text format, or lacks a required part.
     """
     manifest = read_manifest(serving, KIND, tuple(FORMATS), FIELDS)
-    parts = manifest["parts"]
-    check_fields(f"{serving}: parts", parts, {name: PART_FIELDS for name in parts}, CURE)
+    checked_parts(serving, manifest, needs)
     later = {name: manifest.get(name, default) for name, (default, _) in LATER_FIELDS.items()}
     check_fields(str(serving), later, {name: types for name, (_, types) in LATER_FIELDS.items()}, CURE)
-    for name in needs:
-        if name not in parts:
-            raise ArtifactError(f"{serving} holds no {name}, only {sorted(parts)}: give a folder that has one.")
     return {**manifest, **later}
-
-
-def label_words_of(serving: Path, part: dict[str, Any]) -> tuple[str, str]:
-    """What an exported T5 estimator says of a relevant and of an irrelevant context."""
-    words = part.get("label_words", dict(zip(TRUE_FALSE, TRUE_FALSE, strict=True)))
-    check_fields(f"{serving}: label_words", words, dict.fromkeys(TRUE_FALSE, str), CURE)
-    return words["true"], words["false"]
-
-
-def input_of(serving: Path, part: dict[str, Any]) -> tuple[int, ContextFormat]:
-    """Maximum length in tokens and text format of an exported part.
-
-    Raises:
-        ArtifactError: If the text format is unknown.
-    """
-    stored = part["text_format"]
-    if stored not in FORMATS:
-        raise ArtifactError(f"{serving} was made for the text format {stored!r}; allowed: {sorted(FORMATS)}.")
-    return part["max_tokens"], FORMATS[stored]

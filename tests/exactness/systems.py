@@ -14,6 +14,7 @@ import numpy as np
 import infer
 from harness.choice.answer_encoder import AnswerEncoder
 from harness.choice.features import FEATURES
+from models.cross_encoder import RelevanceEstimator
 from models.dmqr.choice import KIND as CHOICE_KIND
 from models.dmqr.choice import TEXT_FORMAT as CHOICE_FORMAT
 from models.dmqr.choice import StrategyChooser
@@ -27,7 +28,6 @@ from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT as PAIRS_FORMAT
 from models.msrag.answer_model import AnswerModel
 from models.rerag.calibration import Calibration
-from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
 from models.serving_manifest import write_manifest

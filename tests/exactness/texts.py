@@ -8,12 +8,12 @@ from typing import Any, get_args
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from datamodules.formats.reading import read_passages, read_questions
+from models.context_tokenizer import ContextEncoder, answer_labels
 from models.dmqr.choice import QuestionEncoder
 from models.dmqr.rewrite_tokenizer import RewriteEncoder, RewriteFormat, Task
 from models.dmqr.strategies import POOL
 from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
 from models.drrag.triple_tokenizer import TripleEncoder
-from models.rerag.context_tokenizer import ContextEncoder, answer_labels
 from tests.exactness.tiny_models import byte_pairs
 from tests.exactness.values import digest
 from tests.exactness.workplace import QUESTIONS, rows, words_of_the_world

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from common.records import Passage
-from models.rerag.estimator import RelevanceEstimator
+from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
 from tests.conftest import NAMES
 from tests.helpers.tolerances import decide

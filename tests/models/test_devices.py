@@ -9,9 +9,9 @@ import torch
 from common.errors import UserError
 from common.records import Passage
 from harness.indexing.sentence_encoder import SentenceEncoder
+from models.cross_encoder import RelevanceEstimator
 from models.devices import auto_is_bf16, autocast, bf16_flags, compute_dtype, resolve_device
 from models.drrag.triple_classifier import TripleClassifier
-from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from tests.conftest import NAMES
 

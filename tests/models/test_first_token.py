@@ -8,8 +8,8 @@ import torch
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from models.bigbird.attention import fuse
+from models.cross_encoder import RelevanceEstimator
 from models.first_token import FirstTokenLayer, compute_first_token
-from models.rerag.estimator import RelevanceEstimator
 from models.sdpa import train_fast_on_cpu
 from trainers.run.throughput import flops_per_token
 

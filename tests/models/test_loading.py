@@ -8,9 +8,9 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
 from common.errors import ArtifactError
+from models.cross_encoder import RelevanceEstimator
 from models.drrag.triple_classifier import TripleClassifier
 from models.loading import load_network, quiet, save_network
-from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 
 

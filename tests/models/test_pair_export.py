@@ -21,10 +21,10 @@ from transformers import (
 )
 
 from common.records import Passage, passage_text
+from models.cross_encoder import RelevanceEstimator
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
 from models.pair_export import pair_tokenizer
-from models.rerag.estimator import RelevanceEstimator
 from models.serving_manifest import write_manifest
 from tests.helpers.tolerances import decide, model_tolerance
 

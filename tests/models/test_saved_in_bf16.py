@@ -9,9 +9,9 @@ from torch import nn
 from transformers import AutoTokenizer
 
 from harness.indexing.sentence_encoder import SentenceEncoder
+from models.cross_encoder import RelevanceEstimator
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
-from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.serving_manifest import write_manifest
 from models.t5.warm_start import semantic_embeddings

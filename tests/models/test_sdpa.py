@@ -8,8 +8,8 @@ from torch.nn import functional as F
 from transformers import AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
 from models import sdpa
+from models.cross_encoder import RelevanceEstimator
 from models.pretrained import load_seq2seq
-from models.rerag.estimator import RelevanceEstimator
 
 
 def test_attention_and_its_gradients_are_those_of_fp32() -> None:

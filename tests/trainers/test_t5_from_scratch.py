@@ -15,8 +15,8 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokeniz
 from common.errors import MissingInputError, UserError
 from common.files import digests
 from common.records import Passage, clean
-from models.rerag.context_tokenizer import ContextEncoder
-from models.rerag.estimator import RelevanceEstimator
+from models.context_tokenizer import ContextEncoder
+from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.t5.tokenizer_training import sentinel_ids, train_tokenizer
 from models.text_formats import neutralize

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from models.cross_encoder import RelevanceEstimator
 from models.drrag.triple_classifier import TripleClassifier
-from models.rerag.estimator import RelevanceEstimator
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.runs import assert_same_logs, fit_here, fit_in_turn, metrics
 from tests.trainers import test_drrag, test_rerag_training

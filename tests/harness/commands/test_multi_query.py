@@ -16,7 +16,7 @@ from common.records import clean
 from datamodules.formats.reading import read_questions
 from harness.llm.local import CausalLm
 from harness.retrievers.bm25 import build_bm25
-from models.rerag.estimator import RelevanceEstimator
+from models.cross_encoder import RelevanceEstimator
 from tests.helpers.commands import Ended, command
 from tests.helpers.llm_world import reading_rows
 from tests.helpers.reports import cells, measured_cells, questions, report, timeless

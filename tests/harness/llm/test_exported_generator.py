@@ -17,7 +17,7 @@ from harness.llm.exported_generator import ExportedGenerator
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import PackedReader
-from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
+from models.context_tokenizer import ContextEncoder, ContextFormat
 from models.rerag.marginal_reader import MarginalReader
 from tests.conftest import NAMES
 from tests.helpers.mt5 import save_mt5

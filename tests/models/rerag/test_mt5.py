@@ -11,7 +11,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, BertTokenizer
 from common.errors import ArtifactError, UserError
 from common.records import Passage
 from common.seals import write_sealed
-from models.rerag.estimator import RelevanceEstimator
+from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, ReRagModel
 from models.t5.tokenizer_training import sentinel_ids

@@ -12,8 +12,8 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Passage, passage_text
+from models.cross_encoder import load_scorer
 from models.rerag.model import ReRagModel
-from models.rerag.scorer import load_scorer
 from tests.helpers.rerag_parts import estimator, generator
 from tests.helpers.rerag_world import corpus, questions, write_serving
 from tests.helpers.tolerances import model_close

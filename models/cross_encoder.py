@@ -1,14 +1,14 @@
-"""RE-RAG's relevance estimator (Section 2.2): scores how useful a context is for a question.
+"""Cross-encoders: score how relevant a passage is for a question (RE-RAG's estimator, Section 2.2; rerankers).
 
 Two model families: a T5 that generates "true" or "false" (or two other words) in one decoder step, or an encoder-only
 model with a classification head, which is faster but has no L_tok. Shape legend: P pairs, T tokens, V vocabulary, L
 labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import torch
 from torch import Tensor, nn
@@ -20,11 +20,14 @@ from transformers import (
     PreTrainedModel,
 )
 
-from common.errors import UserError
+from common.checks import Precision
+from common.errors import ArtifactError, MissingInputError, UserError
 from common.progress import Progress
 from common.records import Passage
+from common.seals import check_fields
 from models.bigbird.attention import freeze_pooler, fuse
-from models.devices import autocast
+from models.context_tokenizer import ContextEncoder, ContextFormat, text_format
+from models.devices import autocast, compute_dtype, resolve_device
 from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
@@ -32,12 +35,17 @@ from models.loading import load_network, save_network
 from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
 from models.parallel_batches import each_batch
 from models.pretrained import dropout_options, load_seq2seq, resolve
-from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
 from models.sdpa import train_fast_on_cpu
+from models.serving_manifest import CURE, MANIFEST, read_manifest
 from models.text_formats import label_tokens
 from models.token_count import CountsTokens
 
 TRUE_FALSE = ("true", "false")  # the paper's words
+KIND = "re_rag"  # of the serving folders that may hold one
+ESTIMATOR = "estimator"  # the part that does
+PART_FIELDS = {"text_format": str, "max_tokens": int}
+FORMATS = {text_format(name): name for name in get_args(ContextFormat)}
+MAX_TOKENS = 512  # of the input of one that no serving folder holds, or fewer if it has fewer positions
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 
 
@@ -212,3 +220,93 @@ def positions(config: PretrainedConfig) -> int:
     shifted = ("roberta", "xlm-roberta", "camembert", "longformer")
     taken = config.pad_token_id + 1 if config.model_type in shifted else 0
     return int(config.max_position_embeddings) - taken
+
+
+def load_scorer(name: str | Path, device: str = "auto", precision: Precision = "auto") -> RelevanceEstimator:
+    """A scorer of (question, passage) pairs.
+
+    Args:
+        name: Serving folder with an estimator, or folder or hub id of a cross-encoder: a sequence classifier with one
+            label, or two of which the second means relevant, such as BAAI/bge-reranker-base.
+        device: auto, cpu, cuda or cuda:N.
+        precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
+
+    Raises:
+        UserError: If the device is not possible here, or the model is no cross-encoder.
+        MissingInputError: If there is neither.
+        ArtifactError: If a serving folder is corrupt, of another kind or text format, or has no estimator.
+    """
+    folder = _cross_encoder(name)
+    where = resolve_device(device)
+    dtype = compute_dtype(precision, where)
+    if folder is None:
+        serving = Path(name)
+        parts = checked_parts(serving, read_manifest(serving, KIND, tuple(FORMATS), {"parts": dict}), (ESTIMATOR,))
+        estimator = load_estimator(serving, parts[ESTIMATOR])
+    else:
+        most = min(MAX_TOKENS, positions(AutoConfig.from_pretrained(str(folder))))
+        estimator = RelevanceEstimator.build(str(folder), most)
+    estimator = estimator.eval().to(where)
+    estimator.inference_dtype = dtype
+    return estimator
+
+
+def load_estimator(serving: Path, part: Mapping[str, Any]) -> RelevanceEstimator:
+    """The estimator of a serving folder, from its entry in the manifest's `parts`.
+
+    Raises:
+        ArtifactError: If the text format is unknown, or the words it says are missing.
+    """
+    words = part.get("label_words", dict(zip(TRUE_FALSE, TRUE_FALSE, strict=True)))
+    check_fields(f"{serving}: label_words", words, dict.fromkeys(TRUE_FALSE, str), CURE)
+    said = (words["true"], words["false"])
+    return RelevanceEstimator.build(str(serving / ESTIMATOR), *input_of(serving, part), label_words=said)
+
+
+def checked_parts(serving: Path, manifest: Mapping[str, Any], needs: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """The parts of a serving folder by name.
+
+    Raises:
+        ArtifactError: If an entry is malformed, or a part that is needed is missing.
+    """
+    parts: dict[str, dict[str, Any]] = manifest["parts"]
+    check_fields(f"{serving}: parts", parts, {name: PART_FIELDS for name in parts}, CURE)
+    for name in needs:
+        if name not in parts:
+            raise ArtifactError(f"{serving} holds no {name}, only {sorted(parts)}: give a folder that has one.")
+    return parts
+
+
+def input_of(serving: Path, part: Mapping[str, Any]) -> tuple[int, ContextFormat]:
+    """Maximum length in tokens and text format of an exported part.
+
+    Raises:
+        ArtifactError: If the text format is unknown.
+    """
+    stored = part["text_format"]
+    if stored not in FORMATS:
+        raise ArtifactError(f"{serving} was made for the text format {stored!r}; allowed: {sorted(FORMATS)}.")
+    return part["max_tokens"], FORMATS[stored]
+
+
+def _cross_encoder(name: str | Path) -> Path | None:
+    """The folder of a cross-encoder; None if the name is that of a serving folder."""
+    folder = Path(name)
+    if folder.is_dir() and ((folder / MANIFEST).exists() or not (folder / "config.json").exists()):
+        return None
+    try:
+        folder = resolve(str(name))
+    except MissingInputError as error:
+        raise MissingInputError(
+            f"{name} does not exist: no serving folder there, and no cross-encoder of that name on this machine. Train "
+            "one with train.py, name another, or get a cross-encoder of the hub: hf download ID."
+        ) from error
+    config = AutoConfig.from_pretrained(str(folder))
+    architecture = (config.architectures or ["model without a head"])[0]
+    if config.is_encoder_decoder or not architecture.endswith("ForSequenceClassification") or config.num_labels > 2:
+        labels = f" with {config.num_labels} labels" if architecture.endswith("Classification") else ""
+        raise UserError(
+            f"{name} is a {architecture}{labels}, not a cross-encoder: name a sequence classifier with 1 or 2 labels, "
+            "such as BAAI/bge-reranker-base, or a serving folder with an estimator."
+        )
+    return folder

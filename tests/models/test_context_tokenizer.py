@@ -12,9 +12,9 @@ from transformers import AutoTokenizer, T5Tokenizer
 
 from common.errors import UserError
 from common.records import Passage, clean
+from models.context_tokenizer import ContextEncoder, ContextFormat, text_format
+from models.cross_encoder import RelevanceEstimator
 from models.length_batching import pad
-from models.rerag.context_tokenizer import ContextEncoder, ContextFormat, text_format
-from models.rerag.estimator import RelevanceEstimator
 from models.text_formats import label_tokens
 from tests.conftest import SENTINELS, save_t5, save_t5_tokenizer
 from tests.helpers.rerag_parts import CROWD, HAMLET, LONDON, PAIRS, QUESTION, estimator

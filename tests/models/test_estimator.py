@@ -15,8 +15,8 @@ from transformers import (
 )
 
 from common.errors import UserError
+from models.cross_encoder import RelevanceEstimator
 from models.length_batching import pad
-from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from tests.conftest import save_t5, save_tokenizer
 from tests.helpers.rerag_parts import HAMLET, LONDON, PAIRS, QUESTION, estimator, reading_batch
