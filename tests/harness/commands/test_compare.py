@@ -328,9 +328,7 @@ def test_after_an_interruption_in_the_second_system_the_first_is_not_run_again(
         stopping.setattr(MarginalReader, "matrices", interrupt)
         assert exit_code("infer.py", infer.main, infer.kept) == INTERRUPTED
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said == (
-        "infer.py: interrupted. The scores and answers so far are kept: type the same command again to go on."
-    )
+    assert said == "infer.py: interrupted. What is finished is kept: type the same command again to go on."
     assert calls == {"search": 2, "answer": 1}
     assert not (place / "cut").exists()
     assert (place / "cut.partial" / "bm25.partial" / "answers.jsonl").is_file()
