@@ -251,7 +251,6 @@ def test_special_strings_in_passages_stay_text(corpus: Path, checkpoints: dict[s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--trainer.precision", "16-true"), "bf16-mixed"),
         (("--data.max_tokens", "200"), "sentinels, the tokenizer has 4"),
         (("--model.optimizer.warmup_steps", "8"), "within warmup_steps 8"),
         (("--data.validation_fraction", "1.0e-9"), "no validation passages"),
