@@ -7,6 +7,7 @@ import importlib
 import inspect
 import typing
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from functools import cache
 from typing import Any
 
@@ -17,16 +18,18 @@ from tests.test_imports import MODULES
 from trainers.run.module import RunModule
 
 ANY_NUMBER = {"seed", "sampling_seed", "resamples_seed"}
-OURS = ("trainers", "datamodules", "harness")
+FOLDERS = (  # of the classes that configs and command lines name
+    "trainers", "datamodules", "harness.strategies", "harness.retrievers", "harness.readers", "harness.rewriters",
+    "harness.sources", "harness.choice", "harness.llm", "harness.preferences", "harness.documents.llm",
+)  # fmt: skip
 
 
 @cache
 def project_classes() -> tuple[type, ...]:
-    """All public classes of the project."""
-    modules = [importlib.import_module(name) for name in MODULES if name.startswith(OURS)]
+    """All classes of these folders."""
+    modules = [importlib.import_module(name) for name in MODULES if name.rpartition(".")[0] in FOLDERS]
     found = [each for module in modules for _, each in inspect.getmembers(module, inspect.isclass)]
-    every = [each for each in found if each.__module__ in MODULES and not issubclass(each, Exception)]
-    return tuple(dict.fromkeys(every))
+    return tuple(dict.fromkeys(each for each in found if each.__module__.rpartition(".")[0] in FOLDERS))
 
 
 def accepted(kind: type) -> list[type]:
@@ -60,7 +63,8 @@ def without_a_range(built: Any, seen: set[Any]) -> Iterator[str]:
             if kind in (int, float):
                 yield f"{built.__module__}.{built.__qualname__}: {name}"
             elif inspect.isclass(kind) and kind.__module__ in MODULES:
-                for each in accepted(kind):
+                options = [kind] if is_dataclass(kind) and kind.__module__ != "common.records" else []
+                for each in [*options, *accepted(kind)]:
                     yield from without_a_range(each, seen)
 
 
