@@ -1,12 +1,14 @@
-"""Types of numbers with a range, for the parameters that are options: the parser refuses what lies outside, and nan.
+"""Types of options: numbers with a range, of which the parser refuses what lies outside, and nan; precisions.
 
-To a type checker, and in Python, they are int and float: a call from Python is not checked.
+To a type checker, and in Python, the numbers are int and float: a call from Python is not checked.
 """
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse.typing import restricted_number_type
+
+Precision = Literal["auto", "fp32", "bf16"]  # of inference; auto: bf16 where the device has it in hardware
 
 
 def ranged(name: str, kind: type, *limits: tuple[str, float]) -> Any:

@@ -20,9 +20,9 @@ from transformers import (
     PreTrainedModel,
 )
 
-from common.checks import Precision
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.progress import Progress
+from common.ranges import Precision
 from common.records import Passage
 from common.seals import check_fields
 from models.bigbird.attention import freeze_pooler, fuse

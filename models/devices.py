@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
-from common.checks import Precision
 from common.errors import UserError
+from common.ranges import Precision
 
 VARIABLE = "LIGHTNING_RAG_PRECISION"
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from common.checks import Precision
+from common.ranges import Precision
 from common.records import clean
 from harness.indexing.sentence_encoder import SentenceEncoder
 from models.pretrained import MINILM

@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from common.checks import Precision
+from common.ranges import Precision
 from harness.runtime.loading import load
 from models.pretrained import MINILM
 

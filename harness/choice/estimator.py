@@ -8,9 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import Precision
 from common.errors import UserError
-from common.ranges import Share
+from common.ranges import Precision, Share
 from common.records import Answer, Question
 from common.sources import NONE, Chosen
 from harness.choice.agreement import alone

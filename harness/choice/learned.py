@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from common.checks import Precision
 from common.errors import ArtifactError, UserError
+from common.ranges import Precision
 from common.records import Answer, Question
 from common.sources import Chosen
 from harness.choice.agreement import NO_ANSWER

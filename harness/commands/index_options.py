@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import Precision
-from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share, at_least
+from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Precision, Share, at_least
 from harness.documents.folder.options import MEBIBYTES, SECONDS, Engine, Mebibytes
 from harness.interfaces import LanguageModel
 from models.pretrained import MINILM

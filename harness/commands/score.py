@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.checks import Precision
 from common.errors import DataError
 from common.outputs import OutputFile
+from common.ranges import Precision
 
 if TYPE_CHECKING:
     from common.records import Question

@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer
 
-from common.checks import Precision
 from common.errors import ArtifactError, UserError
 from common.files import sha256
 from common.progress import Progress
+from common.ranges import Precision
 from common.records import clean
 from common.seals import fingerprint
 from models.devices import autocast, compute_dtype, resolve_device

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.chat import Chat, Reply
-from common.checks import Precision
 from common.errors import UserError
+from common.ranges import Precision
 from harness.llm.chat_seed import seed_of
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.chat import Chat, Reply
-from common.checks import Precision
 from common.errors import UserError
-from common.ranges import PositiveInt, at_least
+from common.ranges import PositiveInt, Precision, at_least
 from harness.llm.chat_seed import seed_of
 
 if TYPE_CHECKING:

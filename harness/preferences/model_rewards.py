@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, has_answer
-from common.checks import Precision
 from common.files import sha256
-from common.ranges import PositiveInt
+from common.ranges import PositiveInt, Precision
 from common.records import Passage, Question, Ranked, clean
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Reader

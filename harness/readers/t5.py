@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import Precision
 from common.errors import UserError
-from common.ranges import PositiveInt
+from common.ranges import PositiveInt, Precision
 from common.records import Answer, Passage, Question, Ranked
 from harness.interfaces import PerContextReader, RelevanceModel
 from models.token_count import tokens_read

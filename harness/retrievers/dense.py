@@ -6,10 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from common.checks import Precision
 from common.errors import ArtifactError
 from common.progress import in_bytes, say, track
-from common.ranges import PositiveInt
+from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked
 from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, write_passages

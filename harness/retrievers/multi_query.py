@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import Precision
 from common.errors import UserError
-from common.ranges import NonNegativeInt, PositiveInt
+from common.ranges import NonNegativeInt, PositiveInt, Precision
 from common.records import Passage, Question, Ranked, clean
 from common.retrieval import reciprocal_rank_fusion, search_once
 from common.rewrites import Rewrites

@@ -5,8 +5,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import Precision
-from common.ranges import PositiveInt
+from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked
 from harness.retrievers.dense import encoder_of, search_by_vectors
 

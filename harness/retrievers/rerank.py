@@ -6,8 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import Precision
-from common.ranges import PositiveInt
+from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, clean
 from harness.interfaces import Retriever
 from harness.runtime.loading import load

@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.checks import Precision
 from common.errors import UserError
-from common.ranges import Share
+from common.ranges import Precision, Share
 from common.records import Question, Ranked
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Rewriter

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from common.checks import Precision
 from common.errors import UserError
-from common.ranges import PositiveInt, PositiveShare, Share
+from common.ranges import PositiveInt, PositiveShare, Precision, Share
 from common.records import Question, Ranked, clean
 from common.rewrites import Rewrites
 from harness.rewriters.chosen_strategies import check_known

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import Precision
+from common.ranges import Precision
 from common.records import Question, clean
 from common.rewrites import Rewrites
 from harness.rewriters.chosen_strategies import check_known

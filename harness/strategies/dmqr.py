@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import Precision
-from common.ranges import NonNegativeInt, PositiveInt
+from common.ranges import NonNegativeInt, PositiveInt, Precision
 from common.records import Answer, Asked, as_questions
 from harness.interfaces import Reader, Retriever, Rewriter
 from harness.readers.read_answers import read_answers

@@ -9,10 +9,9 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from common.checks import Precision
 from common.errors import UserError
 from common.files import sha256
-from common.ranges import PositiveInt
+from common.ranges import PositiveInt, Precision
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers

@@ -10,10 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import Precision
 from common.errors import UserError
 from common.progress import say
-from common.ranges import PositiveFloat, PositiveInt, Share
+from common.ranges import PositiveFloat, PositiveInt, Precision, Share
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PerContextReader, Reader, RelevanceModel, Retriever
 from harness.readers.read_answers import costs_so_far, spent_since, sum_costs

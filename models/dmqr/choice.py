@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from common.checks import Precision
 from common.errors import ArtifactError, UserError
+from common.ranges import Precision
 from common.records import clean
 from models.devices import autocast, compute_dtype, resolve_device
 from models.encoders import new_classifier

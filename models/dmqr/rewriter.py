@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedModel
 
-from common.checks import Precision
 from common.errors import UserError
 from common.files import sha256
+from common.ranges import Precision
 from common.seals import check_fields
 from models.causal_lm import HEADS, CausalLanguageModel
 from models.devices import compute_dtype, resolve_device

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForTokenClassification, AutoTokenizer, PreTrainedModel
 
-from common.checks import Precision
+from common.ranges import Precision
 from common.records import Passage
 from common.words import Word
 from models.devices import autocast, compute_dtype, resolve_device

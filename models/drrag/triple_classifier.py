@@ -22,9 +22,9 @@ from transformers import (
     PreTrainedModel,
 )
 
-from common.checks import Precision
 from common.errors import UserError
 from common.progress import Progress, say
+from common.ranges import Precision
 from common.records import Passage
 from models.bigbird.attention import (
     AttentionKind,

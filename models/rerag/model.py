@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Self
 
-from common.checks import Precision
+from common.ranges import Precision
 from common.seals import check_fields
 from models.context_tokenizer import text_format
 from models.cross_encoder import (

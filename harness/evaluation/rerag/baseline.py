@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from common.checks import Precision
 from common.errors import UserError
 from common.files import sha256
+from common.ranges import Precision
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.matrices import pack_matrix, unpack_matrix
 from harness.evaluation.rerag.retrieval import QUESTIONS_AT_ONCE
