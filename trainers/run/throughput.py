@@ -42,8 +42,10 @@ class Throughput(Callback):
         self, trainer: pl.Trainer, module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Count the batch; at the end of a logged optimizer step log the rates."""
-        if trainer.strategy.root_device.type == "cuda":
-            torch.cuda.synchronize()
+        step = trainer.global_step - 1
+        logged = step >= self._step and module.is_logged(step)
+        if logged and trainer.strategy.root_device.type == "cuda":
+            torch.cuda.synchronize()  # only here: in other steps the next batch must not wait for the device
         self._seconds = time.perf_counter() - self._began
         self._batches, self._examples = self._batches + 1, self._examples + batch.examples
         self._tokens += batch.tokens
@@ -51,10 +53,9 @@ class Throughput(Callback):
             time=self._seconds, batches=self._batches, samples=self._examples, lengths=self._tokens,
             flops=module.flops_per_batch,
         )  # fmt: skip
-        if trainer.global_step > self._step:
-            self._step = trainer.global_step
-            if module.is_logged(self._step - 1):
-                module.send({f"train/{name}": rate for name, rate in self._rates.compute().items()}, self._step - 1)
+        self._step = trainer.global_step
+        if logged:
+            module.send({f"train/{name}": rate for name, rate in self._rates.compute().items()}, step)
 
     @rank_zero_only
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
