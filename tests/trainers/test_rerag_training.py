@@ -173,7 +173,7 @@ def test_a_validation_of_one_kind_exports_no_refusal_threshold(
     manifest = json.loads((folder / "serving.json").read_text())
     assert (manifest["refusal_threshold"], manifest["refusal_contexts"]) == (None, None)
     assert manifest["calibration"] != {"scale": 1.0, "offset": 0.0}
-    assert "no refusal threshold (validation had questions of one kind only)" in (folder / "README.md").read_text()
+    assert "No refusal threshold: validation had questions of one kind only." in (folder / "README.md").read_text()
 
 
 @pytest.mark.parametrize("form", ["listwise", "vocabulary"])
@@ -186,7 +186,6 @@ def test_an_estimator_trains_alone_on_labels(workplace: Path, form: str) -> None
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (["--trainer.precision", "16-true"], "bf16-mixed"),
         (["--model.text.format", "packed"], "set estimator null"),
         (["--model.estimator", "null", "--model.generator", "null"], "name at least one"),
         (["--model.generator", "null"], "label_weight"),
