@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from common.errors import DataError, UserError
-from common.ranges import OpenShare, PositiveFloat, PositiveInt
+from common.ranges import OpenShare, PositiveInt
 from common.records import Passage, passage_text
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import StepData, chunks
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
 from models.length_batching import IGNORE, pad
-from models.t5.span_corruption import SpanTokens, corrupt, random_mask, span_counts, text_length
+from models.t5.span_corruption import SpanLength, SpanTokens, corrupt, random_mask, span_counts, text_length
 from models.t5.tokenizer_training import sentinel_ids
 from models.text_formats import neutralize, special_texts
 
@@ -73,7 +73,7 @@ class SpanCorruptionData(StepData):
         corpora: list[Source],
         max_tokens: SpanTokens = 512,
         noise_share: OpenShare = 0.15,
-        mean_span: PositiveFloat = 3.0,
+        mean_span: SpanLength = 3.0,
         sequences_per_step: PositiveInt = 128,
         steps_per_epoch: PositiveInt = 1000,
         validation_fraction: OpenShare = 0.02,

@@ -11,16 +11,19 @@ final sentinel, unlike in the paper's example above.
 import random
 from collections.abc import Sequence
 from itertools import groupby
+from math import inf
 from typing import TYPE_CHECKING
 
 from common.errors import UserError
-from common.ranges import at_least
+from common.ranges import at_least, ranged
 
 TEXT_FORMAT = "title. text, passages joined, spans as <extra_id_n>; nfkc, single blanks; v1"
 if TYPE_CHECKING:
     SpanTokens = int
+    SpanLength = float
 else:
     SpanTokens = at_least(8)  # maximum length of a corrupted text
+    SpanLength = ranged("SpanLength", float, (">=", 1), ("<", inf))
 
 
 def span_counts(length: int, noise_share: float, mean_span: float) -> tuple[int, int]:
