@@ -64,7 +64,7 @@ def test_indexes_inside_other_retrievers_are_found(place: Path) -> None:
     one, other = Bm25Retriever(place / "bm25"), Bm25Retriever(place / "other")
     assert [index.folder.name for index in indexes_of(Reranked(FusedRetriever([one, one])))] == ["bm25", "bm25"]
     with pytest.raises(ArtifactError, match="different corpora"):
-        FusedRetriever([one, Reranked(other)])
+        FusedRetriever([one, Reranked(other)]).load()
     with pytest.raises(
         ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold passages"
     ):

@@ -24,9 +24,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_mt5_trains_as_estimator_and_generator_and_is_served(place: Path) -> None:
     """The end of `fit` compares the export's scores with the trained module's."""
     config = place / "config.yaml"
-    words = '    true_word: "yes"\n    false_word: "no"\n    max_tokens:'
-    config.write_text(config.read_text().replace("    max_tokens:", words))
-    fit_here(place, "--trainer.max_epochs", "1", "--model.label_weight", "1")
+    words = 'max_answer_tokens: 4, true_word: "yes", false_word: "no"'
+    config.write_text(config.read_text().replace("max_answer_tokens: 4", words))
+    fit_here(place, "--trainer.max_epochs", "1", "--model.loss.label_weight", "1")
     serving = place / "checkpoints/tiny/serving"
     part = json.loads((serving / "serving.json").read_text())["parts"]["estimator"]
     assert part["label_words"] == {"true": "yes", "false": "no"}

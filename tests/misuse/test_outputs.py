@@ -202,7 +202,7 @@ def test_a_foreign_folder_in_the_place_of_an_unfinished_build_is_kept(tmp_path: 
     (tmp_path / "dense.partial").mkdir()
     (tmp_path / "dense.partial" / "thesis.tex").write_text("the only copy")
     ended = command(
-        tmp_path, "infer.py", "index", "--corpus", "corpus.jsonl", "--encoder", encoder_folder, "--device", "cpu",
+        tmp_path, "infer.py", "index", "--corpus", "corpus.jsonl", "--dense.encoder", encoder_folder, "--device", "cpu",
         "--out", "dense", "--overwrite", "true",
     )  # fmt: skip
     refused(ended, 2, "dense.partial holds thesis.tex")
