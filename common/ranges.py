@@ -46,6 +46,7 @@ else:
     DropoutRate = ranged("DropoutRate", float, (">=", 0), ("<", 1))
 
 
-def at_least(least: int) -> Any:
-    """The type of whole numbers of at least `least`."""
-    return ranged(f"AtLeast{least}", int, (">=", least))
+def at_least(least: int, kind: type = int) -> Any:
+    """The type of whole numbers, or of finite ones of kind `float`, of at least `least`."""
+    limits = [(">=", least), ("<", inf)] if kind is float else [(">=", least)]
+    return ranged(f"AtLeast{least}", kind, *limits)

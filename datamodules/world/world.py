@@ -1,12 +1,11 @@
 """Generates the synthetic world (entities, passages, questions with contexts) in memory, from a seed."""
 
 from dataclasses import dataclass, replace
-from math import inf
 from random import Random
 from typing import TYPE_CHECKING
 
 from common.errors import UserError
-from common.ranges import NonNegativeInt, at_least, ranged
+from common.ranges import NonNegativeInt, at_least
 from datamodules.world.contexts import DistractorSampler
 from datamodules.world.entities import Entity, count_entities
 from datamodules.world.passages import WrittenPassage, write_passage
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     PerQuestion = float
 else:
     Questions = at_least(50)  # so that every kind occurs
-    PerQuestion = ranged("AtLeast1", float, (">=", 1), ("<", inf))
+    PerQuestion = at_least(1, float)
 PARTS = 2  # further passages with the gold passage's title for single-hop questions, like pieces of a long article
 
 
