@@ -11,6 +11,7 @@ scores of passages.
     python infer.py label --config configs/infer/label_world.yaml
     python infer.py preferences --config configs/infer/preferences_world.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
+    python infer.py tune --config configs/infer/msrag_world.yaml --questions validation.jsonl --out selector.json
     python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
     python infer.py ask --config configs/infer/bm25_hotpotqa.yaml --json < questions.txt
     python infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --questions dev.json --out reports/hotpotqa
@@ -46,11 +47,12 @@ from harness.commands.mine import mine
 from harness.commands.preferences import preferences
 from harness.commands.score import score
 from harness.commands.synthesize import synthesize
+from harness.commands.tune import tune
 from harness.runtime.provenance import construct, shared_models
 
 COMMANDS: dict[str, Any] = {
     command.__name__: command
-    for command in (index, synthesize, distill, mine, label, preferences, score, ask, evaluate, export)
+    for command in (index, synthesize, distill, mine, label, preferences, score, tune, ask, evaluate, export)
 }
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself

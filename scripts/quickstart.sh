@@ -55,6 +55,7 @@ drrag() {
 }
 
 rerag() {
+  local temperatures=checkpoints/rerag-temperatures.json
   rm -rf checkpoints/reader-world checkpoints/rerag-world
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
   stage t5 "$python" -m trainers.t5_from_scratch --corpus "[$questions/corpus.jsonl, $questions/web_corpus.jsonl]" \
@@ -67,9 +68,10 @@ rerag() {
   OMP_NUM_THREADS=1 "$python" infer.py evaluate --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test_open.json --out reports/rerag-world-open > reports/rerag-world-open.log 2>&1 &
   local unanswerable=$!
+  stage tune env OMP_NUM_THREADS=1 "$python" infer.py tune --config configs/infer/rerag_world.yaml --layout fid \
+    --questions $questions/fid_train.json --limit 100 --out $temperatures
   stage evaluate env OMP_NUM_THREADS=1 "$python" infer.py evaluate --config configs/infer/rerag_world.yaml --layout fid \
-    --questions $questions/fid_test.json --limit 400 --out reports/rerag-world \
-    --study.temperature_questions $questions/fid_train.json --study.temperature_limit 100
+    --questions $questions/fid_test.json --limit 400 --out reports/rerag-world --study.temperatures $temperatures
   stage refuse finished $unanswerable reports/rerag-world-open.log
   stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid fid_test.json)" \
     --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25
@@ -96,16 +98,15 @@ msrag() { # the reader and the estimator are of RE-RAG's quickstart
   rm -rf checkpoints/msrag-world
   stage index-web "$python" infer.py index --corpus $questions/msrag_web.jsonl --kind bm25 --out indexes/world-msrag-web
   stage index-facts "$python" infer.py index --corpus $questions/msrag_knowledge.jsonl --kind bm25 --out indexes/world-msrag-knowledge
-  stage fit "$python" infer.py evaluate --config configs/infer/msrag_world.yaml --layout flashrag \
-    --questions $questions/msrag_validation.jsonl --study.fit $selector --study.segmentation false \
-    --out reports/msrag-world-validation
+  stage tune "$python" infer.py tune --config configs/infer/msrag_world.yaml --layout flashrag \
+    --questions $questions/msrag_validation.jsonl --out $selector
   stage evaluate "$python" infer.py evaluate --config configs/infer/msrag_world.yaml --layout flashrag \
     --questions $questions/msrag_test.jsonl \
     --strategy.init_args.selector harness.choice.learned.Learned --strategy.init_args.selector.init_args.file $selector \
     --study.segmentation false --out reports/msrag-world
   stage ask "$python" infer.py ask --config configs/infer/msrag_world.yaml --question "$(first_question flashrag msrag_test.jsonl)" \
     --strategy.init_args.selector harness.choice.learned.Learned --strategy.init_args.selector.init_args.file $selector
-  printf '\nreports in reports/msrag-world-validation and reports/msrag-world: report.html in a browser, report.md as text\n'
+  printf '\nreport in reports/msrag-world: report.html in a browser, report.md as text\n'
 }
 
 hiqa() { # nothing is trained; what is read of the manuals serves all six indexes
@@ -121,8 +122,8 @@ hiqa() { # nothing is trained; what is read of the manuals serves all six indexe
   mkdir -p $chunks reports
   "$python" infer.py index --documents $documents --kind dense --out $chunks/dense --reading.kept_in $kept --cutting.chunk_words 200 > $chunks/dense.log 2>&1 &
   local dense=$! # tuning does not need it
-  stage tune "$python" infer.py evaluate --config configs/infer/hiqa_world.yaml --layout flashrag --study.budgets '[]' --resamples 1000 \
-    --questions $questions/library_validation.jsonl --study.tune $weights --out reports/hiqa-world-validation
+  stage tune "$python" infer.py tune --config configs/infer/hiqa_world.yaml --layout flashrag \
+    --questions $questions/library_validation.jsonl --out $weights
   stage chunks-dense finished $dense $chunks/dense.log
   "$python" infer.py ask --config configs/infer/hiqa_world.yaml $use --question "$(first_question flashrag library_test.jsonl)" \
     > reports/hiqa-world.log 2>&1 &
@@ -147,9 +148,8 @@ all() { # the indexes hold what all systems search: the corpus, the web corpus a
   done
   stage index-web "$python" infer.py index --corpus $questions/web_corpus.jsonl "${manuals[@]}" --kind bm25 --out indexes/world-all/web
   rm -rf checkpoints/msrag-mixed-world
-  stage fit "$python" infer.py evaluate --config configs/compare/all/msrag.yaml \
-    --strategy.init_args.selector harness.choice.agreement.Agreement --layout flashrag --questions $questions/mixed_validation.jsonl \
-    --study.segmentation false --study.fit checkpoints/msrag-mixed-world/selector.json --out reports/msrag-mixed-world
+  stage tune "$python" infer.py tune --config configs/compare/all/msrag.yaml --layout flashrag \
+    --questions $questions/mixed_validation.jsonl --out checkpoints/msrag-mixed-world/selector.json
   for each in bm25 dense drrag rerag dmqr msrag hiqa; do
     configs+=(--config configs/compare/all/$each.yaml)
   done

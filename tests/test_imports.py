@@ -33,6 +33,7 @@ SERVING = (
     "harness.strategies", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
     "harness.evaluation.dmqr", "harness.evaluation.msrag", "harness.evaluation.hiqa",
+    "harness.tuning",
     "harness.commands",
     "infer",
 )  # fmt: skip

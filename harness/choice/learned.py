@@ -27,7 +27,7 @@ FOLDS = 5
 class Learned:
     """Chooses the answer with the greatest P(right); ties by the order of the sources.
 
-    The model was fitted by `infer.py evaluate ... --study.fit FILE` on validation questions. Its features
+    The model was fitted by `infer.py tune` on validation questions. Its features
     (`harness.choice.features`) are agreement, relevance, the reader's log-probabilities, lengths, refusals and the
     source; none reads a gold answer.
 
@@ -69,7 +69,7 @@ class Learned:
         model = AnswerModel.load(self.file)
         if model.features != FEATURES:
             raise ArtifactError(
-                f"{self.file} was fitted on other features by another release: fit it again by --study.fit."
+                f"{self.file} was fitted on other features by another release: fit it again by infer.py tune."
             )
         return model
 
@@ -82,7 +82,7 @@ class Learned:
         if found.recipe != self.model.encoder_sha256:
             raise ArtifactError(
                 f"{self.file} was fitted with the encoder {self.model.encoder}, and {found.name} is another one or has "
-                "other files: omit encoder, or fit the selector again by --study.fit."
+                "other files: omit encoder, or fit the selector again by infer.py tune."
             )
         return found
 

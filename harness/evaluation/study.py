@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from common.answer_metrics import Normalization
 from common.command_line import in_one_line
 from common.errors import UserError
+from common.outputs import OutputFile
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap
 from harness.evaluation.page import Case
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from harness.evaluation.judge import Judge
 
 OURS = "harness.strategies"  # the package of this project's strategies
+TUNE = "`infer.py tune`"
 
 
 NOT_ASKED = Answer("", "", ())  # in the place of a variant's answer to a question that the study left out
@@ -106,6 +108,27 @@ class Study(Protocol):
         """Measure the strategy on questions with gold answers or gold passages."""
 
 
+class Tuning(Protocol):
+    """What is fitted for one system on validation questions, and written to a file that the system or its study reads.
+
+    Class `Tuning` in `harness/tuning/<word>.py`, or, for a strategy that is not in `harness/strategies/`, in
+    `tuning.py` beside the strategy's file. The constructor's parameters are the options `--tuning.*`. A method
+    `check(strategy)` is called before anything is loaded, where there is one.
+    """
+
+    output: OutputFile  # what the file is: another one is not replaced
+
+    def tune(self, strategy: Any, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+        """Fit on questions with gold answers or gold passages, and write the file.  Returns lines on what was chosen.
+
+        Args:
+            strategy: Loads its parts as they are used.
+            questions: Validation questions.
+            out: The file.
+            settings: Layout and normalization, and the folder for resumable results.
+        """
+
+
 def word_of(strategy: Strategy) -> str:
     """A system's word: the name of the module that defines its strategy, or of its package if it is `strategy`."""
     *packages, module = _module_of(strategy).split(".")
@@ -121,13 +144,29 @@ def study_class(strategy: Strategy) -> type | None:
     Raises:
         UserError: If that module has no class `Study`.
     """
+    return _class_of(strategy, "harness.evaluation.{word}.study", "Study")
+
+
+def tuning_class(strategy: Strategy) -> type | None:
+    """The class of what is fitted for a strategy; None if nothing is.
+
+    A strategy of `harness.strategies` has it in `harness.tuning.<word>`, any other one in the module `tuning` of the
+    package that holds it.
+
+    Raises:
+        UserError: If that module has no class `Tuning`.
+    """
+    return _class_of(strategy, "harness.tuning.{word}", "Tuning")
+
+
+def _class_of(strategy: Strategy, ours: str, name: str) -> type | None:
     package = _module_of(strategy).rpartition(".")[0]
-    home = f"harness.evaluation.{word_of(strategy)}" if package == OURS else package
-    if not home or not _exists(f"{home}.study"):
+    home = ours.format(word=word_of(strategy)) if package == OURS else package and f"{package}.{name.lower()}"
+    if not home or not _exists(home):
         return None
-    found: type | None = getattr(importlib.import_module(f"{home}.study"), "Study", None)
+    found: type | None = getattr(importlib.import_module(home), name, None)
     if found is None:
-        raise UserError(f"{home}.study has no class Study: name the class of the study so, or rename the module.")
+        raise UserError(f"{home} has no class {name}: name the class so, or rename the module.")
     return found
 
 
@@ -150,15 +189,9 @@ def study_options(strategy: Strategy) -> list[str]:
 def build_study(strategy: Strategy, options: Mapping[str, Any] | None, out: Path, layout: str) -> Study | None:
     """The study of a strategy with its options checked; None if the system has none.
 
-    A part that an option names, such as a reader, is the strategy's own where class and arguments are the same.
-
     Raises:
         UserError: If an option is unknown, of another type or out of range, or there is no study to take it.
     """
-    from argparse import ArgumentError
-
-    from jsonargparse import ArgumentParser
-
     kind = study_class(strategy)
     if kind is None:
         if options:
@@ -166,19 +199,45 @@ def build_study(strategy: Strategy, options: Mapping[str, Any] | None, out: Path
                 f"study.{next(iter(options))}: {word_of(strategy)} has no study of its own: omit the option."
             )
         return None
-    allowed = study_options(strategy)
-    unknown = [name for name in options or {} if name not in allowed]
-    if unknown:
-        raise UserError(
-            f"study.{unknown[0]} is no option of {word_of(strategy)}'s study; allowed: {', '.join(allowed)}."
-        )
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_class_arguments(kind, "study", sub_configs=True)
-    try:
-        given = parser.parse_object({"study": dict(options or {})})
-    except ArgumentError as error:
-        raise UserError(f"{in_one_line(str(error))}.") from error
-    study: Study = parser.instantiate(given, instantiators=[(reusing(strategy), object, True)]).study
+    study: Study = _built(kind, "study", strategy, options)
     if check := getattr(study, "check", None):
         check(strategy, out, layout)
     return study
+
+
+def build_tuning(strategy: Strategy, options: Mapping[str, Any] | None) -> Tuning:
+    """What is fitted for a strategy, with its options checked.
+
+    Raises:
+        UserError: If nothing is fitted for this system, or an option is unknown, of another type or out of range.
+    """
+    kind = tuning_class(strategy)
+    if kind is None:
+        raise UserError(f"{word_of(strategy)} has nothing that is fitted on validation questions.")
+    tuning: Tuning = _built(kind, "tuning", strategy, options)
+    if check := getattr(tuning, "check", None):
+        check(strategy)
+    return tuning
+
+
+def _built(kind: type, option: str, strategy: Strategy, options: Mapping[str, Any] | None) -> Any:
+    """An object of a class with options of the command line.
+
+    A part that an option names, such as a reader, is the strategy's own where class and arguments are the same.
+    """
+    from argparse import ArgumentError
+
+    from jsonargparse import ArgumentParser
+
+    allowed = list(inspect.signature(kind).parameters)
+    if unknown := [name for name in options or {} if name not in allowed]:
+        raise UserError(
+            f"{option}.{unknown[0]} is no option of {word_of(strategy)}'s {option}; allowed: {', '.join(allowed)}."
+        )
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(kind, option, sub_configs=True)
+    try:
+        given = parser.parse_object({option: dict(options or {})})
+    except ArgumentError as error:
+        raise UserError(f"{in_one_line(str(error))}.") from error
+    return parser.instantiate(given, instantiators=[(reusing(strategy), object, True)])[option]

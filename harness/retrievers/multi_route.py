@@ -92,7 +92,7 @@ class MultiRouteRetriever:
         candidates: Best segments of each route that are candidates; None: all of the index.
         scaling: `min_max` over a query's candidates, or `raw`.
         section_words: Most words of a parent section; 0: the segments themselves are returned.
-        weights: File with `alpha` and `beta` that the study chose on validation questions (`--study.tune`).
+        weights: File with `alpha` and `beta` that `infer.py tune` chose on validation questions.
 
     Raises:
         MissingInputError: If there is no such file.

@@ -44,7 +44,7 @@ def weights_of_collection(passages: Iterable[Passage]) -> tuple[float, float]:
     return 0.4 + 0.2 * structure, 0.2 * ratio / (1 + ratio)
 
 
-_CURE = "Choose the weights again: infer.py evaluate --study.tune FILE on validation questions."
+_CURE = "Choose the weights again: infer.py tune on validation questions."
 
 
 def write_weights(path: Path, alpha: float, beta: float, chosen_on: dict[str, object]) -> None:

@@ -2,7 +2,7 @@
 
 The options are k1, depth, threshold, question weight and orders.
 
-`infer.py evaluate --study.tune FILE` writes it, and the strategy reads it. It belongs to the classifier whose pair
+`infer.py tune` writes it, and the strategy reads it. It belongs to the classifier whose pair
 scores it was chosen with.
 """
 
@@ -15,7 +15,7 @@ from common.files import read_json
 from common.seals import check_fields, unsealed, write_sealed
 from harness.selection.options import SelectionOptions
 
-_CURE = "Choose the options again: infer.py evaluate --study.tune FILE on validation questions."
+_CURE = "Choose the options again: infer.py tune on validation questions."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def completed(options: SelectionOptions, by_k: Mapping[int, Tuned], path: Path) 
         known = ", ".join(map(str, sorted(by_k)))
         raise UserError(
             f"{path} has options for k = {known}, none for k = {options.k}. Choose one of these, or choose the options "
-            f"again with --study.ks '[{options.k}]' --study.tune FILE."
+            f"again: infer.py tune with --tuning.ks '[{options.k}]'."
         )
     chosen = asdict(by_k[options.k])
     if options.method != "cfs":

@@ -41,8 +41,8 @@ class DrRag:
         reader: Generates the answer; without a reader only the evidence is returned.
         device: Device of the classifier: auto, cpu or cuda.
         precision: Of the classifier: auto (bf16 where the device has it in hardware), fp32 or bf16.
-        selection_file: File of options for CFS (QDC and CIS) that the study chose on validation questions,
-            `--study.tune`; those given in `selection` win.
+        selection_file: File of options for CFS (QDC and CIS) that `infer.py tune` chose on validation questions; those
+            given in `selection` win.
         second_retriever: Searches the same corpus with q*_i = Concat(q, d_i); `retriever` when None.
 
     Raises:

@@ -28,7 +28,7 @@ _FIELDS = {
     "offset": float,
 }
 _LISTS = ("features", "means", "scales", "weights")
-_CURE = "Fit it again: infer.py evaluate with --study.fit FILE."
+_CURE = "Fit it again: infer.py tune."
 _STEPS, _TOLERANCE = 100, 1e-10
 
 

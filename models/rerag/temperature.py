@@ -18,8 +18,8 @@ _GRID = 161
 def fit_temperature(
     scores: Sequence[NDArray[np.float64]],
     labels: Sequence[NDArray[np.bool_]],
-    option: str = "temperature_questions",
-    cure: str = "choose another file of training questions, or omit the option for temperature 1",
+    option: str = "questions",
+    cure: str = "choose another file of training questions",
 ) -> float:
     """Maximum-likelihood temperature, to about one part in a thousand.
 

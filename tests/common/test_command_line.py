@@ -29,8 +29,8 @@ def test_options_of_one_group_are_all_kept(capsys: pytest.CaptureFixture[str]) -
     grid = ("--study.grid.k1", "[2,3]", "--study.grid.depths=[4,8]", "--study.grid.symmetric", "true")
     expected = {"k1": [2, 3], "depths": [4, 8], "symmetric": True}
     assert study(capsys, *grid) == {"grid": expected}  # the first option of the study is a nested one
-    assert study(capsys, "--study.rows", "[CFS]", *grid, "--study.tune", "x") == {
-        "rows": ["CFS"], "grid": expected, "tune": "x",
+    assert study(capsys, "--study.rows", "[CFS]", *grid, "--study.scores", "x") == {
+        "rows": ["CFS"], "grid": expected, "scores": "x",
     }  # fmt: skip
     assert study(capsys, *grid, "--study.grid.k1", "[5]")["grid"] == {**expected, "k1": [5]}  # the last one counts
     assert study(capsys, *grid, "--study.grid", "{depths: [6]}") == {"grid": {"depths": [6]}}  # given as a whole

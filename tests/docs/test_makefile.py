@@ -24,11 +24,7 @@ def written(place: Path) -> list[str]:
     for system in SYSTEMS:
         (place / system).mkdir(parents=True)
         for command in commands_of("quickstart.sh", [system], place / system):
-            outputs += [
-                value
-                for option, value in pairwise(command)
-                if option in ("--out", "--reading.kept_in", "--study.fit", "--study.tune")
-            ]
+            outputs += [value for option, value in pairwise(command) if option in ("--out", "--reading.kept_in")]
     return [*runs, *outputs, *(f"{out}.partial" for out in outputs)]
 
 

@@ -20,8 +20,6 @@ from harness.evaluation.drrag.answers import selected_answers, selected_document
 from harness.evaluation.drrag.cases import cases_of
 from harness.evaluation.drrag.recall import OWN, Evaluation, Outcome
 from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, plot_recall, recall_tables, selection_record
-from harness.evaluation.drrag.tuning_grid import Grid
-from harness.evaluation.drrag.tuning_run import Documents, Tuning
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.reading import ReadChoices, read_choices
 from harness.evaluation.study import Findings, Settings, partial_folder
@@ -47,13 +45,6 @@ class Study:
         bm25: BM25 index of the same corpus: adds a BM25 row, and one that fuses it with the strategy's retriever.
         scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished
             report.
-        tune: Chooses k1, depth, threshold, question weight and orders of CFS for each k by recall on these questions,
-            which must be validation questions, and writes them to this file, which the strategy reads as
-            `selection_file`.
-        grid: What `tune` and `ceilings` try.
-        most_documents: For `tune`: greatest mean number of documents of CFS, one per k of `ks`; the paper's are
-            [2.89,3.75,5.35] for [3,4,6].  k when omitted.
-        ceilings: Also measures CFS with a perfect classifier for every k1, depth and question weight of the grid.
     """
 
     needs_gold = True
@@ -64,15 +55,10 @@ class Study:
         ks: tuple[PositiveInt, ...] = (3, 4, 6),
         bm25: Path | None = None,
         scores: Path | None = None,
-        tune: Path | None = None,
-        grid: Grid = Grid(),  # noqa: B008 (frozen)
-        most_documents: tuple[Documents, ...] | None = None,
-        ceilings: bool = False,
     ) -> None:
         if not ks or len(set(ks)) < len(ks):
             raise UserError(f"study.ks is {list(ks)}; it must be different numbers, such as [3,4,6].")
         _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), rows)
-        self.tuning = Tuning(tune, grid, most_documents, ceilings, ks)
         self.rows, self.ks, self.bm25, self.scores = rows, ks, bm25, scores
 
     def check(self, strategy: DrRag, out: Path, layout: str) -> None:
@@ -81,7 +67,6 @@ class Study:
         Raises:
             UserError: If one is in the way of another, or a subclass if one is missing or corrupt.
         """
-        self.tuning.check()
         selected = _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), self.rows)
         for k, options in product(self.ks, selected.values()):  # the file has each k that a row needs
             tuned_options(replace(options, k=k, keep_first=0), strategy.selection_file, strategy.serving)
@@ -109,8 +94,7 @@ class Study:
         reading = self._read(strategy.reader, evaluation, outcomes, settings.partial, findings)
         read = None if reading is None else reading.answers
         texts = None if read is None else [[answer.text for answer in row] for row in read]
-        known = self._add_tables(evaluation, texts, settings, findings)
-        self.tuning.run(strategy, known, cache, settings, findings)
+        self._add_tables(evaluation, texts, settings, findings)
 
         read_of = dict(zip(map(id, outcomes), read, strict=True)) if read else {}
         seconds = reading.seconds_each if reading else 0.0
@@ -124,7 +108,6 @@ class Study:
         serving, pairs = strategy.serving, cache.scored if cache else 0
         dtype = computed_in(strategy.scorer)
         findings.facts = [
-            *findings.facts,
             f"classifier: {serving or 'none'}, threshold {strategy.selection.threshold:.4f}, "
             f"{pairs:,} pairs scored in {evaluation.seconds['scoring']:.0f} s"
             + (f", matrix products in {dtype}" if dtype else ""),
@@ -167,11 +150,8 @@ class Study:
 
     def _add_tables(
         self, evaluation: Evaluation, texts: list[list[str]] | None, settings: Settings, findings: Findings
-    ) -> list[Question]:
-        """Tables of recall and of answers, and the plot of recall.
-
-        Returns the questions with all their gold passages.
-        """
+    ) -> None:
+        """Tables of recall and of answers, and the plot of recall."""
         paper = cast(DrRagPaper, settings.paper) if settings.paper in DR_RAG else None
         questions = evaluation.questions
         places = [n for n, each in enumerate(questions) if each.support and not each.unshipped_support]
@@ -204,7 +184,6 @@ class Study:
             findings.tables += selection_tables(
                 known, read, settings.normalization, settings.yes_no_rule, paper, settings.bootstrap
             )
-        return known.questions if places else []
 
 
 def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] | None) -> dict[str, SelectionOptions]:

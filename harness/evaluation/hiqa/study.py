@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from common.errors import UserError
-from common.progress import say
 from common.ranges import PositiveFloat, PositiveInt
 from common.records import Answer, Question
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
@@ -33,15 +32,11 @@ from harness.evaluation.hiqa.tables import (
     kinds_tables,
     ranking_table,
 )
-from harness.evaluation.hiqa.tuning import best_weights, grid, weights_table
-from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings
 from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Reader, Retriever
 from harness.retrievers.corpora import indexes_of
 from harness.retrievers.dense import DenseRetriever
-from harness.retrievers.multi_route import MultiRouteRetriever
-from harness.retrievers.route_weights import is_weights_file, write_weights
 from harness.strategies.hiqa import HiQa
 
 
@@ -60,8 +55,6 @@ class Study:
         budgets: Words of the contexts in which the rows are compared; none: they are not.
         readers: Readers that answer at each of these budgets (Table 7), by name: class_path and init_args.
         table_fields: Whether the tables of the index are also embedded with their data fields and compared (Table 3).
-        tune: Chooses alpha and beta on these questions, by the Log-Rank Index, and writes them to this file; they must
-            be validation questions.
     """
 
     def __init__(
@@ -74,21 +67,16 @@ class Study:
         budgets: tuple[PositiveInt, ...] = BUDGETS,
         readers: dict[str, Reader] | None = None,
         table_fields: bool = False,
-        tune: Path | None = None,
     ) -> None:
         if len(set(budgets)) < len(budgets):
             raise UserError(f"study.budgets is {list(budgets)}: name each number once.")
         if readers and not budgets:
             raise UserError("study.readers answer at the budgets of study.budgets: name at least one.")
-        self.budgets, self.readers, self.table_fields, self.tune = budgets, dict(readers or {}), table_fields, tune
+        self.budgets, self.readers, self.table_fields = budgets, dict(readers or {}), table_fields
         self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
 
     def check(self, strategy: HiQa, out: Path, layout: str) -> None:
-        """Raise UserError if the file of `tune` is another one, MissingInputError if an index is missing."""
-        if self.tune is not None and self.tune.exists() and not is_weights_file(self.tune):
-            raise UserError(
-                f"study.tune: {self.tune} exists and is no file of weights: not replaced. Choose another file."
-            )
+        """Raise MissingInputError if an index is missing."""
         check_rows(self.rows)
 
     def measure(self, strategy: HiQa, questions: Sequence[Question], settings: Settings) -> Findings:
@@ -98,8 +86,6 @@ class Study:
         """
         places = [place for place, question in enumerate(questions) if question.gold_segments]
         asked = [questions[place] for place in places]
-        if self.tune is not None and not (asked and isinstance(strategy.retriever, MultiRouteRetriever)):
-            raise UserError("study.tune needs a MultiRouteRetriever and questions with gold segments.")
         if not asked or not indexes_of(strategy.retriever):
             why = "no question names gold segments" if not asked else "the retriever searches no index"
             return Findings(facts=[f"rankings: not measured, {why}"])
@@ -111,8 +97,6 @@ class Study:
         answers, seconds_before = answer_rows(strategy, retrievers, asked, settings.partial / "rows.jsonl")
         findings.seconds_before += seconds_before
         findings.tables += answer_tables_of_rows(answers, asked, settings)
-        if self.tune is not None:
-            self._tune(self.tune, strategy.retriever, asked, findings)
         findings.answers = answers.pop(next(iter(retrievers)))
         findings.variants = answers
         return findings.spread(places, len(questions))
@@ -167,15 +151,3 @@ class Study:
         if vectors is not None and self.table_fields:
             found = embed_tables(vectors, asked, self.k, self.gamma)
             findings.tables.append(fields_table(found, settings.bootstrap))
-
-    def _tune(self, path: Path, retriever: Retriever, asked: Sequence[Question], findings: Findings) -> None:
-        """Choose the weights and write them."""
-        assert isinstance(retriever, MultiRouteRetriever)
-        values_ABQ = grid(retriever, asked, self.gamma)
-        alpha, beta = best_weights(values_ABQ)
-        write_weights(path, alpha, beta, {"questions": len(asked), "sha256": digest(asked)[:12]})
-        say(f"{path}: alpha {alpha:g}, beta {beta:g}, chosen on {len(asked)} questions.")
-        findings.tables.append(weights_table(values_ABQ))
-        findings.facts.append(
-            f"weights: {path}, alpha {alpha:g}, beta {beta:g}, chosen on these {len(asked)} questions"
-        )

@@ -11,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import UserError
-from common.progress import say
-from common.ranges import PositiveFloat, PositiveInt
+from common.ranges import PositiveInt
 from common.records import Answer, Question
 from common.sources import WEB
 from harness.choice.agreement import Agreement
 from harness.choice.answer_texts import noted_probability
 from harness.choice.estimator import EstimatedRelevance
-from harness.choice.features import answer_features
-from harness.choice.learned import Learned, fit, out_of_fold
 from harness.choice.oracle import Oracle
 from harness.evaluation.msrag.asking import SINGLE_SEARCH, WHOLE_QUESTION, SourceAnswers, ask_sources, sampling_parts
 from harness.evaluation.msrag.paper import published
@@ -34,7 +31,6 @@ from harness.evaluation.msrag.rows import (
     Row,
     chosen_row,
     replaced,
-    row_of,
     single_rows,
     without,
 )
@@ -55,19 +51,17 @@ from harness.evaluation.msrag.tables import (
     sources_table,
 )
 from harness.evaluation.page import Case
-from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings
 from harness.evaluation.tables import Table
 from harness.interfaces import AnswerSelector
 from harness.llm.conversation import with_turns
 from harness.strategies.msrag import Msrag
-from models.msrag.answer_model import is_answer_model
 from models.pretrained import MINILM
 
 if TYPE_CHECKING:
     from harness.choice.answer_encoder import AnswerEncoder
 
-OWN, FITTED = "MSRAG", "learned, out of fold"
+OWN = "MSRAG"
 
 
 class Study:
@@ -76,36 +70,20 @@ class Study:
     Args:
         segmentation: Whether to measure the web without sub-questions, too (SR-RAG and Figure 2): one more search and
             one more reading.
-        encoder: Of the cosines of the oracle and of `fit`; folder or hub id.
-        fit: Fits a learned selection on these questions and writes it to this file; they must be validation questions.
-            The report has what models reach that were fitted on four fifths of the questions, on the others.
-        penalty: L2 of that fit.
+        encoder: Of the oracle's cosines; folder or hub id.
         runs: How often every source is asked, with other samples each time; figures are means over the runs. Above 1
             only where a part samples.
     """
 
-    def __init__(
-        self,
-        segmentation: bool = True,
-        encoder: str = MINILM,
-        fit: Path | None = None,
-        penalty: PositiveFloat = 1.0,
-        runs: PositiveInt = 1,
-    ) -> None:
-        if runs > 1 and fit is not None:
-            raise UserError("study.fit takes the answers of one run: omit study.runs, or study.fit.")
-        self.segmentation, self.encoder, self.fit, self.penalty, self.runs = segmentation, encoder, fit, penalty, runs
+    def __init__(self, segmentation: bool = True, encoder: str = MINILM, runs: PositiveInt = 1) -> None:
+        self.segmentation, self.encoder, self.runs = segmentation, encoder, runs
 
     def check(self, strategy: Msrag, out: Path, layout: str) -> None:
-        """Raise UserError if several runs would be equal, or the file of `fit` is another one."""
+        """Raise UserError if several runs would be equal."""
         if self.runs > 1 and not _sampling(strategy):
             raise UserError(
                 f"study.runs is {self.runs}, and no part of the system samples, so that all runs would be equal: omit "
                 "study.runs, or give the reader or a source a temperature above 0."
-            )
-        if self.fit is not None and self.fit.exists() and not is_answer_model(self.fit):
-            raise UserError(
-                f"study.fit: {self.fit} exists and is no fitted selector: not replaced. Choose another file."
             )
 
     def measure(self, strategy: Msrag, questions: Sequence[Question], settings: Settings) -> Findings:
@@ -119,8 +97,6 @@ class Study:
         has_gold = all(question.answers for question in questions)
         by_run = [self._rows(strategy, questions, found, encoder, oracle if has_gold else None) for found in runs]
         findings = Findings(seconds_before=sum(found.seconds_before for found in runs))
-        if self.fit is not None:
-            by_run[0][FITTED] = self._fitted(strategy, questions, runs[0].answers, settings, encoder, findings)
         common = [
             row for row in by_run[0] if all(row in each for each in by_run)
         ]  # a failed reading notes no P(relevant)
@@ -133,7 +109,7 @@ class Study:
         findings.tables = self._tables(strategy, questions, runs, by_run, values, name, settings)
         findings.notes = NOTES.format(accuracy=YES_NO if is_yes_no(questions) else INCLUSION)
         findings.paper = OWN if published(settings.paper, 1, 0) else ""
-        findings.facts = [*findings.facts, *_facts(strategy), *(oracle.facts if has_gold else [])]
+        findings.facts = [*_facts(strategy), *(oracle.facts if has_gold else [])]
         if self.runs > 1:
             findings.notes += RUNS.format(runs=self.runs)
             findings.facts.append(f"runs: {self.runs}, with the samples of {', '.join(_sampling(strategy))}")
@@ -167,40 +143,6 @@ class Study:
             rows[SR_RAG] = Row(list(extra[SINGLE_SEARCH]))
         return rows
 
-    def _fitted(
-        self,
-        strategy: Msrag,
-        questions: Sequence[Question],
-        answers: Sequence[BySource],
-        settings: Settings,
-        encoder: "AnswerEncoder",
-        findings: Findings,
-    ) -> Row:
-        """Fit and write the learned selection; the row of the choices by models that have not seen the question."""
-        from dataclasses import replace
-
-        from harness.choice.estimator import ContextProbability
-
-        assert self.fit is not None
-        probability = getattr(strategy.selector, "probability", None) or ContextProbability(None)
-        places = [place for place, question in enumerate(questions) if question.answers]
-        asked, given = [questions[place] for place in places], [answers[place] for place in places]
-        features = answer_features(questions, answers, encoder, probability)
-        measure = 2 if is_yes_no(questions) else 0
-        by_source = {s: scores_of([each[s] for each in given], asked, settings)[measure] for s in strategy.names}
-        right = [{s: bool(by_source[s][n] == 1) for s in strategy.names} for n in range(len(asked))]
-        known = [features[place] for place in places]
-        model = fit(known, right, self.penalty)
-        told = {"questions": len(asked), "sha256": digest(asked)[:12]}
-        model = replace(model, encoder=encoder.name, encoder_sha256=encoder.recipe, fitted=told)
-        chosen = dict(zip(places, out_of_fold(asked, given, known, right, self.penalty), strict=True))
-        learned = Learned.of(model, encoder, probability)
-        whole = learned.choose(questions, answers)
-        model.save(self.fit)
-        say(f"{self.fit}: the selection, fitted on {len(asked)} questions.")
-        findings.facts.append(f"learned selection: {self.fit}, fitted on these {len(asked)} questions")
-        return row_of(questions, answers, [chosen.get(n, each) for n, each in enumerate(whole)], learned)
-
     def _tables(
         self,
         strategy: Msrag,
@@ -229,7 +171,7 @@ class Study:
 
         paper, singles = settings.paper, [SINGLE[source] for source in strategy.names]
         tables = [
-            scores_table("table 1", "Table 1: methods", some(NO_RAG, SINGLE[WEB], SR_RAG, OWN, "learned"), settings,
+            scores_table("table 1", "Table 1: methods", some(NO_RAG, SINGLE[WEB], SR_RAG, OWN), settings,
                          published(paper, 1, 0), majority_row(questions, settings)),
             scores_table("table 2", "Table 2: context of the model's own knowledge", some(NO_RAG, GPT_RETRIEVAL),
                          settings, published(paper, 2, 0)),
@@ -239,10 +181,9 @@ class Study:
         if any(row.startswith(UNSEGMENTED) for row in values):
             shown = some(SINGLE[WEB], SR_RAG, UNSEGMENTED, OWN)
             tables.append(scores_table("segmentation", "Figure 2: with and without sub-questions", shown, settings))
-        compared = [name, *(row for row in (FITTED,) if row in values)]
-        tables += [differences_table(row, means, singles, settings.bootstrap) for row in compared if len(singles) > 1]
+        tables += [differences_table(name, means, singles, settings.bootstrap)] * (len(singles) > 1)
         measure = 2 if is_yes_no(questions) else 0
-        tables += kinds_table(questions, some(*singles, OWN, "learned"), measure, settings.bootstrap)
+        tables += kinds_table(questions, some(*singles, OWN), measure, settings.bootstrap)
         if any(question.answers for question in questions):
             right = {source: values[SINGLE[source]][:, measure] for source in strategy.names}
             answers = [found.answers for found in runs]

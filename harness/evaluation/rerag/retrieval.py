@@ -1,6 +1,6 @@
 """The retriever of RE-RAG's study.
 
-Every question's candidates with retriever scores, and the temperatures of these scores.
+Every question's candidates with retriever scores.
 
 A strategy's retriever scores its own candidates. Without one the candidates are the passages that a question ships,
 with the scores that its file gives where every passage of the question has one, else with a sentence encoder's cosine.
@@ -8,9 +8,8 @@ Scores of different sources differ in scale: each source has a temperature and a
 of a question.
 """
 
-import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,8 +22,8 @@ from common.records import Passage, Question
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.shipped import cosines, given_ranking
-from harness.runtime.resumable import ResumableBatches
-from models.rerag.temperature import fit_temperature
+from harness.strategies.rerag import ReRag
+from models.pretrained import MINILM
 
 Source = Literal["given", "cosine", "retriever"]  # where a question's retriever scores come from
 QUESTIONS_AT_ONCE = 32  # bounds the memory of tokens and encoder states
@@ -102,92 +101,41 @@ def batches_of(questions: Sequence[Question]) -> list[Sequence[Question]]:
     return [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]
 
 
-def fit_temperatures(
-    sources: Collection[Source],
-    training: Sequence[Question],
-    retriever: Retriever | None,
-    encoder: SentenceEncoder | None,
-    candidates: int,
-    saved: ResumableBatches | None = None,
-) -> dict[Source, float]:
-    """The temperature of each source's scores, fitted on training questions.
-
-    Given scores are fitted on the training questions that have them, the cosine and a retriever's scores on all.
-
-    Args:
-        sources: Those that the evaluated questions need.
-        training: All with answers.
-        retriever: As in `retrieve`.
-        encoder: As in `retrieve`.
-        candidates: As in `retrieve`.
-        saved: Resumable batches for what is computed.
-
-    Raises:
-        UserError: If given scores are needed and no training question has them, or no question tells anything about T.
-    """
-    fitted: dict[Source, float] = {}
-    for source in sources:
-        chosen = [question for question in training if question.given_scores] if source == "given" else training
-        if not chosen:
-            raise UserError(
-                f"study.temperature_questions: none of the {len(training)} questions has a score for every passage, as "
-                "those that are measured have: give training questions with scores of the same retriever, or omit the "
-                "option."
-            )
-        keep = saved if source != "given" else None  # given scores are read, not computed
-        scores = _training_scores(chosen, retriever, encoder, candidates, source == "given", keep)
-        fitted[source] = fit_temperature(*scores, option="study.temperature_questions")
-    return fitted
-
-
-def _training_scores(
-    questions: Sequence[Question],
-    retriever: Retriever | None,
-    encoder: SentenceEncoder | None,
-    candidates: int,
-    use_given: bool,
-    saved: ResumableBatches | None,
-) -> tuple[list[NDArray[np.float64]], list[NDArray[np.bool_]]]:
-    """Retriever scores and has-answer labels of every question's candidates."""
-
-    def work(batch: Sequence[Question]) -> list[tuple[list[float], list[bool]]]:
-        retrieved = retrieve(batch, retriever, encoder, candidates, use_given)
-        return [
-            (each.scores_C.tolist(), has_answer_labels(question, each.passages).tolist())
-            for question, each in zip(batch, retrieved, strict=True)
-            if each.passages
-        ]
-
-    pairs = itertools.chain.from_iterable(
-        (saved or ResumableBatches()).run(batches_of(questions), work, "temperature, batches")
-    )
-    arrays = [(np.array(scores, float), np.array(labels, bool)) for scores, labels in pairs]
-    return [scores for scores, _ in arrays], [labels for _, labels in arrays]
+def encoder_of(strategy: ReRag, name: str | None) -> SentenceEncoder:
+    """The encoder whose cosine ranks shipped passages, on the estimator's device; MiniLM without a name."""
+    estimator = strategy.model.estimator
+    device = strategy.device if estimator is None else str(estimator.network.device)
+    return SentenceEncoder(name or MINILM, device, precision=strategy.precision)
 
 
 def retrieval_facts(
     questions: Sequence[Question],
     retriever: Retriever | None,
     encoder: SentenceEncoder | None,
-    temperatures: Mapping[Source, float],
-    training: Sequence[Question] | None,
+    temperatures: Mapping[Source, tuple[float, int]],
 ) -> list[str]:
-    """For the report: where the scores come from and for how many questions, their temperatures and confidences."""
+    """For the report: where the scores come from and for how many questions, their temperatures and confidences.
+
+    Args:
+        questions: Those that are measured.
+        retriever: As in `retrieve`.
+        encoder: As in `retrieve`.
+        temperatures: By source, and on how many questions each was fitted; 1 for a source that is not in it.
+    """
     counts = Counter(source_of(question, retriever) for question in questions)
     names: dict[Source, str] = {
         "given": "given scores",
         "cosine": f"cosine of {encoder.name} over each question's shipped passages" if encoder else "cosine",
         "retriever": "the strategy's retriever",
     }
-    fitted_on: dict[Source, int] = dict.fromkeys(names, len(training or ()))
-    fitted_on["given"] = sum(bool(question.given_scores) for question in training or ())
     shown: tuple[Source, ...] = ("retriever",) if retriever is not None else ("given", "cosine")
     parts = []
     for source in shown:
         part = names[source] + ("" if retriever else f": {counts[source]:,} of {len(questions):,} questions")
         if counts[source]:
-            fitted = f"fitted on {fitted_on[source]:,} training questions" if source in temperatures else "not fitted"
-            part += f"; temperature {temperatures.get(source, 1.0):.4g}, {fitted}"
+            temperature, count = temperatures.get(source, (1.0, 0))
+            fitted = f"fitted on {count:,} training questions" if count else "not fitted"
+            part += f"; temperature {temperature:.4g}, {fitted}"
         parts.append(part)
     facts = ["retriever's ranking and scores: " + "; ".join(parts)]
     partial = sum(any(s is not None for s in q.scores) and not q.given_scores for q in questions)

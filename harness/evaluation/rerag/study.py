@@ -9,11 +9,8 @@ from numpy.typing import NDArray
 
 from common.errors import MissingInputError, UserError
 from common.files import sha256
-from common.ranges import PositiveInt
 from common.records import Question
-from datamodules.formats.reading import check_questions, read_questions
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import with_answers
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.answers import candidates_record, contexts_case, setting_answers
 from harness.evaluation.rerag.baseline import Baseline
@@ -21,7 +18,8 @@ from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
 from harness.evaluation.rerag.candidates import Ranker, collect_candidates
 from harness.evaluation.rerag.llm_table import llm_table
 from harness.evaluation.rerag.plots import plot_contexts, plot_coverage, plot_quality
-from harness.evaluation.rerag.retrieval import Source, fit_temperatures, retrieval_facts, source_of
+from harness.evaluation.rerag.retrieval import Source, encoder_of, retrieval_facts, source_of
+from harness.evaluation.rerag.temperatures import Fitted, identity, read_temperatures, temperatures_for
 from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings
@@ -31,7 +29,6 @@ from harness.readers.t5 import generator_reader
 from harness.runtime.provenance import computed_in, configuration
 from harness.runtime.resumable import ResumableBatches
 from harness.strategies.rerag import ReRag
-from models.pretrained import MINILM
 from models.rerag.marginal_reader import AnyMarginal
 from models.serving_manifest import MANIFEST
 
@@ -51,9 +48,8 @@ class Study:
     A strategy without an estimator has nothing to study: its answers alone are measured.
 
     Args:
-        temperature_questions: Training questions, in the layout of the questions, for fitting the temperature of the
-            retriever's scores; temperature 1 when omitted.
-        temperature_limit: Use only this many of them.
+        temperatures: File of the temperatures of the retriever's scores, which `infer.py tune` fits on training
+            questions; temperature 1 when omitted.
         encoder: Without a retriever: the sentence encoder that ranks the shipped passages of each question whose file
             does not give a score for every one of them; MiniLM when omitted.
         baseline_serving: Serving folder of a generator trained without the estimator and with relevance retriever,
@@ -62,18 +58,16 @@ class Study:
 
     def __init__(
         self,
-        temperature_questions: str | None = None,
-        temperature_limit: PositiveInt | None = 2000,
+        temperatures: Path | None = None,
         encoder: str | None = None,
         baseline_serving: Path | None = None,
     ) -> None:
-        self.temperature_questions, self.temperature_limit = temperature_questions, temperature_limit
-        self.encoder, self.baseline_serving = encoder, baseline_serving
+        self.temperatures, self.encoder, self.baseline_serving = temperatures, encoder, baseline_serving
 
     def check(self, strategy: ReRag, out: Path, layout: str) -> None:
         """Check files and folders.  Raises UserError or a subclass."""
-        if self.temperature_questions is not None:
-            check_questions(layout, [self.temperature_questions], self.temperature_limit)
+        if self.temperatures is not None:
+            read_temperatures(self.temperatures)
         if self.baseline_serving is not None and not (self.baseline_serving / MANIFEST).is_file():
             raise MissingInputError(
                 f"study.baseline_serving: {self.baseline_serving} is no serving folder. Give one that training "
@@ -88,8 +82,8 @@ class Study:
         """
         model = strategy.model
         if model.estimator is None:
-            if self.temperature_questions is not None:
-                raise UserError("study.temperature_questions is for RE-RAG with an estimator only: omit it.")
+            if self.temperatures is not None:
+                raise UserError("study.temperatures is for RE-RAG with an estimator only: omit it.")
             if self.baseline_serving is not None:
                 raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
             return Findings()
@@ -98,24 +92,20 @@ class Study:
         places = [place for place, question in enumerate(questions) if question.answers]
         if not places:
             raise UserError("None of the questions has a gold answer: choose a file with answers, such as a dev file.")
-        training = None
-        if self.temperature_questions is not None:
-            source = read_questions(settings.layout, self.temperature_questions, limit=self.temperature_limit)
-            training = with_answers(list(source))
         baseline = None
         if self.baseline_serving is not None:
             assert model.generator is not None  # checked above
             baseline = Baseline.load(self.baseline_serving, str(model.generator.network.device), strategy.precision)
         usable = [questions[place] for place in places]
-        findings = _findings(strategy, usable, training, self.encoder, settings, baseline)
-        findings.settings["temperature questions"] = self.temperature_questions
+        findings = _findings(strategy, usable, self.temperatures, self.encoder, settings, baseline)
+        findings.settings["temperatures file"] = str(self.temperatures) if self.temperatures else None
         return findings.spread(places, len(questions))
 
 
 def _findings(
     strategy: ReRag,
     questions: Sequence[Question],
-    training: Sequence[Question] | None,
+    temperatures_file: Path | None,
     encoder_name: str | None,
     settings: Settings,
     baseline: Baseline | None,
@@ -125,7 +115,7 @@ def _findings(
     Args:
         strategy: With an estimator; without a generator, the tables that need one are omitted.
         questions: All with answers.
-        training: Questions for fitting the retriever's temperature; temperature 1 when None.
+        temperatures_file: Of the retriever's scores; temperature 1 when None.
         encoder_name: As in `Study`.
         settings: Of the evaluation.
         baseline: The generator of Table 7's first four rows; needs the strategy's generator; None omits the rows.
@@ -135,18 +125,16 @@ def _findings(
     encoder = None
     sources = dict.fromkeys(source_of(question, strategy.retriever) for question in questions)
     if "cosine" in sources:
-        assert strategy.model.estimator is not None
-        device = str(strategy.model.estimator.network.device)
-        encoder = SentenceEncoder(encoder_name or MINILM, device, precision=strategy.precision)
-    of_training, of_questions, of_baseline = _saved_batches(
-        strategy, questions, training, encoder, settings.partial, baseline
-    )
+        encoder = encoder_of(strategy, encoder_name)
+    of_questions, of_baseline = _saved_batches(strategy, questions, encoder, settings.partial, baseline)
     candidates, contexts = strategy.candidates, strategy.contexts
     # fitted for the generator's `thorough`, which the tables have also where the strategy answers by `fast`
     temperature = strategy.model.relevance_temperature if strategy.reader is None else 1.0
-    temperatures: dict[Source, float] = {}
-    if training is not None:
-        temperatures = fit_temperatures(sources, training, strategy.retriever, encoder, candidates, of_training)
+    fitted: dict[Source, Fitted] = {}
+    if temperatures_file is not None:
+        wanted = {source: identity(source, strategy, encoder) for source in sources}
+        fitted = temperatures_for(temperatures_file, wanted)
+    temperatures = {source: each.temperature for source, each in fitted.items()}
     candidate_sets, seconds = collect_candidates(
         questions, strategy.model, _reader(strategy), strategy.retriever, encoder, candidates, contexts, temperatures,
         of_questions, temperature,
@@ -161,7 +149,7 @@ def _findings(
             for each, scores in zip(candidate_sets, lexical, strict=True)
         ]
     report = Findings(tables=[rerag_tables.recall_table(candidate_sets, settings.ks, bootstrap, paper, others)])
-    report.seconds_before = of_training.seconds + of_questions.seconds
+    report.seconds_before = of_questions.seconds
     confidences: dict[Ranker, list[NDArray[np.float64]]] = {
         "estimator": rerag_tables.calibrated(candidate_sets, strategy.model.calibration),
         "retriever": rerag_tables.retriever_confidence(candidate_sets),
@@ -218,7 +206,12 @@ def _findings(
     report.cases = [[contexts_case(strategy, each)] for each in candidate_sets]
     report.records = [candidates_record(strategy, each, readings, number) for number, each in enumerate(candidate_sets)]
     report.facts = [
-        *retrieval_facts(questions, strategy.retriever, encoder, temperatures, training),
+        *retrieval_facts(
+            questions,
+            strategy.retriever,
+            encoder,
+            {source: (each.temperature, each.questions) for source, each in fitted.items()},
+        ),
         *[f"temperature of the estimator's weights for `thorough`: {temperature:g}"] * (strategy.reader is None),
         f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} "
         "contexts per ranker"
@@ -285,19 +278,18 @@ def _threshold_facts(strategy: ReRag) -> list[str]:
 def _saved_batches(
     strategy: ReRag,
     questions: Sequence[Question],
-    training: Sequence[Question] | None,
     encoder: SentenceEncoder | None,
     folder: Path | None,
     baseline: Baseline | None,
-) -> tuple[ResumableBatches, ResumableBatches, ResumableBatches]:
-    """Resumable batches for training questions, for questions, and for the baseline.
+) -> tuple[ResumableBatches, ResumableBatches]:
+    """Resumable batches for questions, and for the baseline.
 
     Nothing is saved if the strategy's parts are unknown.
     """
     retriever = configuration(strategy.retriever) if strategy.retriever is not None else {}
     reader = configuration(strategy.reader) if strategy.reader is not None else {}
     if folder is None or retriever is None or strategy.serving is None or reader is None:
-        return ResumableBatches(), ResumableBatches(), ResumableBatches()
+        return ResumableBatches(), ResumableBatches()
     assert strategy.model.estimator is not None
     estimator = strategy.model.estimator
     device = f"{estimator.network.device.type}, {estimator.inference_dtype}"
@@ -306,10 +298,8 @@ def _saved_batches(
     model = {"serving folder": sha256(Path(strategy.serving) / MANIFEST), "contexts": strategy.contexts}
     model |= {"reader": reader, "recipe": getattr(strategy.reader, "recipe", None)} if reader else {}
     of_questions = {"questions": digest(questions), **source, **model}
-    of_training = {"training questions": digest(training or ()), **source}
     of_baseline = {**of_questions, "baseline": baseline.digest if baseline else None}
     return (
-        ResumableBatches(folder / "answers-temperature.jsonl", of_training),
         ResumableBatches(folder / "answers-pools.jsonl", of_questions),
         ResumableBatches(folder / "answers-baseline.jsonl", of_baseline),
     )

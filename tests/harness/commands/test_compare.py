@@ -251,7 +251,7 @@ MISTAKES: dict[str, tuple[Config, tuple[str, ...], int, str]] = {
     "a k out of range": ({"strategy": system("retrieve_read.RetrieveRead", k=0)}, (), 2, "strategy.k: Not of type"),
     "an option that its study has not": (
         {**SYSTEMS["rerag"], "study": {"rows": ["QDC"]}}, (), 2,
-        "study.rows is no option of the study of other; allowed: temperature_questions",
+        "study.rows is no option of the study of other; allowed: temperatures",
     ),
     "a study where there is none": (SYSTEMS["bm25"], ("--study.rows", "[QDC]"), 2,
         "study.rows is no option of these systems' studies; there is no such study"),

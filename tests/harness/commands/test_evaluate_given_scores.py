@@ -14,7 +14,7 @@ import pytest
 
 from common.answer_metrics import has_answer
 from datamodules.formats.reading import read_questions
-from harness.evaluation.rerag.retrieval import fit_temperatures, has_answer_labels, retrieve
+from harness.evaluation.rerag.retrieval import has_answer_labels, retrieve
 from harness.evaluation.serialization import digest
 from harness.indexing.sentence_encoder import SentenceEncoder
 from models.rerag.temperature import fit_temperature
@@ -39,15 +39,29 @@ def study(tmp_path: Path, checkpoints: dict[str, Path]) -> Callable[..., Ended]:
     """Runs the command on rows, with a tiny reranker and an encoder."""
     write_serving(checkpoints["t5"], tmp_path / "serving", generator=None, max_tokens=96)
 
-    def run(rows: Rows, *more: str, encoder: str = str(checkpoints["bert"]), training: Rows | None = None) -> Ended:
+    system = ("--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", "serving", "--strategy.contexts",
+              "2", "--strategy.device", "cpu")  # fmt: skip
+
+    def run(
+        rows: Rows,
+        *more: str,
+        encoder: str = str(checkpoints["bert"]),
+        training: Rows | None = None,
+        cosine: bool = True,
+    ) -> Ended:
         (tmp_path / "dev.json").write_text(json.dumps(rows))
         if training is not None:
             (tmp_path / "train.json").write_text(json.dumps(training))
-            more = (*more, "--study.temperature_questions", "train.json")
+            fitted = command(
+                tmp_path, "infer.py", "tune", *system, "--questions", "train.json", "--layout", "fid", "--out",
+                "temperatures.json", *(("--tuning.encoder", encoder) if cosine else ()),
+            )  # fmt: skip
+            if fitted.code:
+                return fitted
+            more = (*more, "--study.temperatures", "temperatures.json")
         return command(
-            tmp_path, "infer.py", "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving",
-            "serving", "--strategy.contexts", "2", "--strategy.device", "cpu", "--questions", "dev.json", "--layout",
-            "fid", "--out", "report", "--resamples", "20", "--study.encoder", encoder, *more,
+            tmp_path, "infer.py", "evaluate", *system, "--questions", "dev.json", "--layout", "fid", "--out", "report",
+            "--resamples", "20", "--study.encoder", encoder, *more,
         )  # fmt: skip
 
     return run
@@ -65,7 +79,7 @@ def candidates_of(folder: Path) -> list[list[dict]]:
 
 def test_given_scores_rank_and_no_encoder_is_loaded(study: Callable[..., Ended], tmp_path: Path) -> None:
     rows = with_scores(fid_rows(8))
-    ended = study(rows, encoder="no/such/encoder", training=with_scores(fid_rows(20, seed=1)))
+    ended = study(rows, encoder="no/such/encoder", training=with_scores(fid_rows(20, seed=1)), cosine=False)
     assert ended.code == 0, ended.err
     best = [has_answer(row["ctxs"][-1]["text"], row["answers"]) for row in rows]
     assert recall_of_retriever(tmp_path) == pytest.approx(100 * np.mean(best), abs=1e-3)
@@ -102,7 +116,10 @@ def test_questions_with_an_unscored_passage_are_ranked_by_cosine(
     encoder = SentenceEncoder(str(checkpoints["bert"]), "cpu")
     by_cosine = retrieve(questions, None, encoder, 9, use_given=False)
     temperatures = json.loads((tmp_path / "report" / "report.json").read_text())["study"]["temperatures"]
-    assert temperatures == pytest.approx(fit_temperatures(["cosine", "given"], training, None, encoder, 9))
+    for source in ("given", "cosine"):
+        found = retrieve(training, None, encoder, 9, use_given=source == "given")
+        labels = [has_answer_labels(q, each.passages) for q, each in zip(training, found, strict=True)]
+        assert temperatures[source] == pytest.approx(fit_temperature([each.scores_C for each in found], labels))
     assert temperatures["given"] > 5 * temperatures["cosine"]  # each on its own scale
     for place, found in enumerate(candidates_of(tmp_path)):
         cosine = by_cosine[place].scores_C / temperatures["cosine"]
@@ -123,7 +140,7 @@ def test_without_given_scores_the_cosine_ranks_all(study: Callable[..., Ended], 
 
 def test_a_temperature_needs_training_questions_with_such_scores(study: Callable[..., Ended], tmp_path: Path) -> None:
     ended = study(with_scores(fid_rows(4)), training=fid_rows(20, seed=1))
-    refused(ended, 2, "none of the 20 questions has a score for every passage", "omit the option")
+    refused(ended, 2, "has temperatures for cosine scores, none for given scores")
     assert not (tmp_path / "report").exists()
 
 

@@ -14,6 +14,7 @@ from common.errors import UserError
 from common.records import Answer, Question
 from datamodules.formats.reading import read_questions
 from harness.commands.evaluate import evaluate
+from harness.commands.tune import tune
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.candidates import collect_candidates
 from harness.evaluation.rerag.retrieval import has_answer_labels
@@ -90,23 +91,17 @@ def test_a_matrix_of_more_contexts_serves_any_few_of_them(folders: dict[str, Pat
 
 
 def test_the_command_measures_what_the_strategy_answers(folders: dict[str, Path], tmp_path: Path, capsys) -> None:
-    run(
-        folders,
-        tmp_path / "report",
-        "--paper",
-        "nq",
-        "--ks",
-        "[1,3]",
-        "--study.temperature_questions",
-        str(folders["dev"]),
-    )
+    file = str(tmp_path / "temperatures.json")
+    strategy = ReRag(None, folders["serving"], contexts=4, device="cpu")
+    tune(strategy, str(folders["dev"]), Path(file), tuning={"encoder": str(folders["encoder"])})
+    assert "of cosine scores, fitted on 6 questions" in capsys.readouterr().out
+    run(folders, tmp_path / "report", "--paper", "nq", "--ks", "[1,3]", "--study.temperatures", file)
     out = tmp_path / "report"
     assert sorted(path.name for path in out.iterdir()) == [
         "contexts.png", "quality.png", "questions.jsonl", "report.csv", "report.html", "report.json", "report.md",
         "risk_coverage.png",
     ]  # fmt: skip
     asked = [q for q in read_questions("hotpotqa", str(folders["dev"])) if q.answers]
-    strategy = ReRag(None, folders["serving"], contexts=4, device="cpu")
     expected = strategy.answer(asked)
     records = [json.loads(line) for line in (out / "questions.jsonl").read_text().splitlines()]
     assert len(records) == len(asked) == 6
@@ -249,8 +244,8 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
     hidden.write_text(json.dumps([{k: v for k, v in row.items() if k != "answer"} for row in hotpot_rows(2)]))
     for message, options in {
         "ks is": {"ks": (5, 1)},
-        "study.temperature_questions is no option of drrag": {"strategy": silent,
-            "study": {"temperature_questions": file}},
+        "study.temperatures is no option of drrag": {"strategy": silent, "study": {"temperatures": file}},
+        "no file of temperatures": {"study": {"temperatures": "no.json"}},
         "without passages": {"questions": str(bare), "layout": "flashrag",
             "study": {"encoder": str(folders["encoder"])}},
         "None of the questions has a gold answer": {"questions": str(hidden)},

@@ -140,15 +140,14 @@ def test_a_killed_process_goes_on_where_it_stopped(
     file.write_text(json.dumps(hotpot_rows(65)))  # batches of 32: three
     retriever = "tests.helpers.killing_retriever.KillingRetriever"
     same = ("--strategy.precision", "fp32")  # as `auto` is in this process alone
-    more = ("--questions", str(file), "--study.temperature_questions", str(folders["train"]), *same)
+    more = ("--questions", str(file), *same)
     command = rerag(folders, tmp_path / "out", retriever, *more)
-    environment = {**os.environ, **SAME_THREADS, KILLED_AT: "3"}  # one search for the temperature, two batches
+    environment = {**os.environ, **SAME_THREADS, KILLED_AT: "2"}
     run = subprocess.run(
         [sys.executable, "infer.py", *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200
     )
     assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
     assert not (tmp_path / "out").exists()
-    assert len(kept_lines(tmp_path / "out", "answers-temperature")) == 1 + 1
     assert len(kept_lines(tmp_path / "out", "answers-pools")) == 1 + 2
     before = [json.loads(line)["result"]["seconds"] for line in kept_lines(tmp_path / "out", "answers-pools")[1:]]
 
@@ -162,7 +161,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     assert all(spent[stage] > sum(each[stage] for each in before) for stage in candidates.STAGES)
 
     infer.main(rerag(folders, tmp_path / "whole", retriever, *more))
-    assert KillingRetriever.searches == searches + 1 + 4
+    assert KillingRetriever.searches == searches + 1 + 3
     assert report(tmp_path / "out") == report(tmp_path / "whole")
 
 

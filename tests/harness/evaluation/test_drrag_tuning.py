@@ -1,11 +1,11 @@
 """Choosing CFS's options on validation questions.
 
-The grid against the strategy itself, hand-worked gains, limits, refusals.
+The grid against the strategy itself, a choice worked out by hand, limits, refusals.
 """
 
 import json
 import zlib
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,15 +13,14 @@ import pytest
 from common.errors import ArtifactError, UserError
 from common.records import Question
 from harness.commands.evaluate import evaluate
-from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.drrag.tuning import Tried, threshold_grid, try_grid
-from harness.evaluation.drrag.tuning_grid import Grid, recall_of, search_grid
-from harness.evaluation.drrag.tuning_tables import ALL, ELSEWHERE, ablation_table
+from harness.commands.tune import tune
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache
 from harness.selection.tuned import Tuned, read_selection
 from harness.strategies.drrag import DrRag
+from harness.tuning.drrag import Tried, on_other_questions, threshold_grid, told, try_grid
+from harness.tuning.drrag_grid import Grid, recall_of, search_grid
 from tests.helpers.reports import cells
 from tests.helpers.river_corpus import IDS, QUESTIONS, gold_scorer, write_index, write_questions
 
@@ -82,32 +81,30 @@ def run(strategy, tmp_path, **study):
     return out
 
 
-def test_each_option_alone_and_all_together_by_hand(retriever, tmp_path):
+def tuned(strategy, tmp_path, file, **tuning):
+    tune(strategy, str(write_questions(tmp_path)), file, tuning={"ks": (2,), **tuning})
+
+
+def test_what_is_chosen_by_hand(retriever, tmp_path, capsys):
     scorer = gold_scorer()
     scorer.threshold = 0.95  # gold pairs have 0.9: nothing is positive, and one document is left of two
     file = tmp_path / "selection.json"
-    grid = {"depths": [4], "question_weights": [1]}
-    table = cells(run(DrRag(retriever, scorer=scorer), tmp_path, tune=file, grid=grid))
-    rows = {row: {c: v for (name, r, c), v in table.items() if (name, r) == ("tuning, k = 2", row)} for row in
-            {r for name, r, _ in table if name == "tuning, k = 2"}}  # fmt: skip
-    assert set(rows) == {"defaults", "threshold alone", ALL, ELSEWHERE}
-    assert rows["defaults"]["recall %"] == 50
-    assert rows["defaults"]["difference to SM"] == pytest.approx(-100 / 6, abs=1e-3)  # SM: (1/2 + 1/2 + 1) / 3
-    assert rows["threshold alone"]["recall %"] == rows[ALL]["recall %"] == rows[ELSEWHERE]["recall %"] == 100
-    assert rows[ALL]["difference to the defaults"] == 50
-    assert rows[ALL]["documents"] == 2
-    assert rows["defaults"]["threshold"] == 0.95
-    assert 0.1 < rows[ALL]["threshold"] <= 0.9
-    assert table["ceilings, k = 2", "k1 1, question x 1", "depth 4"] == 100
-    assert table["grid, k = 2", "k1 1, question x 1", "depth 4"] == 100
-    assert table["thresholds, k = 2", "0.9500", "recall %"] == 50
+    tuned(DrRag(retriever, scorer=scorer), tmp_path, file, grid={"depths": [4], "question_weights": [1]})
+    (line,) = capsys.readouterr().out.splitlines()
+    chosen = read_selection(file, None)[2]
+    assert 0.1 < chosen.threshold <= 0.9
+    assert line == (  # SM: (1/2 + 1/2 + 1) / 3
+        f"{file}: k = 2: k1 1, depth 4, threshold {chosen.threshold:.4f}, question weight 1; 2.00 documents, "
+        "recall 100.00 % (on other questions 100.00, defaults 50.00, similarity 66.67)."
+    )
+    assert not (tmp_path / "selection.json.partial").exists()
 
-    tuned = DrRag(retriever, scorer=scorer, selection=SelectionOptions("cfs", 2), selection_file=file)
-    assert tuned.selection == read_selection(file, None)[2].cfs(2)
-    again = cells(run(tuned, tmp_path, rows=["CFS", "QDC"]))
+    strategy = DrRag(retriever, scorer=scorer, selection=SelectionOptions("cfs", 2), selection_file=file)
+    assert strategy.selection == chosen.cfs(2)
+    again = cells(run(strategy, tmp_path, rows=["CFS", "QDC"]))
     assert again["recall, k = 2", "CFS", "recall %"] == 100
     report = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
-    assert report["study"]["selection"]["threshold"] == tuned.selection.threshold
+    assert report["study"]["selection"]["threshold"] == strategy.selection.threshold
 
 
 def made(recall, documents, k=4):
@@ -120,17 +117,8 @@ def made(recall, documents, k=4):
 def test_the_best_setting_keeps_to_the_limit_and_ties_go_to_fewer_documents_then_to_the_first():
     tried = made([[1, 1], [0.5, 0.5], [1, 0.5], [1, 0.5]], [[4, 4], [2, 2], [3, 3], [3, 2]])
     assert [tried.best(limit) for limit in (4, 3.9, 2.5, 2, 1.9)] == [0, 3, 3, 1, None]
-    assert (
-        tried.best(4, among=[0]) == 2
-    )  # all but the second find the first question's gold; two of them with 3 documents
+    assert tried.best(4, [0]) == 2  # all but the second find the first question's gold; two of them with 3 documents
     assert made([[1], [0], [1], [0]], [[2], [2], [2], [2]]).best(4) == 0
-
-
-def test_one_option_alone_may_hand_over_as_many_documents_as_the_defaults():
-    tried = made([[1, 1], [0.5, 0.5], [1, 0.5], [1, 0.5]], [[3.5, 4], [4, 4], [4, 4], [2, 2]])
-    rows = ablation_table(tried, 3.0, Bootstrap(50, 0)).rows
-    chosen = {name: [cells[0].value, cells[2].value] for name, cells in rows.items() if name != ELSEWHERE}
-    assert chosen == {"defaults": [2, 0.5], "k1 alone": [3, 0.5], "threshold alone": [2, 0.2], ALL: [3, 0.5]}
 
 
 def test_thresholds_part_the_best_scores_evenly():
@@ -151,44 +139,36 @@ def test_options_chosen_on_other_questions_are_not_those_of_the_question_itself(
     for fold in range(4):
         recall[fold, fold::5] = 1
     tried = made(recall, np.full((4, 10), 2))
-    rows = ablation_table(tried, 4.0, Bootstrap(50, 0)).rows
-    assert rows[ALL][5].value == pytest.approx(20)
-    assert rows[ELSEWHERE][5].value == pytest.approx(0)
-
-
-def test_ceilings_need_no_classifier(retriever, tmp_path):
-    strategy = DrRag(retriever, selection=SelectionOptions("qdc", k=2))
-    table = cells(run(strategy, tmp_path, ceilings=True, grid={"depths": [1], "question_weights": [1]}))
-    assert table["ceilings, k = 2", "k1 1, question x 1", "depth 4"] == 100
-    # one candidate: the ship for q1, for q2 Alba, which shares "river joins" with it, Fulda for q3
-    assert table["ceilings, k = 2", "k1 1, question x 1", "depth 1"] == pytest.approx(200 / 3, abs=1e-3)
-    with pytest.raises(UserError, match=r"study\.tune needs the trained classifier"):
-        run(strategy, tmp_path, tune=tmp_path / "x.json")
+    assert on_other_questions(tried, 4.0) == 0
+    assert "recall 20.00 % (on other questions 0.00, defaults 20.00, similarity 25.00)" in told(tried, 4.0)
 
 
 def test_impossible_requests_are_refused(retriever, tmp_path):
     strategy = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", 2))
-    for study, line in (
-        ({"most_documents": [2.0, 3.0], "tune": tmp_path / "s.json"},
-            r"one number for each of study\.ks \[2\]"),
-        ({"most_documents": [0.5], "tune": tmp_path / "s.json"}, "0.5 does not conform"),
-        ({"grid": {"depths": [0]}}, r"study\.grid\.depths.* 0 does not conform"),
+    file = tmp_path / "s.json"
+    for tuning, line in (
+        ({"most_documents": [2.0, 3.0]}, r"one number for each of tuning\.ks \[2\]"),
+        ({"most_documents": [0.5]}, "0.5 does not conform"),
+        ({"ks": (3, 3)}, r"tuning\.ks is \[3, 3\]"),
+        ({"grid": {"depths": [0]}}, r"tuning\.grid\.depths.* 0 does not conform"),
         ({"grid": {"deep": [1]}}, "grid"),
-        ({"most_documents": [1.0], "tune": tmp_path / "s.json"},
-            "no setting for k = 2 .* 1 documents; the fewest are 2.00"),
+        ({"rows": ["QDC"]}, "tuning.rows is no option of drrag's tuning; allowed: ks, grid, most_documents, scores"),
+        ({"most_documents": [1.0]}, "no setting for k = 2 .* 1 documents; the fewest are 2.00"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=line):
-            run(strategy, tmp_path, **study)
-    assert not (tmp_path / "s.json").exists()
+            tuned(strategy, tmp_path, file, **tuning)
+    with pytest.raises(UserError, match="needs the trained classifier"):
+        tuned(DrRag(retriever, selection=SelectionOptions("qdc", k=2)), tmp_path, file)
+    assert not file.exists()
     (tmp_path / "mine.json").write_text("{}")
-    with pytest.raises(UserError, match="is no file of selection options: not replaced"):
-        run(strategy, tmp_path, tune=tmp_path / "mine.json")
+    with pytest.raises(UserError, match=r"not a file of selection options of `infer\.py tune`"):
+        tuned(strategy, tmp_path, tmp_path / "mine.json")
     assert (tmp_path / "mine.json").read_text() == "{}"
 
 
 def test_a_row_with_a_budget_that_the_file_lacks_is_refused_before_anything_is_scored(retriever, tmp_path):
     file = tmp_path / "s.json"
-    run(DrRag(retriever, scorer=gold_scorer()), tmp_path, tune=file)
+    tuned(DrRag(retriever, scorer=gold_scorer()), tmp_path, file)
     strategy = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", 2), selection_file=file)
     with pytest.raises(UserError, match=r"has options for k = 2, none for k = 3"):
         run(strategy, tmp_path, ks=(2, 3), rows=["CFS"])
@@ -196,17 +176,7 @@ def test_a_row_with_a_budget_that_the_file_lacks_is_refused_before_anything_is_s
     run(strategy, tmp_path, ks=(2, 3), rows=["ranked"])  # which takes nothing from the file
 
 
-def test_the_settings_say_what_was_tried_and_chosen(retriever, tmp_path):
-    file = tmp_path / "s.json"
-    out = run(DrRag(retriever, scorer=gold_scorer()), tmp_path, tune=file, grid={"depths": [4]})
-    tuning = json.loads((out / "report.json").read_text(encoding="utf-8"))["study"]["tuning"]
-    assert tuning["grid"] == {"k1": None, "depths": [4], "question_weights": [1, 3], "symmetric": False}
-    assert tuning["chosen"] == {"2": asdict(read_selection(file, None)[2])}
-    assert tuning["questions"] == 3
-    assert "k = 2: k1 1, depth 4" in (out / "report.md").read_text(encoding="utf-8")
-
-
 def test_a_corrupt_file_is_refused_by_the_strategy(retriever, tmp_path):
     (tmp_path / "s.json").write_text("{}")
-    with pytest.raises(ArtifactError, match=r"study\.tune"):
+    with pytest.raises(ArtifactError, match=r"infer\.py tune"):
         DrRag(retriever, scorer=gold_scorer(), selection_file=tmp_path / "s.json").load()

@@ -23,7 +23,6 @@ from harness.evaluation.hiqa.budgets import contexts_of
 from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, kept_documents, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import KINDS, OWN
 from harness.evaluation.hiqa.study import Study
-from harness.evaluation.hiqa.tuning import ALPHAS, BETAS, best_weights, grid, rank_of
 from harness.evaluation.study import Settings, build_study
 from harness.evaluation.tables import Table
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -31,6 +30,7 @@ from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.keywords import KeywordRetriever, build_keywords
 from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.strategies.hiqa import HiQa, fitting
+from harness.tuning.hiqa import ALPHAS, BETAS, Tuning, best_weights, grid, rank_of
 from tests.helpers.judge_lm import FirstPassage, LastPassage
 
 PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
@@ -210,8 +210,6 @@ def test_collections_hold_the_gold_documents_and_each_other() -> None:
 
 
 def test_what_cannot_be_measured_is_said(strategy: HiQa) -> None:
-    with pytest.raises(UserError, match="questions with gold segments"):
-        Study(tune=Path("x.json")).measure(strategy, [Question("1", "?", ("x",))], SETTINGS)
     findings = Study().measure(strategy, [Question("1", "?", ("x",))], SETTINGS)
     assert findings.facts == ["rankings: not measured, no question names gold segments"]
     assert not findings.tables
@@ -264,11 +262,11 @@ def test_tuned_weights_rank_as_the_retriever_does(strategy: HiQa, tmp_path: Path
         scores = rank_all(other, QUESTIONS, counts, 1, 2.0, "test").scores
         assert values_ABQ[a, b] == pytest.approx(scores["Log-Rank"], abs=1e-6)
     file = tmp_path / "weights.json"
-    findings = Study(k=1, gamma=2.0, tune=file).measure(strategy, QUESTIONS, SETTINGS)
+    (line,) = Tuning(gamma=2.0).tune(strategy, QUESTIONS, file, SETTINGS)
     chosen = MultiRouteRetriever(retriever.dense, retriever.words, retriever.keywords, weights=file)
     assert (chosen.alpha, chosen.beta) == best_weights(values_ABQ)
     assert values_ABQ[ALPHAS.index(chosen.alpha), BETAS.index(chosen.beta)].mean() == values_ABQ.mean(axis=2).max()
-    assert findings.tables[-1].name == "weights"
+    assert line.startswith(f"alpha {chosen.alpha:g}, beta {chosen.beta:g}, chosen on 6 questions: Log-Rank Index ")
     assert MultiRouteRetriever(retriever.dense, retriever.words, beta=0.5, weights=file).beta == 0.5
 
 
@@ -285,12 +283,14 @@ def test_files_of_weights(strategy: HiQa, tmp_path: Path) -> None:
         MultiRouteRetriever(retriever.dense, retriever.words, weights=tmp_path / "lost.json").load()
     other = tmp_path / "other.json"
     other.write_text("{}")
-    with pytest.raises(UserError, match="no file of weights: not replaced"):
-        Study(tune=other).check(strategy, tmp_path, "fid")
+    with pytest.raises(UserError, match=r"not a file of weights of `infer\.py tune`: not replaced"):
+        Tuning.output.check(other)
     with pytest.raises(UserError, match="Choose the weights again"):
         MultiRouteRetriever(retriever.dense, retriever.words, weights=other).load()
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
-        Study(tune=tmp_path / "x.json").measure(HiQa(retriever.words), QUESTIONS, SETTINGS)
+        Tuning().check(HiQa(retriever.words))
+    with pytest.raises(UserError, match="needs questions with gold segments"):
+        Tuning().tune(strategy, [Question("1", "?", ("x",))], tmp_path / "x.json", SETTINGS)
 
 
 def test_a_context_holds_a_part_or_the_whole_of_the_gold(strategy: HiQa) -> None:

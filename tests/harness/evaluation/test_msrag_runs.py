@@ -122,6 +122,4 @@ def test_several_equal_runs_are_refused(place: Path) -> None:
     line = refused(evaluate(place, "x", "--study.runs", "3"), 2)
     assert "study.runs is 3, and no part of the system samples" in line
     assert "study.runs: " in refused(evaluate(place, "x", "--study.runs", "0"), 2)
-    both = ("--study.runs", "2", "--study.fit", "fitted.json")
-    assert "study.fit takes the answers of one run" in refused(evaluate(place, "x", *both), 2)
     assert not (place / "x").exists()

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from common.records import Answer, Question
+from common.records import Question
 from harness.choice.agreement import Agreement
 from harness.choice.answer_encoder import AnswerEncoder
+from harness.choice.learned import Learned
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.msrag.paper import published
 from harness.evaluation.msrag.study import Study
@@ -20,6 +21,7 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.sources.facts import IndexedFacts
 from harness.sources.web import WebContext
 from harness.strategies.msrag import Msrag
+from harness.tuning.msrag import Tuning
 from models.msrag.answer_model import AnswerModel
 from tests.harness.strategies.test_msrag import WordReader
 from tests.helpers.commands import command, refused
@@ -150,24 +152,33 @@ def test_the_command_writes_the_report_and_ask_shows_all_answers(place: Path, en
     assert shown.code == 0, shown.err
     assert "Answers by source:" in shown.out
     assert "Chosen by agreement" in shown.out
-    line = refused(evaluate(place, "x", "--study.fit", "msrag.yaml"), 2)
-    assert (
-        line == "infer.py: study.fit: msrag.yaml exists and is no fitted selector: not replaced. Choose another file."
-    )
-    assert "study.penalty: " in refused(evaluate(place, "x", "--study.penalty", "0"), 2)
     wrong = ("--strategy.init_args.sources", "[web,gpt]")
     assert "sources contains 'gpt'" in refused(evaluate(place, "x", *wrong), 2)
     assert not (place / "x").exists()
 
 
-def test_the_fit_writes_a_selection_that_a_config_can_name(
-    strategy: Msrag, tmp_path: Path, encoder_folder: str
-) -> None:
+def test_tune_writes_a_selection_that_a_config_can_name(place: Path, encoder_folder: str) -> None:
+    options = ("--config", "msrag.yaml", "--questions", "questions.json", "--tuning.encoder", encoder_folder)
+
+    def tune(out: str, *more: str):
+        return command(place, "infer.py", "tune", *options, "--out", out, *more)
+
+    line = refused(tune("msrag.yaml"), 2)
+    assert "msrag.yaml exists and is not a fitted selector of `infer.py tune`: not replaced" in line
+    assert "tuning.penalty: " in refused(tune("x.json", "--tuning.penalty", "0"), 2)
+    line = refused(tune("selector.json"), 2)  # the reader is right about no question
+    assert "the selection cannot be learned from these answers" in line
+    assert not (place / "selector.json").exists()
+
+
+def test_the_fitted_selection_chooses(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:
     file = tmp_path / "selector.json"
-    study = Study(segmentation=False, encoder=encoder_folder, fit=file)
-    findings = study.measure(strategy, QUESTIONS, settings(tmp_path))
+    (line,) = Tuning(encoder=encoder_folder).tune(strategy, QUESTIONS, file, settings(tmp_path))
     model = AnswerModel.load(file)
     assert model.encoder == encoder_folder
     assert model.fitted["questions"] == 4
-    assert "learned, out of fold" in findings.variants
-    assert isinstance(findings.variants["learned, out of fold"][0], Answer)
+    assert line.startswith("the choice, fitted on 4 questions; EM: on other questions ")
+    assert line.endswith("web alone 50.00 %, generated alone 75.00 %, none alone 25.00 %")
+    chosen = Msrag(strategy.reader, Learned(file), *strategy.sources.values()).answer(QUESTIONS)
+    right = sum(answer.text in question.answers for answer, question in zip(chosen, QUESTIONS, strict=True))
+    assert f"on these {25 * right:.2f} %" in line

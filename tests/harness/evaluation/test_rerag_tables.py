@@ -32,7 +32,7 @@ def test_temperature_matches_the_frequency_of_hits() -> None:
     assert fit_temperature(scores, holds) == pytest.approx(expected, rel=3e-3)
     assert fit_temperature(scores + silent[0], holds + silent[1]) == pytest.approx(expected, rel=3e-3)
     assert fit_temperature([10 * s for s in scores], holds) == pytest.approx(10 * expected, rel=3e-3)
-    with pytest.raises(UserError, match="temperature_questions"):
+    with pytest.raises(UserError, match="questions: no question has both"):
         fit_temperature(*silent)
 
 

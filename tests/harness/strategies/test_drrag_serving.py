@@ -5,6 +5,7 @@ Rounds, batches and resuming change nothing.
 
 import json
 import random
+import re
 import shutil
 
 import pytest
@@ -170,7 +171,7 @@ def test_scores_can_be_kept_for_further_evaluations(folders, tmp_path):
 
 
 def test_tuned_options_belong_to_the_classifier_and_give_the_recall_they_were_chosen_for(
-    folders, tmp_path, monkeypatch
+    folders, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
     rows = [
@@ -183,21 +184,25 @@ def test_tuned_options_belong_to_the_classifier_and_give_the_recall_they_were_ch
         if len({passage.title for passage in question.passages}) == 2
     ]  # fmt: skip
     (tmp_path / "validation.json").write_text(json.dumps(rows), encoding="utf-8")
-    base = ["evaluate", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.serving", str(folders / "serving"),
+    base = ["--strategy", "harness.strategies.drrag.DrRag", "--strategy.serving", str(folders / "serving"),
             "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.device", "cpu",
             "--strategy.retriever.index", str(folders / "index"), "--strategy.selection.method", "cfs",
-            "--questions", "validation.json", "--resamples", "50", "--study.scores", "scores",
-            "--strategy.selection.k", "3", "--study.ks", "[3,4]", "--study.rows", "[CFS]"]  # fmt: skip
-    infer.main([*base, "--out", "tuning", "--study.tune", "selection.json", "--study.grid.depths", "[12]",
-                "--study.grid.symmetric", "true", "--study.most_documents", "[2.9,3.5]"])  # fmt: skip
-    infer.main([*base, "--out", "tuned", "--strategy.selection_file", "selection.json"])
-    tuning, tuned = cells(tmp_path / "tuning"), cells(tmp_path / "tuned")
-    for k, most in ((3, 2.9), (4, 3.5)):
-        expected = tuning[f"tuning, k = {k}", "all, written", "recall %"]
-        assert tuned[f"recall, k = {k}", "CFS", "recall %"] == pytest.approx(expected, abs=1e-3)
-        assert expected >= tuning[f"tuning, k = {k}", "defaults", "recall %"]
-        documents = tuned[f"recall, k = {k}", "CFS", "documents"]
-        assert documents == pytest.approx(tuning[f"tuning, k = {k}", "all, written", "documents"], abs=1e-3)
+            "--questions", "validation.json", "--strategy.selection.k", "3"]  # fmt: skip
+    infer.main(["tune", *base, "--out", "selection.json", "--tuning.ks", "[3,4]", "--tuning.grid.depths", "[12]",
+                "--tuning.grid.symmetric", "true", "--tuning.most_documents", "[2.9,3.5]",
+                "--tuning.scores", "scores"])  # fmt: skip
+    told = capsys.readouterr().out.splitlines()
+    infer.main(["evaluate", *base, "--out", "tuned", "--strategy.selection_file", "selection.json", "--study.scores",
+                "scores", "--study.ks", "[3,4]", "--study.rows", "[CFS]", "--resamples", "50"])  # fmt: skip
+    tuned = cells(tmp_path / "tuned")
+    for line, (k, most) in zip(told, ((3, 2.9), (4, 3.5)), strict=True):
+        assert line.startswith(f"selection.json: k = {k}: ")
+        measured = [float(number) for number in re.findall(r"\d+\.\d\d\b", line)]
+        documents, recall, _, defaults, similarity = measured
+        assert tuned[f"recall, k = {k}", "CFS", "recall %"] == pytest.approx(recall, abs=0.01)
+        assert tuned[f"recall, k = {k}", "SM", "recall %"] == pytest.approx(similarity, abs=0.01)
+        assert tuned[f"recall, k = {k}", "CFS", "documents"] == pytest.approx(documents, abs=0.01)
+        assert recall >= defaults
         assert documents <= most
     strategy = load(folders, selection=SelectionOptions("cfs", 4), selection_file=tmp_path / "selection.json")
     assert strategy.answer(QUESTIONS)[0].evidence

@@ -4,20 +4,61 @@ Shape legend: P parent sections of the index (or its passages), Q questions, A v
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import UserError
 from common.gold_segments import is_relevant
+from common.outputs import OutputFile
 from common.progress import track
+from common.ranges import PositiveFloat
 from common.records import Question
 from harness.evaluation.hiqa.ranking import document_of
 from harness.evaluation.log_rank import log_rank_index
-from harness.evaluation.tables import Cell, Cells, Table
+from harness.evaluation.serialization import digest
+from harness.evaluation.study import TUNE, Settings
 from harness.retrievers.multi_route import MultiRouteRetriever, Scores, combined
+from harness.retrievers.route_weights import is_weights_file, write_weights
+from harness.strategies.hiqa import HiQa
 
 ALPHAS = tuple(round(0.1 * n, 1) for n in range(11))
 BETAS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
+
+
+class Tuning:
+    """Chooses the weights alpha and beta of a MultiRouteRetriever, which reads the file as `weights`.
+
+    Args:
+        gamma: Of the Log-Rank Index.
+    """
+
+    output = OutputFile(TUNE, "a file of weights", is_weights_file)
+
+    def __init__(self, gamma: PositiveFloat = 1.0) -> None:
+        self.gamma = gamma
+
+    def check(self, strategy: HiQa) -> None:
+        """Raise UserError if the system has no such retriever."""
+        if not isinstance(strategy.retriever, MultiRouteRetriever):
+            raise UserError("Tuning needs a MultiRouteRetriever, whose weights it chooses.")
+
+    def tune(self, strategy: HiQa, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+        """Choose on the questions with gold segments, and write the file.
+
+        Raises:
+            UserError: If no question has gold segments.
+        """
+        asked = [question for question in questions if question.gold_segments]
+        if not asked:
+            raise UserError("Tuning needs questions with gold segments: none of these has one.")
+        assert isinstance(strategy.retriever, MultiRouteRetriever)  # checked above
+        values_ABQ = grid(strategy.retriever, asked, self.gamma)
+        alpha, beta = best_weights(values_ABQ)
+        write_weights(out, alpha, beta, {"questions": len(asked), "sha256": digest(asked)[:12]})
+        mean = 100 * values_ABQ[ALPHAS.index(alpha), BETAS.index(beta)].mean()
+        return [f"alpha {alpha:g}, beta {beta:g}, chosen on {len(asked)} questions: Log-Rank Index {mean:.2f} %"]
 
 
 def rank_of(scores_P: Scores, positions: NDArray[np.int64]) -> int | None:
@@ -61,12 +102,3 @@ def best_weights(values_ABQ: NDArray[np.float64]) -> tuple[float, float]:
     means_AB = values_ABQ.mean(axis=2)
     a, b = np.unravel_index(int(means_AB.argmax()), means_AB.shape)
     return ALPHAS[a], BETAS[b]
-
-
-def weights_table(values_ABQ: NDArray[np.float64]) -> Table:
-    """Mean Log-Rank Index by alpha and beta, in per cent."""
-    means_AB = 100 * values_ABQ.mean(axis=2)
-    rows: dict[str, Cells] = {
-        f"beta {beta:g}": [Cell(float(means_AB[a, b])) for a in range(len(ALPHAS))] for b, beta in enumerate(BETAS)
-    }
-    return Table("weights", "Log-Rank Index % by weights", tuple(f"alpha {alpha:g}" for alpha in ALPHAS), rows)

@@ -1,32 +1,161 @@
 """Chooses CFS's options for every k on validation questions, by the whole system's recall of gold passages.
 
 A grid over k1, depth, threshold, question weight and orders of a pair; every pair is retrieved and scored once for all
-of it.
+of it. `selection_file` of the strategy reads what is written.
 
 Shape legend: V settings of the grid, N questions.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import UserError
+from common.outputs import OutputFile
 from common.progress import track
+from common.ranges import PositiveInt, ranged
 from common.records import Question
-from harness.evaluation.drrag.tuning_grid import Grid, ceilings, recall_of
+from harness.evaluation.serialization import digest
+from harness.evaluation.study import TUNE, Settings
+from harness.retrievers.corpora import gold_not_in_index, index_records
 from harness.retrievers.two_stage import StageResults
 from harness.selection import algorithms
 from harness.selection.algorithms import Rankings
 from harness.selection.options import SelectionOptions
-from harness.selection.score_cache import ScoreCache, Triple
-from harness.selection.tuned import Tuned
+from harness.selection.score_cache import ScoreCache, Triple, scores_file
+from harness.selection.tuned import Tuned, is_selection_file, write_selection
+from harness.strategies.drrag import DrRag, classifier_identity
+from harness.tuning.drrag_grid import Grid, recall_of, search_grid
+
+if TYPE_CHECKING:
+    Documents = float
+else:
+    Documents = ranged("Documents", float, (">=", 1))  # a mean number of them
 
 _THRESHOLDS = 40  # that are tried, besides the exported one
 _QUESTIONS_AT_ONCE = 64  # whose pairs are listed for scoring at a time
+_FOLDS = 5
+
+
+class Tuning:
+    """Chooses k1, depth, threshold, question weight and orders of CFS for each k, by recall of gold passages.
+
+    Args:
+        ks: Document budgets.
+        grid: What is tried.
+        most_documents: Greatest mean number of documents of CFS, one per k of `ks`; the paper's are [2.89,3.75,5.35]
+            for [3,4,6].  k when omitted.
+        scores: Folder that keeps pair scores for later runs, such as `--study.scores` of an evaluation.
+
+    Raises:
+        UserError: If a k is given twice, or there is not one limit per k.
+    """
+
+    output = OutputFile(TUNE, "a file of selection options", is_selection_file)
+
+    def __init__(
+        self,
+        ks: tuple[PositiveInt, ...] = (3, 4, 6),
+        grid: Grid = Grid(),  # noqa: B008 (frozen)
+        most_documents: tuple[Documents, ...] | None = None,
+        scores: Path | None = None,
+    ) -> None:
+        if not ks or len(set(ks)) < len(ks):
+            raise UserError(f"tuning.ks is {list(ks)}; it must be different numbers, such as [3,4,6].")
+        if most_documents is not None and len(most_documents) != len(ks):
+            raise UserError(
+                f"tuning.most_documents is {list(most_documents)}: give one number for each of tuning.ks {list(ks)}."
+            )
+        self.ks, self.grid, self.most_documents, self.scores = ks, grid, most_documents, scores
+
+    def check(self, strategy: DrRag) -> None:
+        """Raise UserError if the strategy has no classifier."""
+        if strategy.serving is None and strategy.scorer is None:
+            raise UserError("Tuning needs the trained classifier: name its folder with the strategy's serving.")
+
+    def tune(self, strategy: DrRag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+        """Try the grid on the questions whose gold passages are all in the file, and write the best options.
+
+        Args:
+            strategy: Its retrievers and classifier count; its selection does not.
+            questions: Validation questions.
+            out: The file.
+            settings: For the folder of scores that are kept until the file is written.
+
+        Raises:
+            UserError: If no question has all of its gold passages, or no setting keeps to a limit of documents.
+            ArtifactError: If the index holds no gold passage.
+        """
+        assert strategy.scorer is not None  # checked above
+        known = [question for question in questions if question.support and not question.unshipped_support]
+        if not known:
+            raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
+        gold_not_in_index(strategy, known, count=False)
+        file = None
+        if strategy.serving is not None:
+            file = scores_file(self.scores or settings.partial, Path(strategy.serving), strategy.scorer)
+        results = search_grid(strategy.retriever, known, self.ks, self.grid, strategy.second_retriever)
+        cache = ScoreCache(strategy.scorer, file)
+        tried = try_grid(known, results, self.ks, self.grid, cache, strategy.scorer.threshold)
+        limits = dict(zip(self.ks, self.most_documents or map(float, self.ks), strict=True))
+        chosen = {each.k: each.settings[_best(each, limits[each.k])] for each in tried}
+        chosen_on = {
+            "questions": len(known),
+            "sha256": digest(known)[:12],
+            "most_documents": limits,
+            "indexes": index_records({"": strategy})[""],
+        }
+        write_selection(out, chosen, classifier_identity(strategy.serving), chosen_on)
+        return [told(each, limits[each.k]) for each in tried]
+
+
+def _best(tried: "Tried", limit: float) -> int:
+    """The place of the best setting; UserError without one."""
+    if (row := tried.best(limit)) is None:
+        raise UserError(
+            f"tuning.most_documents: no setting for k = {tried.k} hands over at most {limit:g} documents; the fewest "
+            f"are {tried.means()[1].min():.2f}."
+        )
+    return row
+
+
+def told(tried: "Tried", limit: float) -> str:
+    """What was chosen for one k, and the recall that it reaches.
+
+    The options are the best on these questions, so their gain here is too high. "On other questions": each fifth of the
+    questions with the options that the other four fifths choose.
+    """
+    row = _best(tried, limit)
+    its, (recall_V, documents_V) = tried.settings[row], tried.means()
+    recalls = {"defaults": float(recall_V[tried.default_row]), "similarity": float(tried.similarity_N.mean())}
+    if (elsewhere := on_other_questions(tried, limit)) is not None:
+        recalls = {"on other questions": elsewhere, **recalls}
+    return (
+        f"k = {tried.k}: k1 {its.k1}, depth {its.depth}, threshold {its.threshold:.4f}, question weight "
+        f"{its.question_weight}{', both orders' * its.symmetric}; {documents_V[row]:.2f} documents, recall "
+        f"{100 * recall_V[row]:.2f} % ({', '.join(f'{name} {100 * value:.2f}' for name, value in recalls.items())})"
+    )
+
+
+def on_other_questions(tried: "Tried", limit: float) -> float | None:
+    """Mean recall of every question under the options that the other folds choose; None where these have none."""
+    count = len(tried.similarity_N)
+    recall_N = np.empty(count)
+    for fold in range(min(_FOLDS, count)):
+        fold_N = np.arange(fold, count, _FOLDS)
+        others = np.setdiff1d(np.arange(count), fold_N)
+        row = tried.best(limit, others.tolist()) if len(others) else None
+        if row is None:
+            return None
+        recall_N[fold_N] = tried.recall_VN[row, fold_N]
+    return float(recall_N.mean())
 
 
 @dataclass(slots=True)
@@ -39,35 +168,26 @@ class Tried:
     recall_VN: NDArray[np.float32]
     documents_VN: NDArray[np.int16]
     similarity_N: NDArray[np.float64]  # recall of the top k of Retriever(q)
-    ceiling: dict[tuple[int, int, int], float] = field(default_factory=dict)  # see `ceilings`
 
     @property
     def default_row(self) -> int:
         """The place of the default setting."""
         return self.settings.index(self.default)
 
-    def best(
-        self,
-        most_documents: float,
-        allowed: Callable[[Tuned], bool] = lambda _: True,
-        among: Sequence[int] | None = None,
-    ) -> int | None:
+    def best(self, most_documents: float, among: Sequence[int] | None = None) -> int | None:
         """The place of the setting with the greatest mean recall.
 
         Of equal ones the fewest documents, then the least cost.
 
         Args:
             most_documents: Greatest mean number of documents.
-            allowed: Which settings count.
             among: Places of the questions that count; None: all.
 
         Returns:
             None if every setting hands over more documents.
         """
         recall_V, documents_V = self.means(among)
-        rows = [
-            row for row, each in enumerate(self.settings) if allowed(each) and documents_V[row] <= most_documents + 1e-9
-        ]
+        rows = [row for row in range(len(self.settings)) if documents_V[row] <= most_documents + 1e-9]
         return min(rows, key=lambda row: (-round(float(recall_V[row]), 9), documents_V[row]), default=None)
 
     def means(self, among: Sequence[int] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -109,7 +229,7 @@ def try_grid(
         shape, rankings = (len(settings), len(questions)), [each.rankings.ranking for each in results[1]]
         similarity_N = np.array([recall_of(q, ranking[:k]) for q, ranking in zip(questions, rankings, strict=True)])
         empty = np.empty(shape, np.float32), np.empty(shape, np.int16)
-        tried.append(Tried(k, default, settings, *empty, similarity_N, ceilings(questions, results, k, grid)))
+        tried.append(Tried(k, default, settings, *empty, similarity_N))
     for batch in track(batches, len(batches), "trying options"):
         scores_of = _scores(questions, results, batch, ks, grid, cache)
         for each, place in product(tried, batch):

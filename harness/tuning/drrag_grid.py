@@ -1,18 +1,14 @@
-"""The grid of CFS's options, the retrieval that all of it needs, and what a perfect classifier would reach in it."""
+"""The grid of CFS's options, and the retrieval that all of it needs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-
-import numpy as np
 
 from common.ranges import PositiveInt
 from common.records import Question
 from harness.interfaces import Retriever
 from harness.retrievers.two_stage import StageResults, search_by_weight
 from harness.selection import algorithms
-from harness.selection.algorithms import PairScore
-from harness.selection.options import SelectionOptions
 from harness.selection.tuned import Tuned
 
 
@@ -68,29 +64,6 @@ def search_grid(
     second = dict.fromkeys(grid.weights, (most, size))
     found = search_by_weight(retriever, [each.text for each in questions], max(*ks, most), second, second_retriever)
     return {weight: retrieval.results for weight, retrieval in found.items()}
-
-
-def ceilings(
-    questions: Sequence[Question], results: dict[int, list[StageResults]], k: int, grid: Grid
-) -> dict[tuple[int, int, int], float]:
-    """Mean recall of CFS with a perfect classifier, by question weight, k1 and depth.
-
-    A pair is positive if both documents are gold.
-    """
-    found = {}
-    for weight, k1, depth in product(grid.weights, grid.first_sizes(k), grid.pool_depths(k)):
-        options = SelectionOptions("cfs", k, k1=k1, depth=depth, threshold=0.5)
-        recalls = [
-            recall_of(question, options.choose(each.rankings, _perfect(question)))
-            for question, each in zip(questions, results[weight], strict=True)
-        ]
-        found[weight, k1, depth] = float(np.mean(recalls))
-    return found
-
-
-def _perfect(question: Question) -> PairScore:
-    gold = set(question.support)
-    return lambda d1, d2: float(d1 in gold and d2 in gold)
 
 
 def recall_of(question: Question, documents: Sequence[str]) -> float:

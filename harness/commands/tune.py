@@ -1,0 +1,58 @@
+"""`infer.py tune`: fit what inference reads from a file, on validation questions."""
+
+from pathlib import Path
+from typing import Any
+
+from common.answer_metrics import Normalization
+from common.progress import say
+from common.ranges import OpenShare, PositiveInt
+from harness.commands.evaluate import files_of, remove_partial, settings_of
+from harness.evaluation.question_files import Gold
+from harness.interfaces import LanguageModel, Strategy
+from harness.readers.llm import read_by
+
+
+def tune(
+    strategy: Strategy,
+    questions: list[str] | str,
+    out: Path,
+    layout: str = "hotpotqa",
+    limit: PositiveInt | None = None,
+    held_out: OpenShare | None = None,
+    gold: Gold = "file",
+    normalization: Normalization = "squad",
+    tuning: dict[str, Any] | None = None,
+    llm: LanguageModel | None = None,
+) -> None:
+    """Fit what a system reads from a file: options, weights, a choice, a temperature.
+
+    Prints what was chosen. An interrupted run resumes: run it again.
+
+    Args:
+        strategy: The system.
+        questions: Validation questions: official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]'.
+        out: File for what is fitted; one of an earlier run is replaced.
+        layout: Layout of the questions file: which data set's official format it has.
+        limit: Use only this many questions, from the beginning.
+        held_out: Of a training file, use only the questions that a training holds out whose data.validation_fraction
+            this is.
+        gold: Where gold passages come from: file (those that it ships) or index, as in evaluate.
+        normalization: How answers are normalized before they are compared.
+        tuning: Options of what is fitted for this system, such as --tuning.ks '[3,4]'; an unknown one lists all.
+        llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as
+            configs/llm/openai.yaml.
+    """
+    read_by(strategy, llm)
+    from harness.evaluation.study import build_tuning
+
+    fitting = build_tuning(strategy, tuning)
+    files = files_of(questions, layout, limit, held_out, gold)
+    files.check()
+    settings = settings_of(out, layout, normalization, (1,), None, 1, 0)
+    with fitting.output.locked(out):
+        asked = files.read(strategy)
+        for fact in asked.facts:
+            say(f"{fact}.")
+        told = fitting.tune(strategy, asked.questions, out, settings)
+        remove_partial(settings.partial)
+    print("\n".join(f"{out}: {line}." for line in told))

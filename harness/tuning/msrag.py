@@ -1,0 +1,89 @@
+"""Fits MSRAG's learned choice on validation questions, as `harness.choice.learned.Learned` reads it.
+
+Every source is asked once per question; the answers that are right by the gold answer teach the model.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from common.outputs import OutputFile
+from common.ranges import PositiveFloat
+from common.records import Answer, Question
+from common.sources import Chosen
+from harness.choice.answer_encoder import AnswerEncoder
+from harness.choice.estimator import ContextProbability
+from harness.choice.features import answer_features
+from harness.choice.learned import choices, fit, out_of_fold
+from harness.evaluation.msrag.asking import ask_sources
+from harness.evaluation.msrag.tables import COLUMNS, is_yes_no, scores_of
+from harness.evaluation.serialization import digest
+from harness.evaluation.study import TUNE, Settings
+from harness.llm.conversation import with_turns
+from harness.strategies.msrag import Msrag
+from models.msrag.answer_model import is_answer_model
+from models.pretrained import MINILM
+
+
+class Tuning:
+    """Fits a logistic model of P(answer is right) over the answers of all sources.
+
+    Args:
+        encoder: Of the cosines between answers; folder or hub id.
+        penalty: L2.
+    """
+
+    output = OutputFile(TUNE, "a fitted selector", is_answer_model)
+
+    def __init__(self, encoder: str = MINILM, penalty: PositiveFloat = 1.0) -> None:
+        self.encoder, self.penalty = encoder, penalty
+
+    def tune(self, strategy: Msrag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+        """Ask every source, fit, and write the file.
+
+        Args:
+            strategy: Its reader, its sources and its selector's estimator count; its choice does not.
+            questions: Validation questions; those without a gold answer do not count.
+            out: The file.
+            settings: Normalization, layout, and the folder of answers that are kept until the file is written.
+
+        Raises:
+            UserError: If all answers are right or all are wrong.
+        """
+        asked = [with_turns(question) for question in questions]
+        found = ask_sources(strategy, asked, settings, segmentation=False).answers
+        known = [place for place, question in enumerate(asked) if question.answers]
+        asked, answers = [asked[place] for place in known], [found[place] for place in known]
+        encoder = AnswerEncoder(self.encoder)
+        probability = getattr(strategy.selector, "probability", None) or ContextProbability(None)
+        features = answer_features(asked, answers, encoder, probability)
+        measure = 2 if is_yes_no(asked) else 0
+        by_source = {s: scores_of([each[s] for each in answers], asked, settings)[measure] for s in strategy.names}
+        right = [{s: bool(by_source[s][n] == 1) for s in strategy.names} for n in range(len(asked))]
+        model = fit(features, right, self.penalty)
+        fitted = {"questions": len(asked), "sha256": digest(asked)[:12]}
+        model = replace(model, encoder=encoder.name, encoder_sha256=encoder.recipe, fitted=fitted)
+        model.save(out)
+        reached = {
+            "on other questions": out_of_fold(asked, answers, features, right, self.penalty),
+            "on these": choices(model, answers, features),
+        }
+        told = [f"{name} {_score(asked, answers, chosen, measure, settings):.2f} %" for name, chosen in reached.items()]
+        told += [f"{source} alone {100 * values_N.mean():.2f} %" for source, values_N in by_source.items()]
+        return [
+            f"the choice, fitted on {len(asked)} questions; {COLUMNS[measure].removesuffix(' %')}: {', '.join(told)}"
+        ]
+
+
+def _score(
+    questions: Sequence[Question],
+    answers: Sequence[Mapping[str, Answer]],
+    chosen: Sequence[Chosen],
+    measure: int,
+    settings: Settings,
+) -> float:
+    """Mean of a measure over the chosen answers, in per cent."""
+    given = [each[choice.source] for each, choice in zip(answers, chosen, strict=True)]
+    return 100 * float(np.mean(scores_of(given, questions, settings)[measure]))

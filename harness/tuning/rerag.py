@@ -1,0 +1,84 @@
+"""Fits the temperature of the retriever's scores as weights of contexts (RE-RAG, Eq. 1) on training questions.
+
+RE-RAG's study reads the file as `--study.temperatures`, for the rows that weight contexts by the retriever.
+"""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.outputs import OutputFile
+from common.records import Question
+from harness.evaluation.answer_scores import with_answers
+from harness.evaluation.rerag.retrieval import Source, batches_of, encoder_of, has_answer_labels, retrieve, source_of
+from harness.evaluation.rerag.temperatures import Fitted, identity, is_temperatures_file, write_temperatures
+from harness.evaluation.serialization import digest
+from harness.evaluation.study import TUNE, Settings
+from harness.runtime.provenance import configuration, hardware
+from harness.runtime.resumable import ResumableBatches
+from harness.strategies.rerag import ReRag
+from models.rerag.temperature import fit_temperature
+
+
+class Tuning:
+    """Fits a temperature for each source of scores: those that the file gives, the cosine, or the retriever's.
+
+    Args:
+        encoder: As in the study: without a retriever, the sentence encoder that ranks the shipped passages of each
+            question whose file does not give a score for every one of them; MiniLM when omitted. Where it is given,
+            the cosine's temperature is fitted also if all questions have given scores.
+    """
+
+    output = OutputFile(TUNE, "a file of temperatures", is_temperatures_file)
+
+    def __init__(self, encoder: str | None = None) -> None:
+        self.encoder = encoder
+
+    def tune(self, strategy: ReRag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+        """Fit on the questions with gold answers, and write the file.
+
+        Raises:
+            UserError: If no question tells anything about a temperature.
+        """
+        asked = with_answers(list(questions))
+        sources = dict.fromkeys(source_of(question, strategy.retriever) for question in asked)
+        if self.encoder is not None and strategy.retriever is None:
+            sources["cosine"] = None
+        encoder = encoder_of(strategy, self.encoder) if "cosine" in sources else None
+        fitted: dict[Source, Fitted] = {}
+        for source in sources:
+            scores_of = identity(source, strategy, encoder)
+            known = [question for question in asked if question.given_scores] if source == "given" else asked
+            saved = ResumableBatches()
+            configured = configuration(strategy.retriever) if strategy.retriever is not None else {}
+            if source != "given" and configured is not None:  # given scores are read, not computed
+                depends_on = {
+                    "questions": digest(known), "retriever": configured, "scores of": scores_of,
+                    "candidates": strategy.candidates, "hardware": hardware(),
+                }  # fmt: skip
+                saved = ResumableBatches(settings.partial / f"{source}.jsonl", depends_on)
+
+            def work(batch: Sequence[Question], given: bool = source == "given") -> list[tuple[list, list]]:
+                retrieved = retrieve(batch, strategy.retriever, encoder, strategy.candidates, use_given=given)
+                return [
+                    (each.scores_C.tolist(), has_answer_labels(question, each.passages).tolist())
+                    for question, each in zip(batch, retrieved, strict=True)
+                    if each.passages
+                ]
+
+            pairs = itertools.chain.from_iterable(saved.run(batches_of(known), work, f"scores, {source}, batches"))
+            fitted[source] = Fitted(_temperature([*pairs]), len(known), scores_of)
+        write_temperatures(out, fitted)
+        return [
+            f"temperature {each.temperature:.4g} of {source} scores, fitted on {each.questions:,} questions"
+            for source, each in fitted.items()
+        ]
+
+
+def _temperature(pairs: Sequence[tuple[list[float], list[bool]]]) -> float:
+    scores: list[NDArray[np.float64]] = [np.array(scores, float) for scores, _ in pairs]
+    labels = [np.array(labels, bool) for _, labels in pairs]
+    return fit_temperature(scores, labels)
