@@ -7,15 +7,16 @@ the same sum in the same order. A worker maps the same files and needs no vocabu
 Shape legend: N passages, R passages of a range, K found ones.
 """
 
-import sys
 import weakref
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from common.killable import Killable
 from harness.indexing.bm25_files import DATA, INDICES, INDPTR
-from harness.runtime.worker_processes import WorkerProcesses, serve, worker_count
+from harness.indexing.workers import results, worker_count
 
 RANGE = 2**18  # passages scored at a time
 _WORTH_WORKERS = 2**28  # passages times queries of a batch, some seconds of work, from which on processes share it
@@ -98,7 +99,7 @@ class BatchSearch:
 
     def __init__(self, postings: Postings, workers: int | None = None) -> None:
         self.postings, self.workers = postings, worker_count(workers)
-        self._processes: WorkerProcesses | None = None
+        self._processes: Killable | None = None
 
     def search(self, queries: Sequence[Query], k: int) -> list[Found]:
         """Positions and scores of the k best passages of each query, as `Postings.search` finds them.
@@ -109,29 +110,29 @@ class BatchSearch:
         if self.workers == 1 or len(queries) == 1 or len(queries) * self.postings.passages < _WORTH_WORKERS:
             return [_as_lists(self.postings.search(query, k)) for query in queries]
         if self._processes is None:
-            arguments = [str(self.postings.folder.resolve()), str(self.postings.passages)]
-            self._processes = WorkerProcesses("harness.indexing.bm25_search", arguments, self.workers)
+            self._processes = Killable("harness.indexing.bm25_search:search_part", self.workers)
             weakref.finalize(self, self._processes.close)
         size = -(-len(queries) // (self.workers * _PARTS))
-        parts = [[queries[start : start + size], k] for start in range(0, len(queries), size)]
+        where = str(self.postings.folder.resolve()), self.postings.passages
+        parts = [(*where, queries[start : start + size], k) for start in range(0, len(queries), size)]
         try:
-            replies = list(self._processes.replies(parts))
-        except BaseException:  # replies that nobody has read are left in the pipes
+            found = [*results(self._processes, parts, len(parts))]
+        except BaseException:  # nobody waits for the other parts
             self._processes.close()
             self._processes = None
             raise
-        return [(positions, scores) for reply in replies for positions, scores in reply]
+        return [(positions, scores) for part in found for positions, scores in part]
 
 
 def _as_lists(found: tuple[np.ndarray, np.ndarray]) -> Found:
     return found[0].tolist(), found[1].tolist()
 
 
-def _serve(folder: str, passages: str) -> None:
-    """The worker: searches the parts of batches that it is given."""
-    postings = Postings(Path(folder), int(passages))
-    serve(lambda part: [_as_lists(postings.search(query, part[1])) for query in part[0]])
+def search_part(folder: str, passages: int, queries: Sequence[Query], k: int) -> list[Found]:
+    """What `BatchSearch.search` finds, in a process of its own."""
+    return [_as_lists(_opened(folder, passages).search(query, k)) for query in queries]
 
 
-if __name__ == "__main__":
-    _serve(*sys.argv[1:])
+@cache
+def _opened(folder: str, passages: int) -> Postings:
+    return Postings(Path(folder), passages)

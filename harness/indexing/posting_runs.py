@@ -7,18 +7,19 @@ whatever the number of processes.
 Shape legend: W different words, N passages, B passages of a block.
 """
 
-import sys
 from array import array
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from common.killable import Killable
 from common.progress import Progress
 from harness.indexing.analyser import Analyser
 from harness.indexing.passage_store import PassageStore, indexed_text
-from harness.runtime.worker_processes import WorkerProcesses, serve
+from harness.indexing.workers import results
 
 BLOCK = 50_000  # passages; splitting them takes 150 MB
 POSTING = np.dtype([("passage", "<i4"), ("frequency", "<i4")])
@@ -139,24 +140,18 @@ def _blocks(store: PassageStore, analyser: Analyser, folder: Path, starts: range
     if workers <= 1:
         yield from (Block.of(store, first, min(first + BLOCK, len(store)), analyser) for first in starts)
         return
-    arguments = [str(store.folder), str(folder), *analyser.options]
-    with WorkerProcesses("harness.indexing.posting_runs", arguments, workers) as processes:
-        for file in processes.replies([first, min(first + BLOCK, len(store))] for first in starts):
+    calls = (
+        (first, min(first + BLOCK, len(store)), str(store.folder), str(folder), *analyser.options) for first in starts
+    )
+    with closing(Killable("harness.indexing.posting_runs:save_block", workers)) as processes:
+        for file in results(processes, calls, workers):
             yield Block.load(Path(file))
             Path(file).unlink()
 
 
-def _serve(passages: str, folder: str, stop_words: str, cjk: str) -> None:
-    """The worker: writes the block of each range of passages that it is asked for."""
+def save_block(first: int, end: int, passages: str, folder: str, stop_words: str, cjk: str) -> str:
+    """Write the block of some passages, in a process of its own; returns the file."""
+    file = Path(folder) / f"block-{first}.npz"
     store, analyser = PassageStore(Path(passages)), Analyser(stop_words, cjk)  # type: ignore[arg-type]
-
-    def answer(request: list[int]) -> str:
-        file = Path(folder) / f"block-{request[0]}.npz"
-        Block.of(store, request[0], request[1], analyser).save(file)
-        return str(file)
-
-    serve(answer)
-
-
-if __name__ == "__main__":
-    _serve(*sys.argv[1:])
+    Block.of(store, first, end, analyser).save(file)
+    return str(file)

@@ -25,7 +25,7 @@ from harness.indexing.bm25_search import BatchSearch, Postings, Query
 from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, indexed_text, write_passages
 from harness.indexing.posting_runs import write_runs
-from harness.runtime.worker_processes import worker_count
+from harness.indexing.workers import worker_count
 
 if TYPE_CHECKING:
     import bm25s

@@ -5,6 +5,8 @@ What has changed is read, several documents at a time, and all segments are pass
 
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +21,6 @@ from harness.documents.folder.options import Cutting, Limits, Model, Reading
 from harness.documents.folder.report import Row, say_summary, write_report
 from harness.documents.stored_document import IMAGES
 from harness.indexing.index_folder import Documents
-from harness.runtime.event_loop import for_each, run
 
 
 class Pass(Protocol):
@@ -121,27 +122,27 @@ class DocumentFolder:
         rows = [Row(file.name, why=file.left_out) for file in files]
         reader = DocumentReader(self.folder, self.cache, self.limits)
         different = self._different(files, rows, reader)
-        entries = run(self._read_all(reader, different, "reading documents"))
+        entries = self._read_all(reader, different, "reading documents")
         for each, cache in self._passes if entries else ():
             different = [(file, row) for file, row in different if row.name in entries]
             each.convert(cache, [(entries[row.name], cache.entry(row.sha256, row.name)) for _, row in different])
             reader = DocumentReader(self.folder, cache, self.limits)
-            entries = run(self._read_all(reader, different, "cutting documents"))
+            entries = self._read_all(reader, different, "cutting documents")
         return rows, entries
 
-    async def _read_all(self, reader: DocumentReader, documents: list[tuple[File, Row]], what: str) -> dict[str, Entry]:
+    def _read_all(self, reader: DocumentReader, documents: list[tuple[File, Row]], what: str) -> dict[str, Entry]:
         """The segments by document, of those that have any."""
         entries: dict[str, Entry] = {}
-        with Progress(what, len(documents)) as progress:
-
-            async def one(job: tuple[File, Row]) -> None:
-                file, row = job
-                if (entry := await reader.read(file, row)) is not None:
+        with (
+            Progress(what, len(documents)) as progress,
+            ThreadPoolExecutor(self.limits.processes) as threads,
+            closing(reader),  # before the threads: after an error or Ctrl-C none of them waits for a process
+        ):
+            found = threads.map(lambda job: reader.read(*job), documents)
+            for (_, row), entry in zip(documents, found, strict=True):
+                if entry is not None:
                     entries[row.name] = entry
                 progress.advance() if row.read_now else progress.skip()
-
-            async with reader:
-                await for_each(documents, one, self.limits.processes)
         return entries
 
     @staticmethod

@@ -1,16 +1,13 @@
-"""The process that reads documents and cuts them into segments (asked as `harness.runtime.isolated_worker` says).
+"""Reads a document and cuts it into segments, in a process that can be killed (`common.killable`).
 
-request:  the file, its content's SHA-256, its name, the folder and the file to write to
+argument: the file, its content's SHA-256, its name, the folder and the file to write to
           (`harness.documents.folder.cache`), and how to read and to cut it
-answer:   {}, or {"why": ..., "always": true} if its content cannot be read, {"why": ...} if it cannot at present,
+result:   {}, or {"why": ..., "always": true} if its content cannot be read, {"why": ...} if it cannot at present,
           {"changed": true} if it has other content, {"error": ...} if no document can be read
-
-python -m harness.documents.folder.worker SECONDS MEBIBYTES
 """
 
 import hashlib
 import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -31,10 +28,9 @@ from harness.documents.reading.raw_text import raw_text
 from harness.documents.segments.chunking import plain_text
 from harness.documents.stored_document import load_about, load_document, save_document
 from harness.indexing.passage_store import as_row
-from harness.runtime.isolated_worker import serve
 
 
-def convert(asked: dict[str, Any], _: bytes) -> dict[str, Any]:
+def convert(asked: dict[str, Any]) -> dict[str, Any]:
     """Read a document, unless it has been read before, and cut it into segments."""
     folder, name = Path(asked["folder"]), asked["name"]
     linked = LinkedImages(Path(asked["file"]), Path(asked["root"]))
@@ -92,7 +88,3 @@ def _save_segments(file: Path, passages: Sequence[Passage]) -> None:
     kinds = Counter(str((passage.metadata or {}).get("kind", "text")) for passage in passages)
     rows = ({"segments": dict(sorted(kinds.items()))}, *map(as_row, passages))
     write_text(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-
-
-if __name__ == "__main__":
-    serve(convert, float(sys.argv[1]), int(sys.argv[2]))

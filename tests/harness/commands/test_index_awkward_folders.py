@@ -10,11 +10,12 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from common.errors import UserError
-from harness.documents.folder import document_reader
+from common.killable import Killable
 from harness.documents.folder.corpus import DocumentFolder
 from harness.documents.folder.options import Limits
 from tests.helpers.commands import command, refused
@@ -224,17 +225,17 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
     """
     write_files(tmp_path / "manuals", {"a.md": manual("Alba"), "log.md": "Line 0.\n"})
     changes = 0
-    original = document_reader.DocumentReader._ask
+    original = Killable.submit
 
-    async def changing(self: document_reader.DocumentReader, asked: dict) -> dict:
+    def changing(self: Killable, asked: dict) -> Any:
         nonlocal changes
         if asked["name"] == "log.md" and changes < times:
             changes += 1
             with (tmp_path / "manuals/log.md").open("a") as file:
                 file.write(f"\nLine {changes}.\n")
-        return await original(self, asked)
+        return original(self, asked)
 
-    monkeypatch.setattr(document_reader.DocumentReader, "_ask", changing)
+    monkeypatch.setattr(Killable, "submit", changing)
     found = [p.text for p in DocumentFolder(tmp_path / "manuals", tmp_path / "kept").passages()]
     rows = report(tmp_path, "kept")
     if times == 1:

@@ -82,9 +82,13 @@ def test_workers_find_what_one_process_finds(built, monkeypatch) -> None:
     assert together.search(QUERIES + WEIGHTED, 9) == alone
     assert together.search(QUERIES[:2], 9) == alone[:2]  # the same processes again
     processes = together._processes
-    assert len(processes) == 2
-    processes._processes[0].kill()
-    with pytest.raises(UserError, match=r"ended with code -9.*workers 1"):
+    assert len(processes.running) == 2
+    next(iter(processes.running)).kill()
+    assert together.search(QUERIES, 9) == alone[: len(QUERIES)]  # by a new one
+    processes._command[2] = "no such file"
+    for process in processes.running:
+        process.kill()
+    with pytest.raises(UserError, match=r"ended \(exit code 2\).*workers 1"):
         together.search(QUERIES, 9)
     assert together.search(QUERIES[1:2] * 3, 9) == alone[1:2] * 3  # with new ones
 

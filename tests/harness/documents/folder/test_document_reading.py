@@ -1,34 +1,37 @@
-"""A process that ends: whether its document is to blame is found out by a new process."""
+"""A process that ends takes its own document only, and the report says why."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from common.killable import Killable
 from harness.documents.folder.corpus import DocumentFolder
-from harness.runtime.isolated_process import IsolatedProcesses, ProcessEndedError
+from harness.documents.folder.options import Limits
 from tests.helpers.document_folders import manual, report, write_files
 
 
 @pytest.mark.parametrize(
-    ("answered", "late", "status"), [(3, False, "indexed"), (0, False, "failed"), (3, True, "failed")]
+    ("call", "why"),
+    [
+        (("crash",), "the process that read it ended (SIGSEGV)"),
+        (("allocate", 600), "takes more than 500 MiB of memory to read (--reading.mebibytes)"),
+        (("work", 60), "takes more than 3 s to read (--reading.seconds)"),
+    ],
 )
-def test_a_document_is_blamed_only_if_its_process_read_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: int, late: bool, status: str
+def test_a_process_that_ends_loses_its_own_document_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: tuple[Any, ...], why: str
 ) -> None:
-    write_files(tmp_path / "manuals", {"a.md": manual("Alba"), "b.md": manual("Brune")})
-    original = IsolatedProcesses.ask
-    ended = []
+    write_files(tmp_path / "manuals", {name: manual(name) for name in ("a.md", "b.md", "c.md")})
+    misbehaving = Killable("tests.helpers.misbehaving:do", 1, 3, 500)
+    original = Killable.submit
 
-    async def ending(self: IsolatedProcesses, asked: dict[str, Any], *more: Any, **named: Any) -> dict[str, Any]:
-        if asked["name"] == "b.md" and not ended:
-            ended.append(asked)
-            raise ProcessEndedError(-11, answered, late)
-        return await original(self, asked, *more, **named)
+    def submit(self: Killable, asked: dict[str, Any]) -> Any:
+        return original(misbehaving, *call) if asked["name"] == "b.md" else original(self, asked)
 
-    monkeypatch.setattr(IsolatedProcesses, "ask", ending)
-    list(DocumentFolder(tmp_path / "manuals", tmp_path / "kept").passages())
+    monkeypatch.setattr(Killable, "submit", submit)
+    list(DocumentFolder(tmp_path / "manuals", tmp_path / "kept", limits=Limits(3, 500, 1)).passages())
+    misbehaving.close()
     rows = report(tmp_path, "kept")
-    assert (rows["a.md"]["status"], rows["b.md"]["status"]) == ("indexed", status)
-    if status == "failed" and not late:
-        assert rows["b.md"]["why"] == "the process that read it ended (SIGSEGV)"
+    assert [rows[name]["status"] for name in ("a.md", "b.md", "c.md")] == ["indexed", "failed", "indexed"]
+    assert rows["b.md"]["why"] == why

@@ -1,0 +1,122 @@
+"""Calls of a function in processes that are killed when one takes too much time or memory.  Standard library only.
+
+What a hostile file does to a parser hurts its own call only. A process serves one call after the other, and ends with
+the process that asks. It runs this file: arguments come pickled, results go as lines of JSON.
+"""
+
+import fcntl
+import json
+import os
+import pickle
+import pkgutil
+import resource
+import signal
+import sys
+import threading
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
+from subprocess import DEVNULL, PIPE, Popen
+from typing import Any
+
+_PASSED = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "OMP_NUM_THREADS"}  # no keys
+_WAIT = 4  # times the CPU time that a call may take: how long its result is waited for
+_OUT_OF_MEMORY = 4  # exit code: after a MemoryError nothing in a process is to be relied on
+
+
+class CallError(Exception):
+    """Why a call has no result: a kind (slow, large, crashed; raised, by the function) and a line."""
+
+
+class Killable:
+    """Calls one function in processes, from any number of threads; `contextlib.closing` kills them at the end.
+
+    Args:
+        function: Where it is, `package.module:name`; its results are JSON types.
+        processes: At the same time; each starts when it is needed.
+        seconds: Of CPU time that a call may take; 0: any.
+        mebibytes: Of address space that a process may take; 0: any.
+        variables: Of the environment that the processes get beside what Python needs, by name.
+    """
+
+    def __init__(
+        self, function: str, processes: int, seconds: float = 0, mebibytes: int = 0, variables: tuple[str, ...] = ()
+    ) -> None:
+        # -P: no module of the current folder is imported in the place of an installed one
+        self._command = [sys.executable, "-P", __file__, function, str(seconds), str(mebibytes)]
+        self._environment = {name: os.environ[name] for name in _PASSED.union(variables) & os.environ.keys()}
+        self._wait_seconds, self._closed = _WAIT * seconds or threading.TIMEOUT_MAX, False
+        self._threads, self._own = ThreadPoolExecutor(processes), threading.local()  # each thread has a process
+        self.running: set[Popen[bytes]] = set()
+
+    def submit(self, *arguments: Any) -> Future[Any]:
+        """The result of a call, or CallError.  Arguments can be pickled.
+
+        A process that has served other calls and ends proves nothing: the call is made once more, in a new one.
+        """
+        return self._threads.submit(self._call, arguments)
+
+    def close(self) -> None:
+        """Kill the processes, whatever they are doing; calls that have no result yet are cancelled."""
+        self._closed = True
+        for process in [*self.running]:
+            process.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for process in self.running:
+            process.communicate()
+
+    def _call(self, arguments: tuple[Any, ...]) -> Any:
+        used = getattr(self._own, "process", None)
+        process: Any = used or Popen(
+            self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=self._environment, start_new_session=True
+        )  # Ctrl-C reaches the process that asks, which ends this one
+        self.running.add(process)
+        timer = threading.Timer(self._wait_seconds, process.send_signal, [signal.SIGPROF])
+        timer.start()
+        with suppress(BrokenPipeError):  # it has ended
+            pickle.dump(arguments, process.stdin)
+            process.kill() if self._closed else process.stdin.flush()
+        if (line := process.stdout.readline()).endswith(b"\n"):
+            timer.cancel()
+            self._own.process, (succeeded, reply) = process, json.loads(line)
+            if succeeded:
+                return reply
+            raise CallError("raised", reply)
+        process.communicate()
+        timer.cancel()
+        self.running.discard(process)
+        self._own.process, code = None, process.returncode
+        if self._closed:
+            raise CancelledError
+        if used and code != -signal.SIGPROF:
+            return self._call(arguments)
+        ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        raise CallError({-signal.SIGPROF: "slow", _OUT_OF_MEMORY: "large"}.get(code, "crashed"), ended)
+
+
+def _serve(function: str, seconds: float, mebibytes: int) -> None:
+    """Serve calls until standard input ends."""
+    sys.path.insert(0, __file__.removesuffix("/common/killable.py"))
+    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if mebibytes:
+        resource.setrlimit(resource.RLIMIT_AS, (mebibytes * 2**20,) * 2)
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no reply
+    while True:
+        arguments = pickle.load(sys.stdin.buffer)  # an EOFError ends this process
+        fcntl.fcntl(0, fcntl.F_SETFL, os.O_ASYNC)  # SIGIO ends this process when the one that asks ends
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # SIGPROF ends it too, also within C code
+        try:
+            reply = True, pkgutil.resolve_name(function)(*arguments)
+        except MemoryError:
+            os._exit(_OUT_OF_MEMORY)
+        except Exception as error:
+            reply = False, " ".join(f"{type(error).__name__}: {error}".split())
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        fcntl.fcntl(0, fcntl.F_SETFL, 0)
+        replies.write(json.dumps(reply).encode() + b"\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))
