@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from common.errors import DataError, UserError
 from common.ranges import PositiveInt, at_least
 from common.records import Question, clean
+from harness.commands.conversation import Conversation, History
 from harness.interfaces import LanguageModel, Strategy
-from harness.llm.conversation import Conversation, History, reads_history
 from harness.readers.llm import llm_of, read_by
 from harness.readers.read_answers import sum_costs
 from harness.runtime.answer_text import answer_text
 from harness.runtime.loading import load
 from harness.runtime.passage_lines import LEAST_WIDTH
+from harness.runtime.turns import reads_history
 
 if TYPE_CHECKING:
     Width = int

@@ -1,30 +1,53 @@
-"""Any OpenAI-compatible chat endpoint as a language model, by the `openai` package."""
+"""Any OpenAI-compatible chat endpoint as a language model, by the `openai` package.
 
-import asyncio
+Secrets are refused as options, and removed from what the endpoint says.
+"""
+
+import json
+import os
+import re
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from common.chat import Chat, Reply
 from common.errors import UnavailableError, UserError
 from common.progress import Progress
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
-from harness.llm.attempt import NO_KEY, Failure, attempt
-from harness.llm.connection import Connection, TokenLimitField, check_connection
 from harness.llm.response_cache import FILE, ResponseCache, key_of
-from harness.runtime.event_loop import for_each, run
-from harness.runtime.retries import Health, backoff_seconds
-from harness.runtime.services import one_line, without_key
+from harness.runtime.concurrent_work import as_completed
+from harness.runtime.retries import Health
+from harness.runtime.services import (
+    SHORTEST_KEY,
+    check_key_variable,
+    check_url,
+    key_in_environment,
+    looks_like_key,
+    one_line,
+    valid_text,
+    without_key,
+)
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from harness.llm.chat_client import ChatClient, ChatError
 
-_FIRST_CONNECTIONS = (
-    3  # attempts to reach an endpoint that has not answered yet; a wrong address should not take a minute
-)
+TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
+OPENAI = "https://api.openai.com/v1"
+BASE_URL_VARIABLE = "OPENAI_BASE_URL"
+_EXAMPLES = f"http://localhost:8000/v1 or {OPENAI}"
+_OF_EACH_CHAT = (  # set by this project
+    "model", "messages", "stream", "stream_options", "logprobs", "n", "max_tokens", "max_completion_tokens",
+)  # fmt: skip
+_OMITTED = ("temperature", "seed")  # sent, unless the option's value is null
+_SECRET_FIELD = re.compile(r"(?i)(api|access|secret)[_-]?(key|token)|authorization|password|secret|token")
+NO_LOGPROBS = "a reply without log-probabilities"
+_SETUP = (401, 402, 403, 404, 405)  # no chat can succeed
 
 
 class ChatEndpoint:
@@ -32,7 +55,7 @@ class ChatEndpoint:
 
     OpenAI, vLLM, llama.cpp, and others.
 
-    Replies are cached on disk, so that no reply is paid for twice.  `totals` counts what was requested.
+    Replies are cached on disk, so that no reply is paid for twice.
 
     Args:
         model: Name of the model, as the endpoint knows it.
@@ -41,15 +64,14 @@ class ChatEndpoint:
         key_variable: Name of the environment variable that holds the key.  The key itself is no option, so that it is
             never written to a file.  Without the variable, or with None, requests carry no key, as your own server
             allows; OpenAI needs one.
-        timeout_seconds: Deadline of each attempt, for the whole reply.
-        max_retries: Further attempts after 408, 409, 429, 5xx, no connection, no reply in time or a malformed reply.
+        timeout_seconds: Of each attempt: to connect, to begin the response, and to end it.
+        max_retries: Further attempts after 408, 409, 429, 5xx, no connection, no reply in time or a broken reply.
         concurrency: Requests at the same time.
-        stream: Receive replies token by token; for gateways that close connections without traffic.
         cache: Folder of the response cache; None stores nothing and requests everything again.
         usd_per_million_prompt_tokens: Price; None leaves the costs in US dollars unknown.
         usd_per_million_reply_tokens: Price; None as above.
         options: Further fields of each request, such as {"reasoning_effort": "low"}; null omits a field that is
-            otherwise sent: temperature, seed or stream_options.
+            otherwise sent: temperature or seed.
         token_limit_field: Field for the length of the reply; newer models of OpenAI accept only max_completion_tokens.
         reasoning_tokens: Added to each chat's limit, for models that think before they reply and whose thoughts count.
 
@@ -67,7 +89,6 @@ class ChatEndpoint:
         timeout_seconds: PositiveFloat = 60.0,
         max_retries: NonNegativeInt = 6,
         concurrency: PositiveInt = 8,
-        stream: bool = False,
         cache: Path | None = Path("cache/llm"),
         usd_per_million_prompt_tokens: NonNegativeFloat | None = None,
         usd_per_million_reply_tokens: NonNegativeFloat | None = None,
@@ -75,28 +96,56 @@ class ChatEndpoint:
         token_limit_field: TokenLimitField = "max_tokens",
         reasoning_tokens: NonNegativeInt = 0,
     ) -> None:
-        check_connection(model, base_url, key_variable, options)
-        prices = (usd_per_million_prompt_tokens, usd_per_million_reply_tokens)
-        self.connection = Connection(
-            model, Connection.resolve(base_url), key_variable, options or {}, token_limit_field, reasoning_tokens
-        )
+        _check_options(model, base_url, key_variable, options or {})
+        self.model, self.base_url, self.key_variable = model, _address(base_url), key_variable
+        self.options, self.token_limit_field, self.reasoning_tokens = options or {}, token_limit_field, reasoning_tokens
         self.timeout_seconds, self.max_retries, self.concurrency = timeout_seconds, max_retries, concurrency
-        self.stream, self.cache, self.prices = stream, None if cache is None else Path(cache), prices
-        self.name = f"{model} at {self.connection.host}"
-        self.totals = {"calls": 0, "failures": 0, "retries": 0, "prompt_tokens": 0, "reply_tokens": 0, "usd": 0.0}
+        self.cache = None if cache is None else Path(cache)
+        self.prices = (usd_per_million_prompt_tokens, usd_per_million_reply_tokens)
+        self.name = f"{model} at {urlsplit(self.base_url).netloc}"
         if self.cache is None or not (self.cache / FILE).exists():  # stored replies can be had without a key
-            self.connection.key()
+            self.key()
         kept = f"Replies so far are kept in {self.cache}." if self.cache else "No replies are kept: cache is null."
         self._health = Health(self.name, concurrency, kept)
-        self._answered = False  # whether the endpoint has ever sent a response
-        self._gave_logprobs = False
-        self._not_before = 0.0  # of `monotonic`; a rate limit concerns all requests
+        self._counting = threading.Lock()
+        self._reached = self._gave_logprobs = False
 
     @property
     def identity(self) -> dict[str, Any]:
         """What determines replies and their costs, JSON types only; saved results are reused for the same."""
-        known = {name: value for name, value in asdict(self.connection).items() if name != "key_variable"}
-        return {**known, "prices": list(self.prices)}
+        names = ("model", "base_url", "options", "token_limit_field", "reasoning_tokens")
+        return {**{name: getattr(self, name) for name in names}, "prices": list(self.prices)}
+
+    def key(self) -> str:
+        """The key in the environment; empty if there is none.
+
+        Raises:
+            UserError: If OpenAI's endpoint would be asked without a key, a header cannot hold the key, or an option
+                repeats it.
+        """
+        key = key_in_environment(self.key_variable)
+        if not key and self.base_url == OPENAI:
+            raise UserError(
+                f"{OPENAI} needs a key: export {self.key_variable or 'OPENAI_API_KEY'}=..., or set base_url to another "
+                "endpoint."
+            )
+        if len(key) >= SHORTEST_KEY and key in json.dumps([self.model, self.base_url, self.options]):
+            raise UserError(f"model, base_url or options hold the key of {self.key_variable}: remove it there.")
+        return key
+
+    def request(self, chat: Chat) -> dict[str, Any]:
+        """The body of the request for a chat."""
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": each.role, "content": valid_text(each.content)} for each in chat.messages],
+            self.token_limit_field: chat.max_tokens + self.reasoning_tokens,
+            "temperature": chat.temperature,
+        }
+        if chat.temperature > 0:
+            body["seed"] = chat.sample
+        if chat.logprobs:
+            body["logprobs"] = True
+        return {name: value for name, value in (body | self.options).items() if value is not None}
 
     def reply(self, chats: Sequence[Chat]) -> list[Reply]:
         """One reply per chat, in order: stored by an earlier request, or requested now; equal chats are requested once.
@@ -114,13 +163,23 @@ class ChatEndpoint:
         wanted = dict(zip(names, chats, strict=True))
         with ResponseCache.opened(self.cache) if self.cache else nullcontext() as cache:
             replies = {name: self._priced(reply) for name, reply in (cache.find(wanted) if cache else {}).items()}
-            missing = {name: chat for name, chat in wanted.items() if name not in replies}
+            missing = [name for name in wanted if name not in replies]
+
+            def ask(name: str) -> tuple[str, Reply]:
+                reply = self._ask(wanted[name])
+                if cache and not reply.error:
+                    cache.store(name, reply)
+                return name, reply
+
             if missing:
                 if cache:
                     cache.check_writable()
-                with Progress(f"asking {self.connection.model}", len(wanted)) as progress:
+                self._reach()
+                with Progress(f"asking {self.model}", len(wanted)) as progress:
                     progress.skip(len(replies))
-                    replies |= run(self._ask_all(missing, cache, progress))
+                    for name, reply in as_completed(ask, missing, self.concurrency):
+                        replies[name] = reply
+                        progress.advance()
         found = []
         for name in names:
             found.append(replies[name])
@@ -130,78 +189,74 @@ class ChatEndpoint:
 
     def _name(self, chat: Chat) -> str:
         """The name of a chat's reply in the cache."""
-        return key_of(
-            {"base_url": self.connection.base_url, "sample": chat.sample, "request": self.connection.request(chat)}
-        )
+        return key_of({"base_url": self.base_url, "sample": chat.sample, "request": self.request(chat)})
 
-    async def _ask_all(
-        self, chats: Mapping[str, Chat], cache: ResponseCache | None, progress: Progress
-    ) -> dict[str, Reply]:
-        """The replies to named chats; each is stored as soon as it is there."""
-        from openai import AsyncOpenAI
+    @cached_property
+    def _client(self) -> "ChatClient":
+        from harness.llm.chat_client import ChatClient
 
-        key = self.connection.key()
-        replies: dict[str, Reply] = {}
-        async with AsyncOpenAI(
-            api_key=key or NO_KEY, base_url=self.connection.base_url, max_retries=0, timeout=None
-        ) as client:
+        return ChatClient(self.base_url, self.key(), self.timeout_seconds, self.max_retries)
 
-            async def ask(named: tuple[str, Chat]) -> None:
-                name, chat = named
-                reply = await self._ask(client, chat, key)
-                if cache and not reply.error:
-                    cache.store(name, reply)
-                replies[name] = reply
-                progress.advance()
+    def _reach(self) -> None:
+        """Raise UnavailableError if nothing answers at the address, and never has."""
+        if not self._reached:
+            if why := self._client.unreachable():
+                raise UnavailableError(
+                    f"{self.name} cannot be reached ({one_line(why)}): start the server, or correct base_url."
+                )
+            self._reached = True
 
-            await for_each(chats.items(), ask, min(self.concurrency, len(chats)))
-        return replies
-
-    async def _ask(self, client: "AsyncOpenAI", chat: Chat, key: str) -> Reply:
-        """The reply to one chat after as many attempts as it takes, or why there is none.
+    def _ask(self, chat: Chat) -> Reply:
+        """The reply to a chat, or why there is none.
 
         Raises:
             UserError: If no chat can succeed.
-            UnavailableError: If the endpoint cannot be reached, or too many chats in a row have failed.
+            UnavailableError: If too many chats in a row have failed.
         """
+        from harness.llm.chat_client import ChatError
+
         began = monotonic()
-        request = self.connection.request(chat, self.stream)
-        for number in range(self.max_retries + 1):
-            await asyncio.sleep(self._not_before - monotonic())
-            outcome = await attempt(client, request, self.timeout_seconds)
-            if isinstance(outcome, Reply):
-                self._answered = True
-                self._gave_logprobs |= outcome.logprob is not None
-                reply = replace(
-                    outcome, text=without_key(outcome.text, key), retries=number, seconds=monotonic() - began
-                )
-                return self._counted(self._priced(reply))
-            why = one_line(outcome.text, key)
-            self._answered |= outcome.kind != "connect"
-            self._raise_if_hopeless(outcome, why, number)
-            if outcome.kind not in ("retry", "connect") or number == self.max_retries:
-                break
-            if outcome.wait_seconds:
-                self._not_before = max(self._not_before, monotonic() + outcome.wait_seconds)
-            await asyncio.sleep(backoff_seconds(number, outcome.wait_seconds))
-        assert isinstance(outcome, Failure)  # a reply was returned
-        passing = outcome.kind in ("retry", "connect")
-        error = f"{why} (retries: {number})" if passing else why
-        reply = self._counted(Reply("", error, finish="", retries=number, seconds=monotonic() - began))
-        (self._health.failed if passing else self._health.refused)(error)
+        try:
+            reply = self._client.send(self.request(chat))
+            if chat.logprobs and reply.logprob is None:
+                raise ChatError(NO_LOGPROBS, retries=reply.retries)
+        except ChatError as error:
+            self._raise_if_hopeless(error, chat)
+            text = f"{error.text} (retries: {error.retries})" if error.passing else error.text
+            reply = Reply("", text, finish="", retries=error.retries, seconds=monotonic() - began)
+            with self._counting:
+                (self._health.failed if error.passing else self._health.refused)(text)
+            return reply
+        reply = replace(
+            self._priced(reply),
+            text=without_key(reply.text, self._client.key),
+            logprob=reply.logprob if chat.logprobs else None,
+            seconds=monotonic() - began,
+        )
+        self._gave_logprobs |= chat.logprobs
+        with self._counting:
+            self._health.succeeded()
         return reply
 
-    def _raise_if_hopeless(self, failure: Failure, why: str, number: int) -> None:
-        """Raise if no chat can succeed, after attempt `number`."""
-        if failure.kind == "setup":
-            raise UserError(f"{self.name} refuses all requests ({why}): {self.connection.cure(failure.status)}")
-        if failure.kind == "no logprobs" and not self._gave_logprobs:
+    def _raise_if_hopeless(self, error: "ChatError", chat: Chat) -> None:
+        """Raise UserError if no chat can succeed."""
+        if error.status in _SETUP or (error.status == 429 and "insufficient_quota" in error.code):
+            raise UserError(f"{self.name} refuses all requests ({error.text}): {self._cure(error.status)}") from error
+        if chat.logprobs and error.text == NO_LOGPROBS and not self._gave_logprobs:
             raise UserError(
                 f"{self.name} gives no log-probabilities, which are needed here: set the reader's marginal to fast, or "
                 "use an endpoint that gives them, such as vLLM, llama.cpp or OpenAI."
-            )
-        if failure.kind == "connect" and not self._answered and number + 1 >= _FIRST_CONNECTIONS:
-            raise UnavailableError(f"{self.name} cannot be reached ({why}): start the server, or correct base_url.")
+            ) from error
+
+    def _cure(self, status: int) -> str:
+        """What to do when the endpoint refuses every request with this status."""
+        if status in (401, 403) and self.key_variable:
+            return f"export a valid key as {self.key_variable}."
+        if status in (401, 403):
+            return "name the environment variable that holds the key with the option key_variable."
+        if status in (402, 429):
+            return "the account has no credit left; add some, then run the same command again."
+        return f"check model ({self.model}) and base_url ({self.base_url}), which usually ends in /v1."
 
     def _priced(self, reply: Reply) -> Reply:
         """The reply with its price, if it has none and prices are known."""
@@ -210,14 +265,33 @@ class ChatEndpoint:
         counts = (reply.prompt_tokens, reply.reply_tokens)
         return replace(reply, usd=sum(n * (usd or 0.0) for n, usd in zip(counts, self.prices, strict=True)) / 1e6)
 
-    def _counted(self, reply: Reply) -> Reply:
-        """The reply, added to the totals and to what is known of the endpoint's health."""
-        self.totals["calls"] += 1
-        self.totals["failures"] += bool(reply.error)
-        self.totals["retries"] += reply.retries
-        self.totals["prompt_tokens"] += reply.prompt_tokens
-        self.totals["reply_tokens"] += reply.reply_tokens
-        self.totals["usd"] += reply.usd or 0.0
-        if not reply.error:
-            self._health.succeeded()
-        return reply
+
+def _check_options(model: str, base_url: str | None, key_variable: str | None, options: Mapping[str, Any]) -> None:
+    """Raise UserError if an option is malformed, is set by the chats, or holds a secret, which is not repeated."""
+    if not model.strip():
+        raise UserError("model is empty; give the name of a model as the endpoint knows it, e.g. gpt-4o-mini.")
+    check_key_variable(key_variable, "OPENAI_API_KEY")
+    check_url("base_url", base_url, _EXAMPLES)
+    for field, value in options.items():
+        if field in _OF_EACH_CHAT or (field in _OMITTED and value is not None):
+            cure = "; null omits it" if field in _OMITTED else ""
+            raise UserError(f"options has the field {field!r}, which this project sets itself{cure}.")
+        if _SECRET_FIELD.fullmatch(field):
+            raise UserError(f"options has the field {field!r}: export the key as the variable that key_variable names.")
+        try:
+            text = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"options: the value of {field!r} is no JSON value.") from error
+        if looks_like_key(text):
+            raise UserError(f"options: the value of {field!r} looks like a key: export it as key_variable names it.")
+
+
+def _address(base_url: str | None) -> str:
+    """The address: as given, of the environment, or OpenAI's; without a slash at its end.
+
+    Raises:
+        UserError: If that of the environment is malformed or holds a secret.
+    """
+    found = base_url or os.environ.get(BASE_URL_VARIABLE) or OPENAI
+    check_url(f"the environment variable {BASE_URL_VARIABLE}", None if base_url else found, _EXAMPLES)
+    return found.rstrip("/")

@@ -15,6 +15,7 @@ from common.chat import Chat, Reply
 from common.errors import UserError
 from common.ranges import PositiveInt, Precision, at_least
 from harness.llm.chat_seed import seed_of
+from harness.llm.thoughts import CUT, without_thoughts
 
 if TYPE_CHECKING:
     from models.causal_lm import CausalLanguageModel, DeviceMap
@@ -126,9 +127,14 @@ class CausalLm:
         seconds = time.perf_counter() - started
         replies = [Reply("", error=error, finish="", seconds=seconds) for error in errors]
         for (row, ids), text in zip(read.items(), written, strict=True):
+            decoded = self.model.tokenizer.decode(
+                text.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+            said = without_thoughts(decoded)
             replies[row] = Reply(
-                self.model.tokenizer.decode(text.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False),
-                finish="stop" if text.ended else "length",
+                said or "",
+                error=CUT if said is None else "",
+                finish="" if said is None else "stop" if text.ended else "length",
                 logprob=text.logprob if chats[row].logprobs else None,
                 prompt_tokens=len(ids),
                 reply_tokens=len(text.ids) + text.ended,

@@ -8,6 +8,7 @@
     examples: [{title: ..., text: ..., question: ..., answer: ...}]
     max_tokens: most tokens of the reply; 32 when omitted
     answer_after: the answer is what follows the last of these words in the reply; the whole reply when omitted
+    answer_until: and what stands before this; else up to the end of the line
     verbatim: true if the answer is the reply as it is; else quotes, brackets and a final stop are removed
     source: where the prompt was published; no model reads it
 
@@ -16,6 +17,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +29,19 @@ from common.errors import DataError, MissingInputError, UserError
 from common.records import Passage, clean, passage_text
 
 FOLDER = Path(__file__).parent / "prompts"
-_TEXTS = ("user", "system", "document", "example", "answer_after", "source")
+_TEXTS = ("user", "system", "document", "example", "answer_after", "answer_until", "source")
 _KEYS = (*_TEXTS, "examples", "max_tokens", "verbatim")
 _STOPS = ";.。"  # at the end of an answer
 _EXAMPLE = ("title", "text", "question", "answer")
+_MARK = (  # `**Answer**: `, `Answer:**`, `### Answer` on a line of its own, `<answer>`
+    r"(?<!\w){word}[*_`]*\s*[:：][*_`]*|^[#*_>\s]*{word}[*_#]*[ \t]*$|<{word}>"
+)
+_MARK_IN_A_SENTENCE = r"(?<!\w){word}\s+is\b\s*[:：]?"
+_MARKS = " \t*_`#~-"  # of a line without a word
+_MARKDOWN = re.compile(r"^(?:#+|[-+*>•])\s+|^\*{2,}|\*{2,}$")
+_LINK = re.compile(r"\[([^\[\]]+)\]\(\S*\)")
+_TAGGED = re.compile(r"<(\w+)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
+_PAIRS = {"<": ">", '"': '"', "'": "'", "*": "*", "_": "_", "`": "`", "“": "”", "‘": "’", "«": "»"}  # noqa: RUF001
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,7 @@ class Prompt:
     example: str = ""
     examples: tuple[Mapping[str, str], ...] = ()
     answer_after: str = ""
+    answer_until: str = ""
     source: str = ""
     max_tokens: int = 32
     verbatim: bool = False
@@ -110,9 +122,9 @@ class Prompt:
 
     @property
     def hash(self) -> str:
-        """The first 12 hex digits of the SHA-256 of everything that a model reads, and of where its answer begins."""
+        """The first 12 hex digits of the SHA-256 of everything that a model reads, and of where its answer stands."""
         read = [self.system, self.user, self.document, self.example, *map(dict, self.examples), self.answer_after]
-        read += ["verbatim"] * self.verbatim
+        read += ["verbatim"] * self.verbatim + [self.answer_until] * bool(self.answer_until)
         return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
@@ -147,21 +159,28 @@ class Prompt:
         user = Message("user", self._filled("user", **places))
         return (Message("system", self._filled("system", **places)), user) if self.system else (user,)
 
-    def answer(self, reply: str) -> str:
-        """The answer in a reply: what follows the last `answer_after`.
+    def marked(self, reply: str) -> str:
+        """What follows the last `answer_after` in a reply, Markdown and tags around it aside; the reply without one."""
+        if not self.answer_after:
+            return reply
+        word = re.escape(self.answer_after.rstrip(":： "))
+        for pattern in (_MARK, _MARK_IN_A_SENTENCE):
+            if found := [*re.finditer(pattern.format(word=word), reply, re.IGNORECASE | re.MULTILINE)]:
+                text = reply[found[-1].end() :]
+                return text.partition("</")[0] if found[-1][0].endswith(">") else text
+        return reply
 
-        It has no quotes, brackets and final stop or semicolon unless it is `verbatim`.
+    def answer(self, reply: str) -> str:
+        """The answer in a reply: what follows the last `answer_after`, up to `answer_until` or the line's end.
+
+        It has no Markdown, tags, quotes, brackets and final stop or semicolon unless it is `verbatim`.
         """
-        text = reply
-        if self.answer_after:
-            start = reply.lower().rfind(self.answer_after.lower())
-            text = reply[start + len(self.answer_after) :] if start >= 0 else reply
+        text = self.marked(reply)
         if self.verbatim:
             return text
-        text = clean(text).rstrip(_STOPS).strip()
-        while len(text) > 1 and (text[0], text[-1]) in (("<", ">"), ('"', '"'), ("'", "'"), ("*", "*"), ("“", "”")):
-            text = text[1:-1].strip().rstrip(_STOPS).strip()
-        return text
+        if text is not reply:
+            text = next((line for line in text.splitlines() if line.strip(_MARKS)), "")
+        return bare(clean(text).partition(self.answer_until)[0] if self.answer_until else text)
 
     def _document(self, number: int, each: Passage) -> str:
         passage = passage_text(each)
@@ -176,6 +195,19 @@ class Prompt:
             raise UserError(
                 f"prompt {self.name}: {key} has a place ${{{error.args[0]}}}; allowed there: {allowed}."
             ) from error
+
+
+def bare(text: str) -> str:
+    """A text of one line without Markdown, tags, quotes and brackets around it, and without a final stop."""
+    text, before = clean(text), ""
+    while text != before:
+        before = text
+        text = _MARKDOWN.sub("", _LINK.sub(r"\1", text)).rstrip(_STOPS).strip()
+        if tagged := _TAGGED.fullmatch(text):
+            text = tagged[2].strip()
+        elif len(text) > 1 and _PAIRS.get(text[0]) == text[-1] and not {text[0], text[-1]} & {*text[1:-1]}:
+            text = text[1:-1].strip()
+    return text
 
 
 def names() -> list[str]:

@@ -8,6 +8,7 @@ for 100,000 replies of 10,000 tokens. With SQLite a reply takes 0.6 ms to be on 
 import hashlib
 import json
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -18,7 +19,7 @@ from common.chat import Reply
 from harness.runtime.sqlite_file import SqliteFile
 
 FILE = "replies.sqlite"
-_FORMAT = 1  # of keys and stored replies; increase it when the meaning of either changes
+_FORMAT = 2  # of keys and stored replies; increase it when the meaning of either changes
 
 
 def key_of(request: Mapping[str, object]) -> str:
@@ -28,10 +29,11 @@ def key_of(request: Mapping[str, object]) -> str:
 
 
 class ResponseCache:
-    """An open cache.  Several processes may use one file at the same time; use `opened`."""
+    """An open cache; use `opened`.  Several processes may use one file at the same time, several threads may store."""
 
     def __init__(self, file: Path, database: sqlite3.Connection) -> None:
         self._file, self._database = _table(file), database
+        self._lock, self._open = threading.Lock(), True
 
     @classmethod
     @contextmanager
@@ -43,7 +45,12 @@ class ResponseCache:
             UserError: If another process has locked it for a minute.
         """
         with _table(folder / FILE).opened() as database:
-            yield cls(folder / FILE, database)
+            cache = cls(folder / FILE, database)
+            try:
+                yield cache
+            finally:  # a thread may still be about to store
+                with cache._lock:
+                    cache._open = False
 
     def find(self, keys: Iterable[str]) -> dict[str, Reply]:
         """The stored replies, by key.
@@ -69,12 +76,15 @@ class ResponseCache:
     def store(self, key: str, reply: Reply) -> None:
         """Store a successful reply; it is on disk when this returns.  A reply that another process stored first stays.
 
+        Nothing is stored after the cache was closed, as by an interruption.
+
         Raises:
             ArtifactError: If the disk is full, or the file cannot be written or is corrupt.
         """
         stored = {name: value for name, value in asdict(reply).items() if name not in ("error", "cached")}
-        with self._file.errors():
-            self._database.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, json.dumps(stored)))
+        with self._lock, self._file.errors():
+            if self._open:
+                self._database.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, json.dumps(stored)))
 
 
 def _table(file: Path) -> SqliteFile:

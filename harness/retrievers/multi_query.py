@@ -16,13 +16,13 @@ from common.records import Passage, Question, Ranked, clean
 from common.retrieval import reciprocal_rank_fusion, search_once
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
-from harness.llm.conversation import reads_history, with_turns
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.inner import failures_of
 from harness.retrievers.rerank import rerank, shortened
 from harness.rewriters.chosen_strategies import check_each_once, check_strategies
 from harness.rewriters.dialogue import stand_alone
 from harness.runtime.loading import load
+from harness.runtime.turns import reads_history, with_turns
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from common.records import Question, clean
 from common.rewrites import Rewrites
-from harness.llm.conversation import with_turns
+from harness.runtime.turns import with_turns
 from models.dmqr.strategies import GQR
 
 

@@ -3,6 +3,7 @@
 LLM Rewrite, HyDE, the similar queries of RAG-Fusion, or a prompt of your own.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cached_property, partial
 
@@ -12,12 +13,18 @@ from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Question, clean
 from common.rewrites import Rewrites
 from harness.interfaces import LanguageModel
-from harness.llm.prompts import Prompt
+from harness.llm.prompts import Prompt, bare
 from harness.llm.structured import ask_parsed
 from harness.rewriters.chosen_strategies import check_known
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.runtime.loading import load
-from models.dmqr.rewrite_outputs import SEPARATOR, queries_of, without_bullet
+from models.dmqr.rewrite_outputs import SEPARATOR, queries_of
+
+_ITEM = re.compile(  # "1. ", "- ", "Query 2: ", "**Sub-question 3:** "
+    r"^(?:(?:\(?\d{1,3}[.):]\s+|[-*+•]\s+|#+\s+)|"
+    r"\W*(?:search quer(?:y|ies)|quer(?:y|ies)|(?:sub-?\s?)?questions?|q)\s*#?\d*\W*[:：][*_\s]*)+",
+    re.IGNORECASE,
+)
 
 
 class PromptRewriter:
@@ -129,7 +136,20 @@ class PromptRewriter:
         """The distinct queries in a reply, at most `queries`."""
         if self.queries == 1:
             return queries_of(self.prompt.answer(reply), several=False)
-        lines = (self.prompt.answer(without_bullet(line)) for line in reply.splitlines())
+        lines = _listed(self.prompt.marked(reply), self.queries, "question" in self.prompt.answer_after.lower())
         return queries_of(SEPARATOR.join(line.replace(SEPARATOR.strip(), ",") for line in lines), several=True)[
             : self.queries
         ]
+
+
+def _listed(text: str, count: int, questions_alone: bool) -> list[str]:
+    """The queries in a reply, one a line, without labels, and without what a model says before or after its list.
+
+    A line that ends in a colon announces others. If some lines have a list's mark or a label, the others are none. If
+    some are questions, the others are none where questions are asked for, or if there are more than `count`.
+    """
+    lines = [line for line in map(clean, text.splitlines()) if not line.strip(" *_").endswith((":", "："))]
+    listed = [line for line in lines if _ITEM.match(line)] or lines
+    queries = [query for line in listed if (query := bare(_ITEM.sub("", line)))]
+    questions = [query for query in queries if query.endswith(("?", "？"))]
+    return questions if questions and (questions_alone or len(queries) > count <= len(questions)) else queries

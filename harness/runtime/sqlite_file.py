@@ -44,7 +44,7 @@ class SqliteFile:
         """
         create_parents(self.file)
         with self.errors():
-            # an event loop may run in another thread than the caller
+            # threads of a caller may share it, one at a time
             database = sqlite3.connect(self.file, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         with closing(database):
             with self.errors():

@@ -10,8 +10,8 @@ from common.ranges import PositiveInt
 from common.records import Question
 from common.sources import SourceContext
 from harness.interfaces import Retriever
-from harness.llm.conversation import with_turns
 from harness.runtime.loading import load
+from harness.runtime.turns import with_turns
 from harness.sources.budget import of_source, within_words
 
 FACTS = "facts"  # `Passage.source` of what it finds

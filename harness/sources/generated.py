@@ -1,5 +1,6 @@
 """Information-GPT (MSRAG, Section II and Figure 3): what a language model knows of a question, written as a passage."""
 
+import re
 import time
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,15 +11,20 @@ from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Passage, Question, Ranked
 from common.sources import GENERATED, SourceContext
 from harness.interfaces import LanguageModel
-from harness.llm.conversation import with_turns
 from harness.llm.prompts import Prompt
 from harness.llm.structured import Parsed, ask_parsed, json_object, text
 from harness.runtime.loading import load
+from harness.runtime.turns import with_turns
 
 NOT_RETRIEVED = "The relevant information could not be retrieved."  # Figure 3's words of a model that knows nothing
 NOTHING_KNOWN = "the model has no information on it"
 _MOST_CHARACTERS = 20_000
 _SHORTEST_TEXT = 30  # words; a longer text says something besides the sentence
+
+_KEY = re.compile(r"""(?:^|[\s{,"'“])content["'”]?\s*[:：]""")
+_CONTENT = re.compile(  # in quotes up to the last one: a text that was cut off has none
+    r"""(?:^|[\s{,"'“])content["'”]?\s*[:：]\s*(?:["“](.*)["”]|([^\s"“}][^}]*?)\s*\}|)[\s},;`"-]*$""", re.DOTALL
+)
 
 
 class GeneratedContext:
@@ -135,10 +141,19 @@ class GeneratedContext:
 def content_of(reply: str) -> str:
     """The text `content` of the JSON object in a reply; the question may stand beside it.
 
+    An object in the very form of Figure 3 is no JSON: it has quotes within the text, no comma, keys without quotes.
+
     Raises:
         ValueError: If there is no object, it has no such text, or it has a further key.
     """
-    found = json_object(reply)
+    try:
+        found = json_object(reply)
+    except ValueError:
+        written = _CONTENT.search(reply)
+        if not written or len(_KEY.findall(reply)) > 1:
+            raise
+        said = (written[1] or written[2]).replace('\\"', '"').replace("\\n", "\n")
+        found = {"content": said}
     if "content" not in found:
         raise ValueError("the JSON object has no key 'content'")
     if unknown := [key for key in found if key not in ("question", "content")]:

@@ -19,10 +19,10 @@ from common.errors import UserError
 from common.records import Answer, Asked, Question, as_questions
 from common.sources import GENERATED, NONE, SOURCES, WEB, Chosen, SourceContext
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
-from harness.llm.conversation import with_turns
 from harness.readers.read_answers import sum_costs
 from harness.runtime.concurrent_work import Done, run_together
 from harness.runtime.loading import load
+from harness.runtime.turns import with_turns
 
 NO_SOURCE = "the source is not configured"
 

@@ -30,8 +30,17 @@ PASSING = (
     "half",
     "empty",
     "200 error",
+    "broken off",
 )
-SLOW = ("stall", "drip", "drip headers")  # beyond the deadline of an attempt
+SLOW = ("stall", "drip")  # beyond the deadline of an attempt
+LASTING = {  # a response with another message or reason in place of the reply, which no further attempt would change
+    "empty stop": {"message": {"content": ""}},
+    "empty length": {"message": {"content": None, "reasoning_content": "Paris, for"}, "finish_reason": "length"},
+    "thinking": {"message": {"content": "<think>Is it Lyon?"}, "finish_reason": "length"},
+    "filtered": {"message": {"content": None}, "finish_reason": "content_filter"},
+    "tool": {"message": {"content": None}, "finish_reason": "tool_calls"},
+    "refusal": {"message": {"content": None, "refusal": "I cannot help with that."}},
+}
 ANY = "*"  # in the place of a chat: all chats that are not listed
 HANGS_SECONDS = 8.0  # a hung response; the tests' deadlines are shorter
 CODES = {"429": 429, "429 second": 429, "429 date": 429, "500": 500, "503 html": 503, "408": 408, "409": 409,
@@ -129,45 +138,36 @@ class Handler(BaseHTTPRequestHandler):
             return self.whole(CODES[name], text, **headers)
         if name == "stall":
             time.sleep(HANGS_SECONDS)
-        elif name == "drip headers":
-            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-            self.drip()
         elif name == "drip":
-            self.begin(200, 10**6, "text/event-stream" if body.get("stream") else "application/json")
-            self.drip()
+            self.begin(200, 10**6)
+            for _ in range(int(HANGS_SECONDS / 0.1)):  # a byte now and then, for longer than the client should wait
+                self.wfile.write(b" ")
+                time.sleep(0.1)
         elif name == "cut":
             text = completion(body, reply).encode()
             self.begin(200, len(text))
             self.wfile.write(text[: len(text) // 2])
         elif name == "invalid":
-            return self.streamed([b"data: {nonsense\n\n"]) if body.get("stream") else self.whole(200, "{nonsense")
+            return self.whole(200, "{nonsense")
         elif name == "half":
-            if not body.get("stream"):
-                return self.whole(200, completion(body, reply)[:-40])
-            chunks = events(body, reply)
-            return self.streamed(chunks[: len(chunks) // 2])
+            return self.whole(200, completion(body, reply)[:-40])
         elif name == "empty":
-            text = '{"choices": null}'
-            return self.streamed([f"data: {text}\n\n".encode()]) if body.get("stream") else self.whole(200, text)
+            return self.whole(200, '{"choices": null}')
         elif name == "200 error":
-            text = '{"error": {"message": "the model crashed"}}'
-            return self.streamed([f"data: {text}\n\n".encode()]) if body.get("stream") else self.whole(200, text)
+            return self.whole(200, '{"error": {"message": "the model crashed"}}')
+        elif name == "broken off":
+            return self.whole(200, completion(body, {**reply, "text": reply["text"][:3], "finish": "error"}))
+        elif name in LASTING:
+            whole = json.loads(completion(body, reply))
+            whole["choices"][0] |= LASTING[name]
+            return self.whole(200, json.dumps(whole))
         self.close_connection = True  # also "no response"
-
-    def drip(self) -> None:
-        """A byte now and then, for longer than the client should wait."""
-        for _ in range(int(HANGS_SECONDS / 0.1)):
-            self.wfile.write(b" ")
-            time.sleep(0.1)
 
     def reply(self, body: dict, reply: dict) -> None:
         """The whole reply."""
         if not self.server.gives_logprobs:
             body = {**body, "logprobs": False}
-        if body.get("stream"):
-            self.streamed([*events(body, reply), b"data: [DONE]\n\n"])
-        else:
-            self.whole(200, completion(body, reply))
+        self.whole(200, completion(body, reply))
 
     def begin(self, status: int, size: int, kind: str = "application/json", **headers: str) -> None:
         """Status line and headers."""
@@ -181,19 +181,6 @@ class Handler(BaseHTTPRequestHandler):
         self.begin(status, len(text.encode()), **{name.replace("_", "-"): value for name, value in headers.items()})
         self.wfile.write(text.encode())
 
-    def streamed(self, parts: list[bytes]) -> None:
-        """Server-sent events; they are cut into pieces that respect neither events nor characters."""
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        whole = b"".join(parts)
-        size = 1021
-        for start in range(0, len(whole), size):
-            piece = whole[start : start + size]
-            self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-        self.wfile.write(b"0\r\n\r\n")
-
 
 def completion(body: dict, reply: dict) -> str:
     """A chat completion as one JSON object."""
@@ -202,22 +189,6 @@ def completion(body: dict, reply: dict) -> str:
     if body.get("logprobs"):
         choice["logprobs"] = {"content": [{"token": "", "logprob": value} for value in reply["logprobs"]]}
     return json.dumps({"object": "chat.completion", "choices": [choice], "usage": usage(reply)}, ensure_ascii=False)
-
-
-def events(body: dict, reply: dict) -> list[bytes]:
-    """The same as server-sent events: one per token, the last with the finish reason, then one with the usage."""
-    text, values = reply["text"], reply["logprobs"]
-    deltas: list[dict[str, Any]] = [{"delta": {"role": "assistant", "content": ""}}]
-    for place, value in enumerate(values):
-        part = text[len(text) * place // len(values) : len(text) * (place + 1) // len(values)]
-        deltas.append({"delta": {"content": part}})
-        if body.get("logprobs"):
-            deltas[-1]["logprobs"] = {"content": [{"token": part, "logprob": value}]}
-    deltas.append({"delta": {}, "finish_reason": reply["finish"]})
-    bodies = [{"choices": [{"index": 0, **delta}]} for delta in deltas]
-    if (body.get("stream_options") or {}).get("include_usage"):
-        bodies.append({"choices": [], "usage": usage(reply)})
-    return [f"data: {json.dumps(each, ensure_ascii=False)}\n\n".encode() for each in bodies]
 
 
 def usage(reply: dict) -> dict[str, int]:

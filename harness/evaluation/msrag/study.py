@@ -54,7 +54,7 @@ from harness.evaluation.page import Case
 from harness.evaluation.study import Findings, Settings
 from harness.evaluation.tables import Table
 from harness.interfaces import AnswerSelector
-from harness.llm.conversation import with_turns
+from harness.runtime.turns import with_turns
 from harness.strategies.msrag import Msrag
 from models.pretrained import MINILM
 

@@ -15,7 +15,7 @@ from common.chat import Chat
 from common.errors import UserError
 from common.records import clean
 from datamodules.formats.reading import read_questions
-from harness.llm.conversation import Conversation
+from harness.commands.conversation import Conversation
 from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader

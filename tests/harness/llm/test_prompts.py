@@ -64,10 +64,39 @@ def test_the_papers_prompts_hold_their_examples_and_end_where_the_answer_begins(
         ("Answer: <>", ""),
         ("", ""),
         ("Answer: 5 < 6", "5 < 6"),
+        ("It was shot in 1948.\n\n**Answer**: Sleep, My Love;", "Sleep, My Love"),
+        ("It was shot in 1948.\n\n**Answer:** Sleep, My Love;", "Sleep, My Love"),
+        ("It was shot in 1948.\n\n**Answer: Sleep, My Love;**", "Sleep, My Love"),
+        ("It was shot in 1948.\n### Answer\n\nSleep, My Love", "Sleep, My Love"),
+        ("### Final Answer:\n- **Sleep, My Love**\n\nThis answer is from document 2.", "Sleep, My Love"),
+        ("Answer: Sleep, My Love; it was shot in 1948, as document 2 says.", "Sleep, My Love"),
+        ("Answer: Sleep, My Love\nDocument 2 says so; the answer above is sure.", "Sleep, My Love"),
+        ("İzmir İstanbul İİİİ. Answer: Paris;", "Paris"),
+        ("ŉ ẞ ﬃ. ANSWER： 巴黎；", "巴黎"),  # noqa: RUF001
+        ("<answer>Paris</answer>", "Paris"),
+        ("It is clear.\n<answer>\nParis\n</answer> Done.", "Paris"),
+        ("Answer: <answer>Paris</answer>", "Paris"),
+        ("The answer is: Paris", "Paris"),
+        ("We read that it is large. The final answer is **Paris**.", "Paris"),
+        ("Answer: [Paris](https://example.org/paris)", "Paris"),
+        ("Answer: `C++`", "C++"),
+        ("Answer: C#", "C#"),
+        ("Answer: A*", "A*"),
+        ("Answer: M*A*S*H", "M*A*S*H"),
+        ('Answer: "A" and "B"', '"A" and "B"'),
+        ("Answer: - 5", "5"),
+        ("The canswer: no", "The canswer: no"),
     ],
 )
 def test_the_answer_is_what_follows_the_last_mark(reply: str, answer: str) -> None:
-    assert prompt(answer_after="Answer:").answer(reply) == answer
+    assert prompt(answer_after="Answer:", answer_until=";").answer(reply) == answer
+
+
+def test_without_a_mark_and_without_an_end() -> None:
+    assert prompt().answer("<answer>Paris</answer>") == "Paris"
+    assert prompt(answer_after="Answer:").answer("Answer: A; B\nfor sure") == "A; B"
+    assert Prompt.load("drrag").answer("Both are.\n\n**Answer**: yes; document 1 says so") == "yes"
+    assert prompt(answer_after="Passage:", verbatim=True).answer("**Passage:** A.\nB.") == " A.\nB."
 
 
 def test_a_verbatim_answer_is_the_reply_as_it_is() -> None:
@@ -86,10 +115,11 @@ def test_a_hash_changes_with_what_a_model_reads_and_with_nothing_else() -> None:
     own = prompt()
     assert own.hash == prompt(source="somewhere").hash
     others = [
-        prompt(system="x"), prompt(document="${text}"), prompt(answer_after="A:"), prompt(user="${question}"),
+        prompt(system="x"), prompt(document="${text}"), prompt(answer_after="A:"), prompt(answer_until=";"),
+        prompt(user="${question}"),
         prompt(examples=[dict.fromkeys(("title", "text", "question", "answer"), "x")]),
     ]  # fmt: skip
-    assert len({own.hash, *(other.hash for other in others)}) == 6
+    assert len({own.hash, *(other.hash for other in others)}) == 7
     assert own.fact == f"prompt own, {own.hash}"
 
 

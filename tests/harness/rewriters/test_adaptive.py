@@ -10,13 +10,13 @@ from common.errors import ArtifactError, UserError
 from common.records import Passage, Question, Ranked
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Rewriter
-from harness.llm.conversation import reads_history
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
 from harness.rewriters.adaptive import AdaptiveRewriter
 from harness.rewriters.chosen_strategies import check_strategies
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.runtime.turns import reads_history
 from harness.strategies.dmqr import Dmqr
 from models.dmqr.choice import StrategyChooser
 from tests.helpers.choosers import save_chooser

@@ -40,6 +40,10 @@ def test_one_query_or_a_pseudo_document() -> None:
         (["a\nA.\n b", "a\nb\nc"], ("a", "b", "c"), 2),
         (["a\nb", "x"], ("a", "b"), 2),  # fewer than asked for: those that there are
         (["a", FAILS], ("a",), 2),
+        (["Here are four queries:\na\nb\nc"], ("a", "b", "c"), 1),
+        (["Sure!\n\n**Queries:**\n1. a\n2. b\n3. c\n\nThese cover it."], ("a", "b", "c"), 1),
+        (["Query 1: a\n**Query 2:** b\n- Search query 3: \"c\""], ("a", "b", "c"), 1),
+        (["3.5 inch disks\n2010 prize\na 5: 4 ratio"], ("3.5 inch disks", "2010 prize", "a 5: 4 ratio"), 1),
     ],
 )  # fmt: skip
 def test_similar_queries_stand_in_lines(replies: list[str], queries: tuple[str, ...], calls: int) -> None:
@@ -47,6 +51,22 @@ def test_similar_queries_stand_in_lines(replies: list[str], queries: tuple[str, 
     assert found.queries == {"similar_queries": queries}
     assert (found.fallbacks, len(model.asked)) == ({}, calls)
     assert "Generate 3 search queries" in model.asked[0][0].messages[1].content
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "First the director, then the place.\n\nSub-questions:\n1. Who made it?\n2. Where is it?",
+        "First the director, then the place.\n**Sub-questions**:\n- Who made it?\n- Where is it?",
+        "First the director, then the place.\n\n### Sub-questions\nWho made it?\nWhere is it?",
+        "First the director, then the place.\nWho made it?\nWhere is it?",
+        "First the director, then the place.\n1. Who made it?\n2. Where is it?\nTogether they answer it.",
+        "Here are the two sub-questions:\nSub-question 1: Who made it?\nSub-question 2: Where is it?",
+    ],
+)
+def test_sub_questions_after_lines_of_reasoning(reply: str) -> None:
+    found, _ = rewritten(reply, prompt="sub_questions", queries=2)
+    assert found.queries == {"sub_questions": ("Who made it?", "Where is it?")}
 
 
 def test_an_empty_or_failed_reply_falls_back_and_is_counted() -> None:

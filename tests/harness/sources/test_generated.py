@@ -83,3 +83,27 @@ def test_a_long_text_that_holds_the_sentence_is_a_text() -> None:
     assert says_nothing(f"Sorry. {NOT_RETRIEVED}")
     assert not says_nothing(f"{LONG} {NOT_RETRIEVED}")
     assert content_of(reply(f" {SHORT} ")) == SHORT
+
+
+FILM = 'Corliss in the film "Kiss and Tell"\nwas Shirley Temple.'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        f'{{\n  "question": "Who was Corliss in "Kiss and Tell"?"\n  "content": "{FILM}"\n}}',
+        f'question: "Who was it?"\n\ncontent: "{FILM}"\n--',
+        f"```json\n{{question: Who was it?, content: “{FILM}”}}\n```",
+        f"{{'question': 'Who?' 'content': \"{FILM}\",}}",
+        f"{{ content: {FILM} }}",
+        json.dumps({"question": "Who?", "content": FILM})[:-1] + ",}",
+    ],
+)
+def test_the_form_of_figure_3_which_is_no_json(written: str) -> None:
+    assert content_of(written) == FILM
+
+
+def test_a_text_that_was_cut_off_is_refused_in_any_form() -> None:
+    for written in (f'{{"question": "Who?" "content": "{FILM}', f"content: {FILM}", '{"question": "Who?"}', "Who?"):
+        with pytest.raises(ValueError, match="JSON object"):
+            content_of(written)

@@ -1,39 +1,17 @@
 """Several turns: a question that refers to earlier ones becomes a question that can be searched for alone."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from common.chat import Chat, reply_costs
 from common.progress import say
-from common.records import Question
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
+from harness.runtime.turns import joined
 
 History = Literal["none", "prepend", "rewrite"]
 PROMPT = "rewrite_turn"
-
-
-def reads_history(system: object) -> bool:
-    """Whether a strategy or retriever takes the earlier turns of a question.
-
-    Its rewriter has `reads_history`, or the rewriter around which that one is built.
-    """
-    rewriter = getattr(system, "rewriter", None)
-    if rewriter is None:
-        return False
-    return bool(getattr(rewriter, "reads_history", False)) or reads_history(rewriter)
-
-
-def joined(turns: Sequence[str], question: str) -> str:
-    """A question with its earlier turns before it, oldest first."""
-    return " ".join([*filter(None, turns), question])
-
-
-def with_turns(question: Question) -> Question:
-    """The question with its earlier turns as a part of its text, for what reads a text alone."""
-    return replace(question, text=joined(question.history, question.text), history=()) if question.history else question
 
 
 @dataclass

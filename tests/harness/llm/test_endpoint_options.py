@@ -7,8 +7,7 @@ import pytest
 
 from common.chat import Chat, Message
 from common.errors import UserError
-from harness.llm.connection import OPENAI, Connection
-from harness.llm.endpoint import ChatEndpoint
+from harness.llm.endpoint import OPENAI, ChatEndpoint
 from harness.runtime.provenance import configuration, construct
 from harness.runtime.services import one_line, without_key
 
@@ -16,49 +15,49 @@ KEY = "abc-0123456789-xyz"
 LOCAL = "http://localhost:8000/v1"
 
 
-def connection(**options: Any) -> Connection:
-    return Connection(**{"model": "m", "base_url": LOCAL, "key_variable": "SOME_KEY", "options": {},
-                         "limit_field": "max_tokens", "reasoning_tokens": 0, **options})  # fmt: skip
+def endpoint(**options: Any) -> ChatEndpoint:
+    return ChatEndpoint(**{"model": "m", "base_url": LOCAL, "key_variable": "SOME_KEY", "cache": None, **options})
 
 
 def test_the_body_of_a_request() -> None:
     chat = Chat((Message("system", "s"), Message("user", "u \ud83d!")), 5, logprobs=True)
-    assert connection().request(chat) == {
+    assert endpoint().request(chat) == {
         "model": "m", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u \ufffd!"}],
         "max_tokens": 5, "temperature": 0.0, "logprobs": True,
     }  # fmt: skip
-    body = connection(
-        limit_field="max_completion_tokens", reasoning_tokens=100,
-        options={"temperature": None, "seed": None, "stream_options": None, "reasoning_effort": "low"},
-    ).request(Chat.of("u", 5, 0.7, 3), stream=True)  # fmt: skip
+    body = endpoint(
+        token_limit_field="max_completion_tokens", reasoning_tokens=100,
+        options={"temperature": None, "seed": None, "reasoning_effort": "low"},
+    ).request(Chat.of("u", 5, 0.7, 3))  # fmt: skip
     assert body == {
-        "model": "m", "messages": [{"role": "user", "content": "u"}], "max_completion_tokens": 105, "stream": True,
+        "model": "m", "messages": [{"role": "user", "content": "u"}], "max_completion_tokens": 105,
         "reasoning_effort": "low",
     }  # fmt: skip
-    assert connection().request(Chat.of("u", temperature=0.7, sample=3))["seed"] == 3
+    assert endpoint().request(Chat.of("u", temperature=0.7, sample=3))["seed"] == 3
 
 
 def test_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    assert Connection.resolve(None) == OPENAI
+    monkeypatch.setenv("SOME_KEY", KEY)
+    assert endpoint(base_url=None).base_url == OPENAI
     monkeypatch.setenv("OPENAI_BASE_URL", "http://10.0.0.1:8000/v1/")
-    assert Connection.resolve(None) == "http://10.0.0.1:8000/v1"
-    assert Connection.resolve("https://example.org/v1/") == "https://example.org/v1"
-    assert ChatEndpoint("m").name == "m at 10.0.0.1:8000"
+    assert endpoint(base_url=None).base_url == "http://10.0.0.1:8000/v1"
+    assert endpoint(base_url="https://example.org/v1/").base_url == "https://example.org/v1"
+    assert endpoint(base_url=None).name == "m at 10.0.0.1:8000"
 
 
 def test_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", f" {KEY}\n")
-    assert connection().key() == KEY
-    assert connection(key_variable=None).key() == ""
+    assert endpoint().key() == KEY
+    assert endpoint(key_variable=None).key() == ""
     for options in ({"model": f"m-{KEY}"}, {"options": {"user": KEY}}, {"base_url": f"http://localhost/{KEY}/v1"}):
         with pytest.raises(UserError, match="hold the key of SOME_KEY: remove it there") as raised:
-            connection(**options).key()
+            endpoint(**options).key()
         assert KEY not in str(raised.value)
     monkeypatch.delenv("SOME_KEY")
-    assert connection().key() == ""
+    assert endpoint().key() == ""
     with pytest.raises(UserError, match="export SOME_KEY"):
-        connection(base_url=OPENAI).key()
+        endpoint(base_url=OPENAI).key()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,7 @@ def test_saved_results_are_identified_by_what_determines_replies(
 
     first = saved()
     (tmp_path / "replies.sqlite").write_text("the cache has grown")
-    assert saved() == saved(timeout_seconds=5.0, max_retries=1, concurrency=2, stream=True, cache=None) == first
+    assert saved() == saved(timeout_seconds=5.0, max_retries=1, concurrency=2, cache=None) == first
     different = [saved(**each) for each in (
         {"model": "n"}, {"base_url": "http://other/v1"}, {"options": {"top_p": 0.5}}, {"reasoning_tokens": 5},
         {"token_limit_field": "max_completion_tokens"}, {"usd_per_million_prompt_tokens": 1.0},

@@ -1,0 +1,114 @@
+"""Bodies of responses: what is a reply, what is a failure, and what is asked again."""
+
+import json
+from typing import Any
+
+import pytest
+
+from harness.llm.chat_client import BrokenReplyError, ChatError, reply_of
+from harness.llm.thoughts import without_thoughts
+
+
+def body(content: Any = "Paris", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
+    return {
+        "choices": [{"message": {"content": content, **message}, "finish_reason": finish}],
+        "usage": usage or {"prompt_tokens": 5, "completion_tokens": 3},
+    }
+
+
+def read(found: Any) -> Any:
+    return reply_of(found if isinstance(found, bytes) else json.dumps(found).encode())
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        body(),
+        body(finish="eos_token"),
+        body([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Paris"}]),
+        body([{"type": "text", "text": "Par"}, {"type": "output_text", "text": "is"}]),
+        body([{"text": "Par"}, "is"]),
+        body("<think>\nLyon? No.\n</think>\n\nParis"),
+        body("Lyon? No.\n</think>\n\nParis"),  # the chat template has opened it
+        body("<think>a</think><think>b</think> Paris"),
+        body("[THINK]Lyon?[/THINK]Paris"),
+        body("<Thinking>Lyon?</Thinking> Paris"),
+        body(usage={"prompt_tokens": 5.0, "completion_tokens": 3}),
+        b"\xef\xbb\xbf" + json.dumps(body()).encode(),
+    ],
+)
+def test_replies_in_the_forms_of_endpoints(found: Any) -> None:
+    reply = read(found)
+    assert (reply.text, reply.finish, reply.error, reply.prompt_tokens, reply.reply_tokens) == (
+        "Paris", "stop", "", 5, 3,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS"])
+def test_a_reply_that_is_cut_at_its_limit(finish: str) -> None:
+    assert read(body("Par", finish)).finish == "length"
+
+
+def test_text_without_thoughts_stays_as_it_is() -> None:
+    assert without_thoughts(" a <b> thinks </b>\n") == " a <b> thinks </b>\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (body(""), "the reply has no text: finish_reason stop"),
+        (body(None, reasoning_content="Paris"), "the reply has no text: finish_reason stop"),
+        (body(" \n"), "no text"),
+        (body([]), "no text"),
+        (body([{"type": "image_url", "image_url": {"url": "x"}}]), "no text"),
+        (body("<think>Paris</think>"), "no text"),
+        (body(None, "length", reasoning="Par"), "no text: its limit of tokens was reached before it"),
+        (body("<think>Is it Lyon", "length"), "ends within the model's thoughts"),
+        (body("Sure.\n<think>Is it Lyon"), "ends within the model's thoughts"),
+        (body("Par", "content_filter"), "content filter"),
+        (body(None, "tool_calls"), "called a tool"),
+        (body(None, refusal="I cannot."), "refused to reply: I cannot."),
+    ],
+)
+def test_failures_that_another_attempt_would_not_change(found: Any, why: str) -> None:
+    with pytest.raises(ChatError, match=why) as raised:
+        read(found)
+    assert not raised.value.passing
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (body("Par", "error"), "its finish_reason is error"),
+        (body("Par", "network_error"), "its finish_reason is network_error"),
+        (body("Paris", None), "no finish_reason"),
+        ({"choices": [{"error": {"message": "overloaded"}, "message": {"content": "Par"}, "finish_reason": "stop"}]},
+            "in place of a reply: overloaded"),
+        ({"error": {"message": "overloaded", "code": 503}}, "in place of a reply: overloaded"),
+        ({"choices": []}, "without a choice"),
+        ({"choices": None}, "without a choice"),
+        ({"choices": [{"text": "Paris", "finish_reason": "stop"}]}, "without a choice"),
+        (body({"text": 5}), "content is no text"),
+        (body([{"type": "text", "text": None}]), "content is no text"),
+        (b"<html><body>Bad gateway</body></html>", "no valid JSON"),
+        (b"[" * 100_000, "no valid JSON"),
+        (b"[]", "no JSON object"),
+    ],
+)  # fmt: skip
+def test_broken_replies_are_asked_again(found: Any, why: str) -> None:
+    with pytest.raises(BrokenReplyError, match=why):
+        read(found)
+
+
+def test_halves_of_surrogate_pairs_become_valid_text() -> None:
+    assert read(body("a\ud83d")).text == "a\ufffd"
+
+
+def test_log_probabilities_are_summed_and_must_be_numbers() -> None:
+    found = body()
+    assert read(found).logprob is None
+    found["choices"][0]["logprobs"] = {"content": [{"logprob": -1}, {"logprob": -0.5}]}
+    assert read(found).logprob == -1.5
+    found["choices"][0]["logprobs"] = {"content": [{"logprob": None}]}
+    with pytest.raises(BrokenReplyError, match="log-probability that is no number"):
+        read(found)
