@@ -7,24 +7,25 @@ query -> search service -> links -> pages -> texts -> pieces -> BM25 among the p
 
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import UnavailableError, UserError
+from common.killable import Killable
 from common.progress import Progress, in_bytes
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from common.records import Passage, Ranked, clean
 from common.sources import WEB
 from harness.retrievers.bm25 import rank_by_bm25
-from harness.runtime.event_loop import for_each, run
 from harness.web.addresses import parse_networks
 from harness.web.cache import WebCache
 from harness.web.client import FetchError, HttpClient
-from harness.web.extraction import KINDS, TextExtractor, check_installed, worker_count
+from harness.web.extraction import KINDS, check_installed, extracted, extractor
 from harness.web.pieces import pieces
 from harness.web.search import SearchClient, SearchError
 from harness.web.search_services import ADDRESSES, MOST_RESULTS, Result, SearchService, ServiceName, check_service
@@ -98,11 +99,8 @@ class WebRetriever:
         if read_pages:
             check_installed()
         self.read_pages, self.passage_words, self.timeout_seconds = read_pages, passage_words, timeout_seconds
-        self.concurrency, self.cache, self.max_age_days = (
-            concurrency,
-            None if cache is None else Path(cache),
-            max_age_days,
-        )
+        self.concurrency, self.max_age_days = concurrency, max_age_days
+        self.cache = None if cache is None else Path(cache)
         self.environment_proxies, self._networks = environment_proxies, parse_networks(allow_networks)
         self.totals: Counter[str] = Counter()
         self.lost_pages: dict[str, str] = {}  # why, by link; they are not read again by this object
@@ -144,82 +142,87 @@ class WebRetriever:
         texts = [clean(query) for query in queries]
         distinct = [text for text in dict.fromkeys(texts) if text]
         with WebCache.opened(self.cache, self.max_age_days) if self.cache else nullcontext() as cache:
-            found, pages = run(self._find(distinct, cache)) if distinct else ({}, {})
+            found, pages = self._find(distinct, cache) if distinct else ({}, {})
         ranked = {text: rank_by_bm25(text, self._passages(*found[text], pages), k) for text in found}
         return [ranked.get(text, []) for text in texts]
 
-    async def _find(
+    def _find(
         self, queries: Sequence[str], cache: WebCache | None
     ) -> tuple[dict[str, Found], dict[str, tuple[str, float]]]:
         """The results of every query, and the texts of their pages with their times."""
+        http = HttpClient(None, self.environment_proxies)
+        answers = self._each(
+            lambda query: self._results(http, query, cache), queries, f"searching with {self.service.name}"
+        )
         found: dict[str, Found] = {}
-        pages: dict[str, tuple[str, float]] = {}
-        proxies = self.environment_proxies
-        with Progress(f"searching with {self.service.name}", len(queries)) as progress:
-            async with HttpClient(self.concurrency, None, proxies) as http:
-
-                async def search(query: str) -> None:
-                    try:
-                        found[query] = await self._results(http, query, cache)
-                        self.failures.pop(query, None)
-                    except SearchError as error:
-                        self.failures[query] = str(error)
-                        self.totals["failures"] += 1
-                    progress.advance()
-
-                await for_each(queries, search, self.concurrency)
+        for query, answer in zip(queries, answers, strict=True):
+            self.failures.pop(query, None)
+            if isinstance(answer, SearchError):
+                self.failures[query] = str(answer)
+                self.totals["failures"] += 1
+            else:
+                found[query] = answer
         if not found:
             why = self.failures[queries[-1]]
             raise UnavailableError(
                 f"{self.service.title}: {len(queries)} of {len(queries)} searches failed, the last with: {why}."
             )
-        links = list(dict.fromkeys(each.link for query in queries if query in found for each in found[query][0]))
-        if not self.read_pages or not links:
-            return found, pages
-        with Progress("reading pages", len(links)) as progress:
-            async with (
-                HttpClient(self.concurrency, self._networks, proxies) as http,
-                TextExtractor(worker_count(self.concurrency)) as extractor,
-            ):
+        links = list(dict.fromkeys(each.link for results, _ in found.values() for each in results))
+        links = [link for link in links if self.read_pages and link not in self.lost_pages]
+        http = HttpClient(self._networks, self.environment_proxies)
+        with closing(extractor(self.concurrency)) as processes:
+            texts = self._each(lambda link: self._page(http, processes, link, cache), links, "reading pages")
+        self.lost_pages.update(
+            {link: str(text) for link, text in zip(links, texts, strict=True) if isinstance(text, FetchError)}
+        )
+        return found, {link: text for link, text in zip(links, texts, strict=True) if not isinstance(text, FetchError)}
 
-                async def read(link: str) -> None:
-                    if link not in self.lost_pages:
-                        try:
-                            pages[link] = await self._page(http, extractor, link, cache)
-                        except FetchError as error:
-                            self.lost_pages[link] = str(error)
+    def _each(self, work: Callable[[str], Any], items: Sequence[str], what: str) -> list[Any]:
+        """The results of some work on every item, or the SearchError or FetchError that says why there is none."""
+
+        def one(item: str) -> Any:
+            try:
+                return work(item)
+            except (SearchError, FetchError) as error:
+                return error
+
+        self._client.stopped.clear()
+        with Progress(what, len(items)) as progress, ThreadPoolExecutor(self.concurrency) as threads:
+            done = []
+            try:
+                for each in threads.map(one, items):
+                    done.append(each)
                     progress.advance()
+            except BaseException:
+                self._client.stopped.set()
+                raise
+        return done
 
-                await for_each(links, read, self.concurrency)
-        return found, pages
-
-    async def _results(self, http: HttpClient, query: str, cache: WebCache | None) -> Found:
+    def _results(self, http: HttpClient, query: str, cache: WebCache | None) -> Found:
         service = self.service
         asked = {"service": service.name, "base_url": service.base_url, "parameters": dict(service.parameters)}
         key = {"search": query, "results": service.count, **asked}
         if cache and (stored := cache.find(key)):
-            self.totals["from cache"] += 1
+            self._client.count("from cache")
             return [Result(*each) for each in stored[0]], stored[1]
-        results, now = await self._client.search(http, query), time.time()
+        results, now = self._client.search(http, query), time.time()
         if cache:
             cache.store(key, [astuple(each) for each in results], now)
         return results, now
 
-    async def _page(
-        self, http: HttpClient, extractor: TextExtractor, link: str, cache: WebCache | None
-    ) -> tuple[str, float]:
+    def _page(self, http: HttpClient, extractor: Killable, link: str, cache: WebCache | None) -> tuple[str, float]:
         """The text of a page and its time; raises FetchError if there is none."""
         # what was read from a private network is not given to a retriever that may not read from there
         key: dict[str, object] = {"page": link}
         if self._networks:
             key["allow_networks"] = sorted(map(str, self._networks))
         if cache and (stored := cache.find(key)):
-            self.totals["from cache"] += 1
+            self._client.count("from cache")
             return stored
-        self.totals["pages"] += 1
-        page = await http.fetch(link, self.timeout_seconds, _MOST_PAGE_BYTES, _MOST_REDIRECTS, KINDS)
-        self.totals["bytes"] += len(page.body)
-        text, now = await extractor.text(page), time.time()
+        self._client.count("pages")
+        page = http.fetch(link, self.timeout_seconds, _MOST_PAGE_BYTES, _MOST_REDIRECTS, KINDS)
+        self._client.count("bytes", len(page.body))
+        text, now = extracted(extractor, page), time.time()
         if not text.strip():
             raise FetchError("a page without text")
         if cache:

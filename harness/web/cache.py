@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 from harness.runtime.sqlite_file import SqliteFile
@@ -16,10 +17,10 @@ _DAY_SECONDS = 86_400.0
 
 
 class WebCache:
-    """An open cache.  Several processes may use one file at the same time; use `opened`."""
+    """An open cache, for several threads.  Several processes may use one file at the same time; use `opened`."""
 
     def __init__(self, file: SqliteFile, database: sqlite3.Connection, max_age_days: float | None) -> None:
-        self._file, self._database = file, database
+        self._file, self._database, self._lock = file, database, Lock()
         self._since = 0.0 if max_age_days is None else time.time() - max_age_days * _DAY_SECONDS
 
     @classmethod
@@ -51,7 +52,7 @@ class WebCache:
         Raises:
             ArtifactError: If the file is corrupt.
         """
-        with self._file.errors():
+        with self._lock, self._file.errors():
             sought = (_text(key), self._since)
             row = self._database.execute(
                 "SELECT value, time FROM documents WHERE key = ? AND time >= ?", sought
@@ -69,7 +70,7 @@ class WebCache:
         Raises:
             ArtifactError: If the disk is full, or the file cannot be written or is corrupt.
         """
-        with self._file.errors():
+        with self._lock, self._file.errors():
             row = (_text(key), json.dumps(value), seconds)
             self._database.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", row)
 

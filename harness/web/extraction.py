@@ -2,14 +2,11 @@
 
 import os
 from importlib.util import find_spec
-from types import TracebackType
-from typing import Self
 
 from common.errors import UserError
-from harness.runtime.isolated_process import IsolatedProcesses, ProcessEndedError
+from common.killable import CallError, Killable
 from harness.runtime.services import valid_text
 from harness.web.client import FetchError, Response
-from harness.web.extraction_worker import CANNOT_IMPORT
 
 HTML = ("text/html", "application/xhtml+xml")
 KINDS = (*HTML, "text/plain")
@@ -26,52 +23,31 @@ def check_installed() -> None:
         )
 
 
-def worker_count(concurrency: int) -> int:
-    """Processes that extract at the same time."""
-    return min(concurrency, os.cpu_count() or 1, 4)
+def extractor(concurrency: int, seconds: float = SECONDS, mebibytes: int = MEBIBYTES) -> Killable:
+    """The processes that extract texts, for so many threads."""
+    processes = min(concurrency, os.cpu_count() or 1, 4)
+    return Killable("harness.web.page_text:page_text", processes, seconds, mebibytes)
 
 
-class TextExtractor:
-    """Extracts texts of pages; an asynchronous context manager, for one event loop.
+def extracted(extractor: Killable, page: Response) -> str:
+    """The main text of a page, its paragraphs as lines; empty if it has none.
 
-    Processes start when they are needed.
-
-    Args:
-        workers: Processes at the same time.
-        seconds: CPU time that a page may take.
-        mebibytes: Of address space that a process may take.
+    Raises:
+        FetchError: If the page takes too much time or memory, or cannot be parsed.
+        UserError: If trafilatura is installed and cannot be imported.
     """
-
-    def __init__(self, workers: int, seconds: float = SECONDS, mebibytes: int = MEBIBYTES) -> None:
-        self.processes = IsolatedProcesses("harness.web.extraction_worker", workers, seconds, mebibytes)
-
-    async def __aenter__(self) -> Self:
-        await self.processes.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.processes.__aexit__(kind, error, trace)
-
-    async def text(self, page: Response) -> str:
-        """The main text of a page, its paragraphs as lines; empty if it has none.
-
-        Raises:
-            FetchError: If the page takes too much time or memory, or cannot be parsed.
-            UserError: If trafilatura is installed and cannot be imported.
-        """
-        parameters = (part.partition("=") for part in page.headers.get("content-type", "").split(";")[1:])
-        charset = next((value.strip("\"' ") for name, _, value in parameters if name.strip().lower() == "charset"), "")
-        try:
-            reply = await self.processes.ask({"charset": charset, "html": page.kind in HTML}, page.body)
-        except ProcessEndedError as error:
-            if error.code == CANNOT_IMPORT:
-                raise UserError(
-                    f"{PACKAGE} is installed, but its import fails; python -c 'import {PACKAGE}' says why. Install it "
-                    f"again: pip install --force-reinstall '{PACKAGE}{VERSIONS}', or set read_pages to false."
-                ) from error
-            raise FetchError("its text takes too much time or memory to extract") from error
-        if "error" in reply:
-            raise FetchError(f"its text cannot be extracted ({reply['error']})")
-        return valid_text(str(reply["text"]))
+    try:
+        text = extractor.submit(page.body, page.charset, page.kind in HTML).result()
+    except CallError as error:
+        kind, why = error.args
+        raise FetchError(
+            f"its text cannot be extracted ({why})"
+            if kind == "raised"
+            else "its text takes too much time or memory to extract"
+        ) from error
+    if text is None:
+        raise UserError(
+            f"{PACKAGE} is installed, but its import fails; python -c 'import {PACKAGE}' says why. Install it "
+            f"again: pip install --force-reinstall '{PACKAGE}{VERSIONS}', or set read_pages to false."
+        )
+    return valid_text(text)

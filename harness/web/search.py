@@ -1,8 +1,8 @@
 """Searches by a search service, with retries: each ends in results, or in one line on why there are none."""
 
-import asyncio
 import json
 from collections import Counter
+from threading import Event, Lock
 from time import monotonic
 
 from common.errors import UnavailableError, UserError
@@ -47,38 +47,49 @@ class SearchClient:
             max_retries,
             totals,
         )
+        self.stopped = Event()  # waits no longer; set when no search can succeed
+        self._lock = Lock()
         self._health = Health(service.title, concurrency, kept, "searches")
         self._answered = False
         self._not_before = 0.0  # of `monotonic`; a rate limit concerns all searches
 
-    async def search(self, http: HttpClient, query: str) -> list[Result]:
-        """The results of a query, best first; none if nothing was found.
+    def search(self, http: HttpClient, query: str) -> list[Result]:
+        """The results of a query, best first; none if nothing was found.  Several threads may search.
 
         Raises:
             SearchError: If this search fails after all retries, or is refused.
             UserError: If no search can succeed: wrong key, wrong address, no credit, a SearXNG that gives no JSON.
             UnavailableError: If the service cannot be reached, or too many searches in a row have failed.
         """
-        key = self.service.key()
-        self.totals["searches"] += 1
+        try:
+            return self._search(http, query, self.service.key())
+        except (UserError, UnavailableError):
+            self.stopped.set()
+            raise
+
+    def _search(self, http: HttpClient, query: str, key: str) -> list[Result]:
+        self.count("searches")
         least = min(_FIRST_CONNECTIONS, self.max_retries + 1) - 1
         for number in range(self.max_retries + 1):
-            await asyncio.sleep(self._not_before - monotonic())
+            if self.stopped.wait(max(self._not_before - monotonic(), 0)):
+                raise SearchError("it was stopped, as another one ended the command")
             wait_seconds = None
             try:
                 method, link, headers, content = self.service.request(query, key)
-                response = await http.send(method, link, headers, content, self.timeout_seconds, _MOST_BYTES)
+                response = http.send(method, link, headers, content, self.timeout_seconds, _MOST_BYTES)
                 self._answered = True
-                self.totals["bytes"] += len(response.body)
+                self.count("bytes", len(response.body))
                 if response.status == 200:
                     results = self.service.results(response.body)
-                    self._health.succeeded()
+                    with self._lock:
+                        self._health.succeeded()
                     return results
                 why = one_line(f"HTTP {response.status}{_words(response)}", key)
                 if cure := self.service.cure(response.status, response.body):
                     raise UserError(f"{self.service.title} refuses all searches ({why}): {cure}")
                 if response.status not in _AGAIN and response.status < 500:
-                    self._health.refused(why)
+                    with self._lock:
+                        self._health.refused(why)
                     raise SearchError(why)
                 wait_seconds = retry_after_seconds(response.headers)
             except (FetchError, BadResultsError) as error:
@@ -89,12 +100,18 @@ class SearchClient:
                     ) from error
             if number == self.max_retries:
                 break
-            self.totals["retries"] += 1
+            self.count("retries")
             if wait_seconds:
                 self._not_before = max(self._not_before, monotonic() + wait_seconds)
-            await asyncio.sleep(backoff_seconds(number, wait_seconds))
-        self._health.failed(why)
+            self.stopped.wait(backoff_seconds(number, wait_seconds))
+        with self._lock:
+            self._health.failed(why)
         raise SearchError(f"{why} (retries: {self.max_retries})")
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Add to `totals`, from any thread."""
+        with self._lock:
+            self.totals[what] += number
 
 
 def _words(response: Response) -> str:

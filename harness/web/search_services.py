@@ -15,7 +15,7 @@ ADDRESSES = {"brave": "https://api.search.brave.com/res/v1", "tavily": "https://
 MOST_RESULTS = 20  # of one request, by Brave and Tavily
 _OWN_FIELDS = ("q", "query", "format", "count", "max_results", "api_key", "text_decorations")
 _LONGEST_QUERY = {"searxng": 1000, "brave": 400, "tavily": 400}  # characters
-_MOST_WORDS = 50  # of a query, by Brave
+_MOST_WORDS = {"brave": 50}  # of a query
 _LONGEST_TITLE, _LONGEST_SNIPPET, _LONGEST_LINK = 300, 5000, 4096  # characters
 
 
@@ -60,7 +60,7 @@ class SearchService:
 
     def request(self, query: str, key: str) -> tuple[str, str, dict[str, str], bytes | None]:
         """Method, address, headers and body of a search."""
-        query = valid_text(" ".join(query.split()[:_MOST_WORDS]))[: _LONGEST_QUERY[self.name]]
+        query = valid_text(" ".join(query.split()[: _MOST_WORDS.get(self.name)]))[: _LONGEST_QUERY[self.name]]
         headers = {"Accept": "application/json"}
         if self.name == "tavily":
             body = {**self.parameters, "query": query, "max_results": self.count}

@@ -1,4 +1,4 @@
-"""Reads the documents of a folder one by one in isolated processes, or takes them from where they are kept."""
+"""Reads the documents of a folder in processes that can be killed, or takes them from where they are kept."""
 
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,5 @@
 """The HTTP client against real servers that attack it: each attack is refused, and quickly."""
 
-import asyncio
 import gzip
 import time
 import tracemalloc
@@ -41,11 +40,7 @@ def fetch(
     resolver: Resolve = resolve,
     proxies: bool = False,
 ) -> Response:
-    async def work() -> Response:
-        async with HttpClient(2, parse_networks(allowed), proxies, resolver) as http:
-            return await http.fetch(link, seconds, MOST, 3, ("text/html",))
-
-    return asyncio.run(work())
+    return HttpClient(parse_networks(allowed), proxies, resolver).fetch(link, seconds, MOST, 3, ("text/html",))
 
 
 def test_a_page_comes_whole_plain_or_compressed() -> None:
@@ -93,7 +88,7 @@ def test_a_name_that_resolves_to_another_address_later_reaches_only_the_first() 
     """DNS rebinding: the checked address is the one that is connected to; a further resolution is checked again."""
     answers = [[SITE], ["127.0.0.1"]]
 
-    async def rebinding(host: str, port: int) -> list[str]:
+    def rebinding(host: str, port: int) -> list[str]:
         assert host == "pages.test"
         return answers.pop(0)
 
@@ -111,7 +106,7 @@ def test_a_name_that_resolves_to_another_address_later_reaches_only_the_first() 
 
 
 def test_of_several_addresses_only_those_that_are_allowed_are_tried() -> None:
-    async def both(host: str, port: int) -> list[str]:
+    def both(host: str, port: int) -> list[str]:
         return ["127.0.0.1", "10.0.0.1", "127.0.0.3", SITE]  # nothing listens at the third, which is allowed
 
     with (
@@ -124,7 +119,7 @@ def test_of_several_addresses_only_those_that_are_allowed_are_tried() -> None:
 
 
 def test_tls_is_checked_against_the_name_although_a_number_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def site(host: str, port: int) -> list[str]:
+    def site(host: str, port: int) -> list[str]:
         return [SITE]
 
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
@@ -207,7 +202,7 @@ def test_proxies_of_the_environment_are_used_only_when_they_are_wanted(monkeypat
     def url(server: WebServer) -> str:
         return f"http://pages.test:{server.server_port}/a"
 
-    async def site(host: str, port: int) -> list[str]:
+    def site(host: str, port: int) -> list[str]:
         return [SITE]
 
     with web_server({"/a": answer(b"direct")}, SITE) as server, web_server({"/a": answer(b"by proxy")}) as proxy:

@@ -1,10 +1,10 @@
 """Texts of pages: the extracting process cannot be held up, cannot take all memory, and does not know the keys."""
 
-import asyncio
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from common.errors import UserError
 from harness.web import extraction
 from harness.web.client import FetchError, Response
-from harness.web.extraction import TextExtractor, check_installed
+from harness.web.extraction import check_installed, extracted, extractor
 
 PARAGRAPH = "<p>The Alba is a river that ends in the sea, and it is longer than the Brune.</p>"
 PAGE = f"<html><body><nav><a href='/'>Home</a></nav><article><h1>Alba</h1>{PARAGRAPH * 3}</article></body></html>"
@@ -24,23 +24,15 @@ def html(text: str | bytes, kind: str = "text/html") -> Response:
     return Response(200, {"content-type": kind}, text if isinstance(text, bytes) else text.encode())
 
 
-def extract(pages: Sequence[Response], workers: int = 2, **options: Any) -> list[str | FetchError]:
-    async def work() -> list[str | FetchError]:
-        async with TextExtractor(workers, **options) as extractor:
+def extract(pages: Sequence[Response], threads: int = 2, **limits: Any) -> list[str | FetchError]:
+    def one(page: Response) -> str | FetchError:
+        try:
+            return extracted(processes, page)
+        except FetchError as error:
+            return error
 
-            async def one(page: Response) -> str | FetchError:
-                try:
-                    return await extractor.text(page)
-                except FetchError as error:
-                    return error
-
-            found = await asyncio.gather(*map(one, pages))
-            assert len(extractor.processes.running) <= workers
-            processes = [*extractor.processes.running]
-        assert all(process.returncode is not None for process in processes)
-        return found
-
-    return asyncio.run(work())
+    with ThreadPoolExecutor(threads) as pool, closing(extractor(threads, **limits)) as processes:
+        return [*pool.map(one, pages)]
 
 
 def test_the_text_without_the_menu_in_any_encoding() -> None:
@@ -66,7 +58,7 @@ def test_the_text_without_the_menu_in_any_encoding() -> None:
 
 def test_a_page_that_takes_too_long_is_lost_and_the_others_are_not() -> None:
     began = time.monotonic()
-    found = extract([html(PAGE), html(SLOW), html(PAGE), html(PAGE)], workers=1, seconds=1.0)
+    found = extract([html(PAGE), html(SLOW), html(PAGE), html(PAGE)], threads=1, seconds=1.0)
     assert time.monotonic() - began < 40  # one second, and the start of two processes
     assert ["sea" in str(each) for each in found] == [True, False, True, True]
     assert "takes too much time or memory to extract" in str(found[1])
@@ -77,15 +69,12 @@ def test_a_page_cannot_take_all_memory() -> None:
     """It has no text then, or fails, and the next page is read."""
     large = "<html><body>" + "<b>a</b>" * 400_000  # takes 300 MB
 
-    async def work() -> tuple[str, str]:
-        async with TextExtractor(1, mebibytes=150) as extractor:
-            with suppress(FetchError):
-                assert await extractor.text(html(large)) == ""
-            (process,) = extractor.processes.running
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            return status, await extractor.text(html(PAGE))
-
-    status, text = asyncio.run(work())
+    with closing(extractor(1, mebibytes=150)) as processes:
+        with suppress(FetchError):
+            assert extracted(processes, html(large)) == ""
+        (process,) = processes.running
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        text = extracted(processes, html(PAGE))
     assert int(status.partition("VmPeak:")[2].split()[0]) <= 150 * 1024
     assert "sea" in text
 
@@ -93,14 +82,11 @@ def test_a_page_cannot_take_all_memory() -> None:
 def test_the_process_gets_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRAVE_API_KEY", "secret")
 
-    async def environment() -> bytes:
-        async with TextExtractor(1) as extractor:
-            await extractor.text(html(PAGE))
-            (process,) = extractor.processes.running
-            return Path(f"/proc/{process.pid}/environ").read_bytes()
-
-    if sys.platform == "linux":
-        assert b"secret" not in asyncio.run(environment())
+    with closing(extractor(1)) as processes:
+        extracted(processes, html(PAGE))
+        (process,) = processes.running
+        if sys.platform == "linux":
+            assert b"secret" not in Path(f"/proc/{process.pid}/environ").read_bytes()
 
 
 def test_a_package_that_cannot_be_imported_is_no_fault_of_the_pages(
