@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.seeds import main, table
+from benchmarks.seeds import table
 from common.errors import UserError
 
 GOLD = (["a", "b"], ["c"])
@@ -30,33 +30,11 @@ def rankings(**rows: tuple[list[str], list[str]]) -> list[dict]:
     ]
 
 
-def selections(**rows: tuple[list[str], list[str]]) -> list[dict]:
-    """Rows of DR-RAG's study at k = 2 of both questions."""
-    return [{"rows": {name: {"2": {"documents": row[place]}} for name, row in rows.items()}} for place in (0, 1)]
-
-
-def test_seeds_are_reports_over_the_same_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one = report(tmp_path / "one", selections(SM=(["a", "x"], ["x"]), ranked=(["a", "b"], ["x"])))
-    two = report(tmp_path / "two", selections(SM=(["a", "x"], ["x"]), ranked=(["a", "b"], ["c"])))
-    main(["--system", "drrag", str(one), str(two), "--measures", "recall@2", "passages@2"])
-    shown = capsys.readouterr().out
-    assert shown.startswith("3 questions; mean over the seeds (lowest to highest), and the difference to drrag: SM.")
-    assert "| drrag: SM | 2 | 25.00 (25.00 to 25.00) |  | 1.50 (1.50 to 1.50) |  |" in shown
-    # recall, by question: 100 - 50 at both seeds; 0 and 100 - 0
-    assert (
-        "| drrag: ranked | 2 | 75.00 (50.00 to 100.00) | +50.00 [+50.00, +50.00] | 1.50 (1.50 to 1.50) | "
-        "+0.00 [+0.00, +0.00] |" in shown
-    )
-
-
 def test_seeds_at_the_end_of_rows_and_reports_over_other_questions(tmp_path: Path) -> None:
     rows = {
-        "OQR": (["x", "y"], ["c", "y"]),
-        "imitation_0": (["a", "x"], ["x", "y"]),
-        "imitation_1": (["x", "a"], ["y", "x"]),
-        "dpo_0": (["a", "b"], ["x", "c"]),
-        "dpo_1": (["a", "x"], ["c", "x"]),
-    }
+        "OQR": (["x", "y"], ["c", "y"]), "imitation_0": (["a", "x"], ["x", "y"]), "imitation_1": (["x", "a"], ["y",
+        "x"]), "dpo_0": (["a", "b"], ["x", "c"]), "dpo_1": (["a", "x"], ["c", "x"])
+    }  # fmt: skip
     first = report(tmp_path / "first", rankings(**rows))
     measures = ["hit@2", "precision@2", "recall@2"]
     shown = table({"words": [first]}, measures, "words: imitation")
@@ -85,27 +63,3 @@ def test_systems_by_their_own_measures(tmp_path: Path) -> None:
     assert "| paper | 1 | 50.00 |  |" in shown
     # seed 0, which both have: 100 - 0 and 100 - 100; the question without EM does not count
     assert "| ours | 2 | 75.00 (50.00 to 100.00) | +50.00 [+0.00, +100.00] |" in shown
-
-
-def test_refuses(tmp_path: Path) -> None:
-    given = report(tmp_path / "given", [{"EM": 0.0}] * 2)
-    rows = report(tmp_path / "rows", selections(SM=(["a"], ["x"])), ids=("q1", "q3"))
-    ranked = report(tmp_path / "ranked", rankings(OQR=(["a"], ["x"])))
-    empty = report(tmp_path / "empty", [{"EM": None}] * 2)
-    for systems, measures, message in (
-        ({"a": [tmp_path / "nowhere"]}, ["EM"], "nowhere is no report"),
-        ({"a": [given]}, ["F1"], "does not have all of F1; allowed: EM."),
-        ({"a": [given], "b": [rows]}, ["EM"], "rows does not have all of EM"),
-        ({"a": [ranked], "b": [rows]}, ["recall@1"], "SM was not measured at k = 1, only at 2"),
-        ({"a": [ranked], "b": [rows]}, ["recall@2"], "OQR has 1 passages; k may be at most that, got 2"),
-        ({"a": [ranked], "b": [rows]}, ["passages@2"], "b has other questions than a"),
-        ({"a": [empty]}, ["EM"], "no question for which all systems have a value"),
-    ):
-        with pytest.raises(UserError, match=message):
-            table(systems, measures)
-    with pytest.raises(UserError, match=r"No report has the row 'sft'; allowed: a: OQR\."):
-        table({"a": [ranked]}, ["recall@1"], "sft")
-    with pytest.raises(UserError, match="--system a names no report"):
-        main(["--system", "a"])
-    with pytest.raises(UserError, match="--system a is given twice"):
-        main(["--system", "a", "x", "--system", "a", "y"])

@@ -228,13 +228,6 @@ def test_all_of_a_folder_is_durable_before_it_takes_its_place(tmp_path: Path, mo
     assert events[4:] == ["rename", tmp_path.name]
 
 
-def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for save in (save_file, save_folder):
-        with pytest.raises(ArtifactError, match="cannot write"):
-            save(tmp_path / "file" / "target", "new")
-
-
 def test_an_error_inside_a_folder_keeps_the_old_one(tmp_path: Path) -> None:
     target = tmp_path / "target"
     save_folder(target, "old")

@@ -93,14 +93,6 @@ def test_removing_the_lock_file_never_lets_two_in(tmp_path: Path) -> None:
     assert most == 1
 
 
-def test_a_lock_whose_holder_cannot_be_read_is_still_refused(tmp_path: Path) -> None:
-    process = holder(tmp_path / "work")
-    lock_file(tmp_path / "work").write_bytes(b"process \xff")
-    with pytest.raises(UserError, match=r"work is in use by another process\. Wait"), exclusive(tmp_path / "work"):
-        pass
-    process.communicate("\n", timeout=30)
-
-
 @pytest.mark.parametrize("then", ["writes its name", "gives it back"])
 def test_a_lock_that_has_just_been_taken_is_waited_for(tmp_path: Path, then: str) -> None:
     """Its file is still empty: a process is between taking the lock and writing its name, or releases it at once."""

@@ -1,14 +1,11 @@
 """Progress: shown after five seconds, with the time left; a bar on a terminal, lines in a log.  Only on rank 0."""
 
-import io
 import sys
-import time
 
 import pytest
 import tqdm
 
-from common import progress
-from common.progress import Progress, in_bytes, say, track, track_batches
+from common.progress import Progress, say, track
 
 
 @pytest.fixture
@@ -19,14 +16,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
         monkeypatch.delenv(name, raising=False)
     return now
-
-
-class Terminal(io.StringIO):
-    """A terminal that keeps what was written."""
-
-    def isatty(self) -> bool:
-        """It is one."""
-        return True
 
 
 def run(clock: list[float], seconds_each: float, items: int = 10) -> None:
@@ -64,24 +53,6 @@ def test_results_of_an_earlier_run_do_not_shorten_the_time_left(
     assert (out, len(err.splitlines())) == ("found something\n", 1)
 
 
-def test_a_bar_is_erased_for_a_line_and_at_the_end(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    with Progress("chunks", 2) as work:
-        say("too early for a bar")
-        assert terminal.getvalue().strip() == "too early for a bar"
-        clock[0] += 8
-        for _ in track_batches([[1, 2], [3]], 3, "texts"):
-            clock[0] += 8
-        work.advance()
-        say("found something")
-    shown = terminal.getvalue().replace("\r", "\n")
-    assert "chunks:  50%" in shown
-    assert "texts:  67%" in shown
-    assert "\nfound something\n" in shown
-    assert terminal.getvalue().endswith("\r")
-    assert shown.splitlines()[-1].strip() == ""
-
-
 @pytest.mark.parametrize("variable", ["RANK", "LOCAL_RANK", "SLURM_PROCID"])
 def test_other_ranks_print_nothing(
     variable: str, clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -92,20 +63,3 @@ def test_other_ranks_print_nothing(
         work.skip()
     say("nothing")
     assert capsys.readouterr() == ("", "")
-
-
-def test_work_without_items_is_named_while_it_lasts(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(progress, "SHOWN_AFTER_SECONDS", 0.05)
-    with Progress("loading a model"):
-        time.sleep(0.3)
-    with Progress("soon done"):
-        pass
-    time.sleep(0.1)
-    assert capsys.readouterr().err == "loading a model ...\n"
-
-
-@pytest.mark.parametrize(("count", "text"), [(512, "512 B"), (1536, "1.5 KiB"), (3 * 2**40, "3.0 TiB")])
-def test_sizes_are_readable(count: int, text: str) -> None:
-    assert in_bytes(count) == text

@@ -26,13 +26,9 @@ from harness.evaluation.study import study_class
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    ROOT / "README.md",
-    ROOT / "CHANGELOG.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
-    ROOT / "checkpoints/README.md",
-    ROOT / "benchmarks/results/README.md",
-]
+    ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "checkpoints/README.md", ROOT / "benchmarks/results/README.md",
+]  # fmt: skip
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
 OVERLAYS = [config for config in CONFIGS if config.parent.name == "overlays"]  # given after another config
 SCRIPTS = sorted((ROOT / "scripts").glob("*.sh"))

@@ -87,21 +87,6 @@ def test_commands_are_found_in_every_kind_of_block(tmp_path: Path) -> None:
     ]
 
 
-def test_every_page_that_explains_a_command_prints_it() -> None:
-    pages = {str(command.file.relative_to(ROOT)) for command in COMMANDS}
-    assert {
-        "README.md",
-        "docs/drrag.md",
-        "docs/evaluation.md",
-        "docs/extending.md",
-        "docs/rerag.md",
-        "docs/multi_gpu.md",
-        "docs/serving.md",
-        "docs/wandb.md",
-    } <= pages
-    assert {str(config.relative_to(ROOT)) for config in CONFIGS if config.parent.name == "train"} <= pages
-
-
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.parent.name}/{config.stem}")
 def test_every_config_is_parsed_by_its_command(config: Path) -> None:
     if config.parent.name == "train":

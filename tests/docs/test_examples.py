@@ -95,14 +95,9 @@ def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = json.loads(Path("checkpoints/drrag-hotpotqa/state.json").read_text())
     assert (state["status"], state["epoch"]) == ("done", 2)
     run(
-        README,
-        "python infer.py evaluate --config configs/infer/drrag",
-        *FEW,
-        "--study.ks",
-        "[3]",
-        "--study.rows",
-        "[QDC,CFS]",
-    )
+        README, "python infer.py evaluate --config configs/infer/drrag", *FEW, "--study.ks", "[3]", "--study.rows",
+        "[QDC,CFS]"
+    )  # fmt: skip
     assert "CFS" in Path("reports/hotpotqa/report.md").read_text()
     run(README, "python infer.py export")
     assert Path("exports/drrag-onnx/model.onnx").is_file()
@@ -123,14 +118,9 @@ def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(README, "python train.py fit --config configs/train/rerag_nq.yaml", *ONE_EPOCH, *SMALL_T5)
     run(RE_RAG, "python infer.py index --layout fid --corpus")
     run(
-        README,
-        "python infer.py evaluate --config configs/infer/rerag",
-        *FEW,
-        "--strategy.init_args.candidates",
-        "6",
-        "--strategy.init_args.contexts",
-        "3",
-    )
+        README, "python infer.py evaluate --config configs/infer/rerag", *FEW, "--strategy.init_args.candidates", "6",
+        "--strategy.init_args.contexts", "3"
+    )  # fmt: skip
     assert "Table 7" in Path("reports/rerag-nq/report.md").read_text()
     capsys.readouterr()
     few = [

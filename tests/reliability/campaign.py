@@ -39,11 +39,8 @@ GRACE_S = 120  # within which a stopped job must have ended
 # libraries.
 CODES = {"SIGKILL": {-9}, "SIGTERM": {75, -15}, "SIGINT": {130, -2}}
 ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "OMP_WAIT_POLICY": "passive",
-    "TOKENIZERS_PARALLELISM": "false",
-    "WANDB_MODE": "offline",
-}
+    "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "TOKENIZERS_PARALLELISM": "false", "WANDB_MODE": "offline"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,11 +73,8 @@ def training(work: Path, trainer: str, ranks: int, accumulated: int = 1) -> Job:
     folder = work / f"{trainer}-{ranks}-{accumulated}"
     folder.mkdir()
     accumulation = [
-        "--trainer.accumulate_grad_batches",
-        str(accumulated),
-        "--trainer.val_check_interval",
-        str(3 * accumulated),
-    ]
+        "--trainer.accumulate_grad_batches", str(accumulated), "--trainer.val_check_interval", str(3 * accumulated)
+    ]  # fmt: skip
     devices = ["--trainer.devices", "2", "--trainer.strategy", "ddp"] if ranks == 2 else []
 
     def command(run: str) -> list[str]:

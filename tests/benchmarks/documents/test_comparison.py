@@ -11,8 +11,6 @@ import pytest
 from benchmarks.documents import __main__ as comparison
 from benchmarks.documents import fetch
 from benchmarks.documents.catalogue import Entry, Truth, catalogue
-from benchmarks.documents.engines import ENGINES
-from common.errors import MissingInputError, UserError
 
 TRUE = (
     b"<html><title>T</title><body><h1>Pump</h1><h2>Safety</h2><p>Mind the gap.</p>"
@@ -53,27 +51,6 @@ def test_the_tables_hold_each_engines_scores(documents: Path) -> None:
     assert not any(line.startswith("| edgeparse") for line in lines)  # it reads PDFs only
 
 
-def test_a_missing_document_and_a_missing_python_are_named(documents: Path) -> None:
-    (documents / "tuning/pump.md").unlink()
-    with pytest.raises(MissingInputError, match=r"pump\.md does not exist; fetch it: python -m benchmarks"):
-        comparison.main(["--documents", str(documents), "--engines", "ours", "--out", str(documents / "x.md")])
-    (documents / "tuning/pump.md").write_bytes(READ)
-    with pytest.raises(UserError, match=r"--engines markitdown needs --python PYTHON"):
-        comparison.main(["--documents", str(documents), "--engines", "markitdown", "--out", str(documents / "x.md")])
-    with pytest.raises(UserError, match="--only other names no document"):
-        comparison.main(["--documents", str(documents), "--only", "other", "--out", str(documents / "x.md")])
-
-
-def test_an_engine_that_is_not_installed_is_reported_in_its_row(
-    documents: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(ENGINES, "markitdown", (ENGINES["markitdown"][0], "markitdown", ("markdown",)))
-    out = documents / "result.md"
-    given = ["--documents", str(documents), "--engines", "markitdown", "--python", sys.executable, "--out", str(out)]
-    comparison.main(given)
-    assert out.read_text().count("| markitdown | did not run: ModuleNotFoundError: No module named 'markitdown'") == 2
-
-
 def test_an_engine_of_others_reads_a_pdf_in_its_own_process(tmp_path: Path) -> None:
     canvas = pytest.importorskip("reportlab.pdfgen.canvas")
     page = canvas.Canvas(str(tmp_path / "a.pdf"))
@@ -90,26 +67,6 @@ def test_an_engine_of_others_reads_a_pdf_in_its_own_process(tmp_path: Path) -> N
     assert report["seconds"] == result.seconds > 0
     (tmp_path / "x.pdf").unlink()  # the second time nothing runs
     assert read_by("pdfium", entry, tmp_path / "x.pdf", "", tmp_path / "work") == result
-
-
-def test_a_python_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    from benchmarks.documents.reading import read_by
-
-    with pytest.raises(UserError, match="--python /no/python does not run"):
-        read_by("pypdf", _entry("pdf"), tmp_path / "x.pdf", "/no/python", tmp_path)
-
-
-def test_complete_documents_are_not_fetched_again(documents: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fetch.main(["--out", str(documents)])
-    assert "1 documents in" in capsys.readouterr().out
-
-
-def test_without_apt_the_packages_are_named(documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (documents / "tuning/pump.md").write_bytes(b"changed")
-    monkeypatch.setattr(fetch.shutil, "which", lambda _: None)
-    monkeypatch.setattr(fetch, "catalogue", lambda: [replace(_entry("pdf"), id="pump")])
-    with pytest.raises(UserError, match=r"Not to be had here: texlive-publishers-doc=\S+ \(there is no apt-get"):
-        fetch.main(["--out", str(documents)])
 
 
 def test_a_package_with_another_file_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ The truth as documents, shares of gold segments that are found, on a library of 
 """
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,15 +17,10 @@ from common.records import GoldSegment, Passage, Question
 BLOCKS = [
     {"kind": "heading", "level": 1, "text": "1 Weight", "page": 2},
     {"kind": "paragraph", "text": "It weighs 3 kg.", "page": 2},
-    {
-        "kind": "table",
-        "caption": "Table 1: Size",
-        "header_rows": 1,
-        "rows": [["What", "mm"], ["Width", "40"]],
-        "page": 3,
-    },
+    {"kind": "table", "caption": "Table 1: Size", "header_rows": 1, "rows": [["What", "mm"], ["Width", "40"]],
+        "page": 3},
     {"kind": "image", "caption": "Figure 1: Front", "labels": ["Lamp", "Key"], "page": 3},
-]
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -65,19 +59,3 @@ def test_recall_counts_the_gold_segments_of_a_question() -> None:
     gold = (GoldSegment("a.pdf", ("three kg",)), GoldSegment("b.pdf", ("four kg",)))
     found = [[Passage("1", "It weighs three kg.", metadata={"document": "a.pdf"}), Passage("2", "four kg")]]
     assert library_difficulty.recalls([Question("1", "?", gold_segments=gold)], found).tolist() == [0.5]
-
-
-def test_titles_and_paths_find_what_texts_alone_do_not(world: Path) -> None:
-    """BM25 over both manuals; the other way of ranking shows that the table's figures are those of its ranking."""
-
-    def nothing(questions: Sequence[Question], corpus: Sequence[Passage]) -> list[list[Passage]]:
-        return [[] for _ in questions]
-
-    lines = library_difficulty.table(world, "test", {"BM25": library_difficulty.by_bm25, "nothing": nothing})
-    assert lines[0] == "|  |  | passages | all | descriptive | table |"
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-    assert [row[:2] for row in cells[:2]] == [["fixed chunks", "BM25"], ["fixed chunks", "nothing"]]
-    assert all(row[3:] == ["0.0% / 0.0%"] * 3 for row in cells if row[1] == "nothing")
-    found = {row[0]: [float(cell.split("%")[0]) for cell in row[3:]] for row in cells if row[1] == "BM25"}
-    assert found["fixed chunks, title"] == found["sections, whole path"] == [100, 100, 100]
-    assert [row[2] for row in cells[::2]] == ["2", "2", "6", "6", "6"]

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.documents.catalogue import Truth, catalogue
-from benchmarks.documents.truth.editions import true_document, truth_pages
+from benchmarks.documents.truth.editions import true_document
 from benchmarks.documents.truth.html_edition import html_document
 from benchmarks.documents.truth.latex import latex_document
 from benchmarks.documents.truth.plain_text import asciidoc_document, info_document, rst_document
 from benchmarks.documents.truth.word import docx_document
 from common.documents import Block, Document, Heading, Paragraph, Table
-from common.errors import ArtifactError, MissingInputError
 
 
 def outline(document: Document) -> list[tuple[int, str]]:
@@ -48,10 +47,6 @@ def test_latex_sections_with_their_levels() -> None:
     assert Paragraph("    \\section{Neither this}  % kept\n    ".rstrip(" \n"), code=True) in [
         replace(block, text=block.text.rstrip(" \n")) for block in document.blocks if isinstance(block, Paragraph)
     ]
-
-
-def test_latex_chapters_make_sections_second_level() -> None:
-    assert [block.level for block in latex(r"\chapter{A}\section{B}") if isinstance(block, Heading)] == [1, 2]
 
 
 def test_latex_tables_with_spans_rules_and_footnotes() -> None:
@@ -104,12 +99,9 @@ href="#">¶</a></h2>
     document = html_document([("a.html", page(body))], "x")
     assert document.title == "Manual"
     assert document.blocks == (
-        Heading("1. One", 1),
-        Paragraph("Text bold."),
-        Paragraph("item"),
-        Heading("Two", 2),
-        Paragraph("a\n  b", code=True),
-    )
+        Heading("1. One", 1), Paragraph("Text bold."), Paragraph("item"), Heading("Two", 2), Paragraph("a\n  b",
+        code=True)
+    )  # fmt: skip
 
 
 def test_docbook_pages_get_their_levels_by_the_pages_above_them() -> None:
@@ -121,34 +113,15 @@ def test_docbook_pages_get_their_levels_by_the_pages_above_them() -> None:
         return f'<div class="titlepage"><{tag} class="title">{text}</{tag}></div>'
 
     pages = [
-        (
-            "d/index.html",
-            docbook(titled("h1", "Book") + '<div class="titlepage"><h3 class="author">A. Uthor</h3></div>'),
-        ),
-        (
-            "d/ch01.html",
-            docbook(
-                titled("h1", "Chapter 1. Start") + '<div class="note"><h3 class="title">Note</h3></div>', "index.html"
-            ),
-        ),
-        ("d/ch01s02.html", docbook(titled("h2", "Second") + titled("h3", "Inner"), "ch01.html")),
-    ]
+        ("d/index.html", docbook(titled("h1",
+        "Book") + '<div class="titlepage"><h3 class="author">A. Uthor</h3></div>')), ("d/ch01.html",
+        docbook(titled("h1", "Chapter 1. Start") + '<div class="note"><h3 class="title">Note</h3></div>',
+        "index.html")), ("d/ch01s02.html", docbook(titled("h2", "Second") + titled("h3", "Inner"), "ch01.html"))
+    ]  # fmt: skip
     document = html_document(pages, "x")
     assert document.title == "Book"
     assert outline(document) == [(1, "Chapter 1. Start"), (2, "Second"), (3, "Inner")]
     assert Paragraph("Note") in document.blocks
-
-
-def test_docbook_reference_pages_stand_below_the_section_that_lists_them() -> None:
-    head = '<meta name="generator" content="DocBook XSL"/><link rel="up" href="{}"/>'
-    options = '<div class="refentry"><h2>option</h2><div class="refsect1"><h2>Description</h2></div></div>'
-    section = '<div class="titlepage"><h{0} class="title">{1}</h{0}></div>'
-    pages = [
-        ("index.html", page(section.format(1, "Book"), '<meta name="generator" content="DocBook XSL"/>')),
-        ("apa.html", page(section.format(1, "Appendix") + section.format(2, "Options"), head.format("index.html"))),
-        ("option.html", page(options, head.format("apa.html"))),
-    ]
-    assert outline(html_document(pages, "x")) == [(1, "Appendix"), (2, "Options"), (3, "option"), (4, "Description")]
 
 
 def test_html_tables_with_spans_and_tables_that_only_lay_out() -> None:
@@ -158,14 +131,6 @@ def test_html_tables_with_spans_and_tables_that_only_lay_out() -> None:
         Table((("A", "B", "B"), ("A", "1", "2"))),
         Paragraph("code", code=True),
     )
-
-
-def test_texinfo_footnotes_have_no_headings() -> None:
-    body = (
-        '<h1>T</h1><h2>One</h2><div class="footnote"><h4 class="footnotes-heading">Footnotes</h4><h5>(1)</h5><p>so</p>'
-        "</div>"
-    )
-    assert html_document([("a.html", page(body))], "x").blocks == (Heading("One", 1), Paragraph("so"))
 
 
 def test_info_nodes() -> None:
@@ -203,12 +168,9 @@ Node: Top\x7f10
     document = info_document(source, "x")
     assert document.title == "Manual"
     assert document.blocks == (
-        Paragraph("Hello."),
-        Heading("1 One", 1),
-        Paragraph("Text here."),
-        Heading("1.1 Two", 2),
-        Paragraph("a table --- ---"),
-    )
+        Paragraph("Hello."), Heading("1 One", 1), Paragraph("Text here."), Heading("1.1 Two", 2),
+        Paragraph("a table --- ---")
+    )  # fmt: skip
 
 
 def test_rst_marks_get_levels_in_the_order_of_their_appearance() -> None:
@@ -289,21 +251,6 @@ def test_word_paragraphs_with_outline_levels_and_merged_cells() -> None:
         Paragraph("Text"),
         Table((("A", "B", "B"), ("A", "1", "2 W"))),
     )
-
-
-def test_pages_of_an_edition_follow_each_other_and_are_checked(tmp_path: Path) -> None:
-    first = page("<h1>A</h1>", '<link rel="next" href="b.html">')
-    second = page("<h1>B</h1>")
-    (tmp_path / "doc").mkdir()
-    (tmp_path / "doc/a.html").write_bytes(first)
-    truth = Truth("html", "p", "1", "doc/a.html", 2, hashlib.sha256(first + second).hexdigest())
-    with pytest.raises(MissingInputError, match=r"b\.html does not exist; fetch it"):
-        truth_pages(truth, tmp_path)
-    (tmp_path / "doc/b.html").write_bytes(second)
-    assert truth_pages(truth, tmp_path) == [("doc/a.html", first), ("doc/b.html", second)]
-    (tmp_path / "doc/b.html").write_bytes(second + b" ")
-    with pytest.raises(ArtifactError, match="is another one than the list's"):
-        truth_pages(truth, tmp_path)
 
 
 def test_a_packed_truth_of_the_list_is_read(tmp_path: Path) -> None:
