@@ -50,18 +50,11 @@ def vary(network: PreTrainedModel, seed: int) -> None:
 
 
 def write_serving(
-    pretrained: Path,
-    folder: Path,
-    estimator: bool = True,
-    generator: ContextFormat | None = "fid",
-    calibration: Calibration | None = None,
-    threshold: float | None = None,
-    max_tokens: int = 64,
-    temperature: float = 1.0,
-    retriever_temperature: float | None = None,
-    seed: int = 3,
-    refusal_contexts: int | None = None,
-) -> Path:
+    pretrained: Path, folder: Path, estimator: bool = True, generator: ContextFormat | None = "fid",
+    calibration: Calibration | None = None, threshold: float | None = None, max_tokens: int = 64,
+    temperature: float = 1.0, retriever_temperature: float | None = None, seed: int = 3,
+    refusal_contexts: int | None = None
+) -> Path:  # fmt: skip
     """A serving folder with the parts asked for; with `retriever_temperature` the generator counts as trained with the
     retriever's weights."""
     scores = RelevanceEstimator.build(str(pretrained), max_tokens) if estimator else None

@@ -32,45 +32,13 @@ from models.loading import save_network
 
 ATTRIBUTES = ("river", "stone")
 PLACES = tuple(
-    [
-        "alfa",
-        "bravo",
-        "delta",
-        "echo",
-        "hotel",
-        "india",
-        "kilo",
-        "lima",
-        "oscar",
-        "papa",
-        "quebec",
-        "romeo",
-        "sierra",
-        "tango",
-        "victor",
-        "zulu",
-    ]
-)
+    ["alfa", "bravo", "delta", "echo", "hotel", "india", "kilo", "lima", "oscar", "papa", "quebec", "romeo", "sierra",
+    "tango", "victor", "zulu"]
+)  # fmt: skip
 VALUES = tuple(
-    [
-        "amber",
-        "azure",
-        "coral",
-        "ebony",
-        "gold",
-        "green",
-        "ivory",
-        "jade",
-        "lilac",
-        "olive",
-        "opal",
-        "pearl",
-        "ruby",
-        "silver",
-        "teal",
-        "topaz",
-    ]
-)
+    ["amber", "azure", "coral", "ebony", "gold", "green", "ivory", "jade", "lilac", "olive", "opal", "pearl", "ruby",
+    "silver", "teal", "topaz"]
+)  # fmt: skip
 UNKNOWN = "unknown"
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"

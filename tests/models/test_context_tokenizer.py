@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import processors
 from transformers import AutoTokenizer, T5Tokenizer
 
 from common.errors import UserError
 from common.records import Passage, clean
-from models.context_tokenizer import ContextEncoder, ContextFormat, text_format
-from models.cross_encoder import RelevanceEstimator
+from models.context_tokenizer import ContextEncoder, ContextFormat
 from models.length_batching import pad
 from models.text_formats import label_tokens
-from tests.conftest import SENTINELS, save_t5, save_t5_tokenizer
+from tests.conftest import SENTINELS
 from tests.helpers.rerag_parts import CROWD, HAMLET, LONDON, PAIRS, QUESTION, estimator
 
 T5_FORMATS: list[ContextFormat] = ["re_rag_train", "re_rag_release", "fid", "packed"]
@@ -76,14 +74,6 @@ def test_t5_formats_truncate_the_passage_never_the_question(
     assert ids[-1] == encode.tokenizer.eos_token_id
     (longer,) = t5_encoder(checkpoints, format, max_tokens=200)([(QUESTION, [LONDON])])
     assert ids[:-1] == longer[:17]
-
-
-def test_sentence_pairs_truncate_the_passage_never_the_question(checkpoints: dict[str, Path]) -> None:
-    encode = estimator(checkpoints, "bert", 16).encode
-    (ids,) = encode([(QUESTION, [LONDON])])
-    assert len(ids) == 16
-    assert encode.tokenizer.decode(ids).startswith(f"[CLS] {QUESTION} [SEP] name2 . the")
-    assert ids[-1] == encode.tokenizer.sep_token_id
 
 
 @pytest.mark.parametrize("format", T5_FORMATS)
@@ -154,32 +144,6 @@ def test_remembered_sequences_equal_fresh_ones(checkpoints: dict[str, Path]) -> 
     assert encode([]) == packed([]) == []
 
 
-def test_the_same_encoder_is_recognized(checkpoints: dict[str, Path]) -> None:
-    one = t5_encoder(checkpoints)
-    assert one.same_as(t5_encoder(checkpoints))
-    assert not one.same_as(t5_encoder(checkpoints, max_tokens=65))
-    assert not one.same_as(t5_encoder(checkpoints, "packed"))
-
-
-def test_misfits_are_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="sentence_pair does not fit"):
-        t5_encoder(checkpoints, "sentence_pair")
-    with pytest.raises(UserError, match="fid does not fit"):
-        ContextEncoder(_TOKENIZERS["bert"], 64, "fid")
-    for encode in (t5_encoder(checkpoints), estimator(checkpoints, "bert").encode):
-        with pytest.raises(ValueError, match="unpack"):
-            encode([("who", [HAMLET, LONDON])])
-    save_t5_tokenizer(tmp_path)
-    endless = AutoTokenizer.from_pretrained(tmp_path)
-    endless.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A", pair="$A $B")
-    with pytest.raises(UserError, match="does not end a text with </s>"):
-        ContextEncoder(endless)
-
-
-def test_the_format_string_names_format_and_version() -> None:
-    assert text_format("fid") == "fid; nfkc, single blanks; v1"
-
-
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=40), min_size=1, max_size=5), st.integers(40, 60))
 def test_padding(sequences: list[list[int]], max_tokens: int) -> None:
     ids, attention = pad(sequences, 0, max_tokens)
@@ -191,15 +155,6 @@ def test_padding(sequences: list[list[int]], max_tokens: int) -> None:
         assert row == sequence + [0] * (len(row) - len(sequence))
         assert real == [1] * len(sequence) + [0] * (len(row) - len(sequence))
     assert pad(sequences, 0, max_tokens, length=64)[0].shape[1] == 64
-
-
-def test_label_tokens_must_be_single(tmp_path: Path) -> None:
-    save_t5(tmp_path / "t5")
-    save_t5_tokenizer(tmp_path / "t5", ("true", "xalse"))
-    with pytest.raises(UserError, match=r"'false' is \['<unk>'\]: .* here \"yes\" and \"no\""):
-        RelevanceEstimator.build(str(tmp_path / "t5"))
-    with pytest.raises(UserError, match=r"'true false' is \['true', 'false'\]"):
-        label_tokens(_TOKENIZERS["t5"], "true false", "false")
 
 
 def test_the_real_t5_says_true_and_false_in_one_piece() -> None:

@@ -14,7 +14,6 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Passage, passage_text
 from models.cross_encoder import load_scorer
 from models.rerag.model import ReRagModel
-from tests.helpers.rerag_parts import estimator, generator
 from tests.helpers.rerag_world import corpus, questions, write_serving
 from tests.helpers.tolerances import model_close
 
@@ -56,13 +55,6 @@ def test_a_serving_folder_s_estimator_is_loaded_without_its_generator(tmp_path: 
     whole = ReRagModel.load(folder, "cpu").estimator
     assert whole is not None
     assert load_scorer(folder, "cpu").scores(PAIRS) == model_close(whole.scores(PAIRS))
-
-
-def test_an_exported_encoder_is_a_cross_encoder_too(tmp_path: Path, checkpoints) -> None:
-    (tmp_path / "serving").mkdir()
-    ReRagModel(estimator(checkpoints, "bert"), generator(checkpoints), max_answer_tokens=6).save(tmp_path / "serving")
-    served = load_scorer(tmp_path / "serving", "cpu").scores(PAIRS)
-    assert load_scorer(str(tmp_path / "serving" / "estimator"), "cpu").scores(PAIRS) == model_close(served)
 
 
 def test_what_is_no_scorer_is_refused(tmp_path: Path, checkpoints, cross_encoder: Path) -> None:

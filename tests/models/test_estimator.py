@@ -18,7 +18,7 @@ from common.errors import UserError
 from models.cross_encoder import RelevanceEstimator
 from models.length_batching import pad
 from models.rerag.generator import Generator
-from tests.conftest import save_t5, save_tokenizer
+from tests.conftest import save_tokenizer
 from tests.helpers.rerag_parts import HAMLET, LONDON, PAIRS, QUESTION, estimator, reading_batch
 from tests.helpers.tolerances import assert_gradients_close, fp32_tolerance, model_close, model_tolerance
 from trainers.rerag_losses import label_loss
@@ -137,21 +137,6 @@ def test_two_labels_give_a_logit_difference_and_three_are_refused(tmp_path: Path
         RelevanceEstimator.build(str(tmp_path), 64)
 
 
-def test_models_are_trained_in_fp32_whatever_they_were_saved_in(tmp_path: Path) -> None:
-    save_t5(tmp_path / "t5")
-    AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "t5").to(torch.bfloat16).save_pretrained(tmp_path / "t5")
-    for model in (RelevanceEstimator.build(str(tmp_path / "t5")), Generator.build(str(tmp_path / "t5"))):
-        assert {p.dtype for p in model.parameters()} == {torch.float32}
-
-
-def test_dropout_and_checkpointing_reach_the_network(checkpoints: dict[str, Path]) -> None:
-    for family in ("t5", "bert"):
-        re = RelevanceEstimator.build(str(checkpoints[family]), 64, dropout=0.25, gradient_checkpointing=True)
-        rates = {m.p for m in re.network.modules() if isinstance(m, torch.nn.Dropout)}
-        assert rates == {0.25}
-        assert re.network.is_activation_checkpointing
-
-
 @pytest.mark.parametrize("family", ["t5", "bert"])
 def test_recomputed_activations_give_the_same_gradients(checkpoints: dict[str, Path], family: str) -> None:
     def gradients(recompute: bool) -> dict[str, torch.Tensor]:
@@ -175,9 +160,3 @@ def test_an_encoder_only_estimator_is_cut_to_its_first_layers(checkpoints: dict[
     body = {name: value for name, value in cut.state_dict().items() if name.startswith("bert.")}
     assert all(torch.equal(value, whole[name]) for name, value in body.items())
     assert len(body) < len([name for name in whole if name.startswith("bert.")])
-
-
-@pytest.mark.parametrize(("start", "layers"), [("bert", 0), ("bert", 99), ("t5", 1)])
-def test_layers_that_are_not_there_are_refused(checkpoints: dict[str, Path], start: str, layers: int) -> None:
-    with pytest.raises(UserError, match=rf"layers {layers} does not fit"):
-        RelevanceEstimator.build(str(checkpoints[start]), 96, layers=layers)

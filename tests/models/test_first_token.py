@@ -11,7 +11,6 @@ from models.bigbird.attention import fuse
 from models.cross_encoder import RelevanceEstimator
 from models.first_token import FirstTokenLayer, compute_first_token
 from models.sdpa import train_fast_on_cpu
-from trainers.run.throughput import flops_per_token
 
 
 def classifier(folder: Path, **options: Any) -> PreTrainedModel:
@@ -58,17 +57,3 @@ def test_other_tokens_of_the_last_layer_are_not_computed(checkpoints: dict[str, 
     last.intermediate.register_forward_hook(lambda module, given, found: widths.append(found.shape[1]))
     estimator(torch.randint(5, 20, (2, 9)), torch.ones(2, 9, dtype=torch.long))
     assert widths == [1]
-
-
-def test_weights_of_the_first_token_alone_cost_no_flops_per_token(checkpoints: dict[str, Path]) -> None:
-    whole, first = classifier(checkpoints["bert"]), classifier(checkpoints["bert"])
-    compute_first_token(first)
-    matrices = [p for p in first.base_model.encoder.layer[-1].of_first_token() if p.ndim > 1]
-    assert flops_per_token(whole)[0] - flops_per_token(first)[0] == 6 * sum(p.numel() for p in matrices)
-
-
-def test_other_families_and_attentions_stay_as_they_are(checkpoints: dict[str, Path]) -> None:
-    for family, options in (("longformer", {}), ("bert", {"attn_implementation": "eager"})):
-        network = classifier(checkpoints[family], **options)
-        compute_first_token(network)
-        assert not any(isinstance(module, FirstTokenLayer) for module in network.modules())

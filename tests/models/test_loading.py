@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
+from transformers import AutoModel
 
 from common.errors import ArtifactError
 from models.cross_encoder import RelevanceEstimator
 from models.drrag.triple_classifier import TripleClassifier
-from models.loading import load_network, quiet, save_network
-from models.rerag.generator import Generator
+from models.loading import load_network, quiet
 
 
 def without(source: Path, folder: Path, part: str) -> Path:
@@ -33,13 +32,6 @@ def test_a_new_head_is_told_in_one_line(checkpoints: dict[str, Path], capfd: pyt
     assert told.err == f"{checkpoints['bert']}: new head, from random weights: classifier.bias, classifier.weight.\n"
 
 
-def test_a_pooler_that_a_new_head_reads_is_told_too(
-    checkpoints: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    RelevanceEstimator.build(str(without(checkpoints["bert"], tmp_path / "bert", "pooler")), 64)
-    assert "new head, from random weights: bert.pooler.dense.bias, " in capfd.readouterr().err
-
-
 @pytest.mark.parametrize("build", [TripleClassifier.build, RelevanceEstimator.build])
 @pytest.mark.parametrize("family", ["bert", "big_bird"])
 def test_a_checkpoint_that_lacks_encoder_weights_is_refused(
@@ -50,31 +42,11 @@ def test_a_checkpoint_that_lacks_encoder_weights_is_refused(
         build(str(folder), 64)
 
 
-def test_a_t5_without_a_decoder_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    folder = without(checkpoints["t5"], tmp_path / "t5", "decoder.block")
-    with pytest.raises(ArtifactError, match=r"lacks \d+ weights of a T5ForConditionalGeneration, such as decoder"):
-        Generator.build(str(folder), 64)
-
-
-def test_a_served_classifier_without_its_head_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    folder = without(checkpoints["big_bird"], tmp_path / "torn", "classifier.")
-    with pytest.raises(ArtifactError, match="lacks 4 weights"):
-        load_network(AutoModelForSequenceClassification, folder)
-
-
 def test_an_encoder_without_its_unused_pooler_is_loaded_in_silence(
     checkpoints: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     load_network(AutoModel, without(checkpoints["bert"], tmp_path / "bert", "pooler"))
     assert capfd.readouterr() == ("", "")
-
-
-def test_loading_and_saving_show_no_bar(
-    checkpoints: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    save_network(load_network(AutoModelForSeq2SeqLM, checkpoints["t5"]), tmp_path / "t5")
-    assert capfd.readouterr() == ("", "")
-    assert (tmp_path / "t5/model.safetensors").is_file()
 
 
 def test_other_warnings_of_transformers_are_shown() -> None:

@@ -163,11 +163,8 @@ def test_an_encoder_only_estimator_scores_the_same_in_other_tools(
 
 
 TEXTS = [
-    "Who directed the film Jaws?",
-    "Jaws (film). Jaws is a 1975 thriller.",
-    '"Born" in Ohio; 3.5% of',
-    "(Second) x",
-]
+    "Who directed the film Jaws?", "Jaws (film). Jaws is a 1975 thriller.", '"Born" in Ohio; 3.5% of', "(Second) x"
+]  # fmt: skip
 MARKS = {"unk_token": "<unk>", "pad_token": "<pad>", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
 
 

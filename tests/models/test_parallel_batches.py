@@ -51,9 +51,3 @@ def test_an_error_is_raised_and_what_waits_is_not_computed() -> None:
         list(each_batch(work, range(50), CPU))
     assert len(begun) < 50
     assert torch.get_num_threads() == 2
-
-
-def test_one_thread_computes_in_the_callers_thread() -> None:
-    assert torch.get_num_threads() == 1
-    here = threading.get_ident()
-    assert list(each_batch(lambda _: threading.get_ident(), [1, 2], CPU)) == [(1, here), (2, here)]

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
-from transformers import AutoTokenizer
 
 from harness.indexing.sentence_encoder import SentenceEncoder
 from models.cross_encoder import RelevanceEstimator
@@ -14,7 +13,6 @@ from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.rerag.generator import Generator
 from models.serving_manifest import write_manifest
-from models.t5.warm_start import semantic_embeddings
 from tests.helpers.half import saved_in_bf16
 from trainers.t5 import SpanCorruptionTrainer
 
@@ -55,14 +53,3 @@ def test_a_served_classifier_saved_in_bf16_is_trained_further_and_served_in_fp32
     assert {p.dtype for p in TripleClassifier.build(str(half), 96).parameters()} == {torch.float32}
     write_manifest(half.parent, "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.5)
     assert {p.dtype for p in TripleClassifier.load(half.parent, "cpu").parameters()} == {torch.float32}
-
-
-def test_embeddings_are_distilled_from_an_encoder_saved_in_bf16(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(checkpoints["t5"])
-    whole, half = (
-        semantic_embeddings(tokenizer, str(folder), 16)
-        for folder in (checkpoints["bert"], saved_in_bf16(checkpoints["bert"], tmp_path / "half"))
-    )
-    assert half.dtype == torch.float32
-    assert half.shape == whole.shape
-    assert half.isfinite().all()

@@ -38,16 +38,6 @@ def test_a_piece_that_exists_in_lower_case_keeps_its_id() -> None:
     assert ids(after, "The") == ids(after, "the") == the
 
 
-def test_special_tokens_and_bytes_stay() -> None:
-    before, after = trained(), merge_case(trained())
-    assert len(after) == len(before)
-    assert after.all_special_tokens == before.all_special_tokens
-    assert after.all_special_ids == before.all_special_ids
-    assert ids(after, "<extra_id_3>") == ids(before, "<extra_id_3>")
-    text = "née ßøÆ 東京"
-    assert after.decode(ids(after, text), skip_special_tokens=True) == text.lower()
-
-
 @pytest.mark.parametrize("make", [trained, mt5_tokenizer])
 def test_it_is_saved_with_the_tokenizer(make: object, tmp_path: Path) -> None:
     """Also that of a class which, loaded from its own files, would ignore the normalizer."""

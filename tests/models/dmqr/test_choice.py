@@ -1,13 +1,11 @@
 """The network of the adaptive choice: its input, probabilities, export."""
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from common.errors import ArtifactError, UserError
 from models.dmqr.choice import KIND, PART, TEXT_FORMAT, QuestionEncoder, StrategyChooser
 from models.pretrained import MINILM, resolve
 from models.serving_manifest import write_manifest
@@ -84,28 +82,3 @@ def test_the_exported_folder_chooses_alike_also_in_transformers(chooser: Strateg
         theirs_PS = network(**batch).logits.sigmoid()
     ours = loaded.probabilities([ASKED[0], ASKED[2]])
     assert torch.allclose(theirs_PS.double(), torch.tensor(ours, dtype=torch.double), atol=1e-6)
-
-
-def test_a_folder_of_another_kind_or_without_strategies_is_refused(chooser: StrategyChooser, tmp_path: Path) -> None:
-    chooser.save(tmp_path)
-    write_manifest(tmp_path, KIND, TEXT_FORMAT, 32, threshold=0.25)
-    with pytest.raises(ArtifactError, match="strategies must be a list of names, got None"):
-        StrategyChooser.load(tmp_path)
-    write_manifest(tmp_path, KIND, TEXT_FORMAT, 32, strategies=["kwr"])
-    with pytest.raises(ArtifactError, match="has no 'threshold'"):
-        StrategyChooser.load(tmp_path)
-    write_manifest(tmp_path, "dmqr_word_selector", TEXT_FORMAT, 32, strategies=["kwr"], threshold=0.5)
-    with pytest.raises(ArtifactError, match="holds a 'dmqr_word_selector'"):
-        StrategyChooser.load(tmp_path)
-    write_manifest(tmp_path, KIND, TEXT_FORMAT, 32, strategies=["kwr"], threshold=0.5)
-    config = json.loads((tmp_path / PART / "config.json").read_text())
-    (tmp_path / PART / "config.json").write_text(json.dumps(config | {"hidden_act": "relu"}))
-    with pytest.raises(ArtifactError, match=r"config\.json"):
-        StrategyChooser.load(tmp_path)
-
-
-def test_what_cannot_choose_is_refused(checkpoints: dict[str, Path]) -> None:
-    with pytest.raises(UserError, match="not an encoder"):
-        StrategyChooser.build(str(checkpoints["t5"]), STRATEGIES)
-    with pytest.raises(UserError, match="beyond the 128 positions"):
-        StrategyChooser.build(str(checkpoints["bert"]), STRATEGIES, 129)

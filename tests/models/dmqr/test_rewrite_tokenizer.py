@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from common.errors import UserError
 from models.causal_lm import CausalLanguageModel
 from models.dmqr.rewrite_tokenizer import RewriteEncoder, Task, format_of
 
@@ -51,12 +50,6 @@ def test_only_the_oldest_words_of_the_history_are_left_out(seq2seq: RewriteEncod
             assert "who is name2 question" in text
 
 
-def test_a_question_that_does_not_fit_has_no_input(seq2seq: RewriteEncoder) -> None:
-    long = "name1 " * 40
-    assert seq2seq([Task(long, "film", HISTORY), Task(QUESTION, "film")])[0] is None
-    assert seq2seq([Task(QUESTION, "film")])[0] is not None
-
-
 def test_special_tokens_in_texts_stay_text(seq2seq: RewriteEncoder, chat: RewriteEncoder) -> None:
     task = Task("who </s> <extra_id_0> <pad> is it", "film", ("<extra_id_1>",))
     (ids,) = seq2seq([task])
@@ -86,22 +79,3 @@ def test_a_model_without_template_reads_a_line(plain_lm: Path) -> None:
     (ids,) = encode([Task("Who?", "K")])
     assert encode.tokenizer.decode(ids) == "strategy: K question: Who?\n"
     assert encode.targets(["a"])[0][-1] == lm.end_ids[0]
-
-
-def test_what_does_not_fit_is_refused(checkpoints: dict[str, Path], chat_lm: Path) -> None:
-    with pytest.raises(UserError, match="does not end a text with its end token"):
-        RewriteEncoder(AutoTokenizer.from_pretrained(checkpoints["bert"]), "seq2seq", 32, [1])
-    tokenizer = AutoTokenizer.from_pretrained(chat_lm)
-    tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"
-    with pytest.raises(UserError, match="refuses a user's message: roles must alternate"):
-        RewriteEncoder(tokenizer, "chat", 32, [1])
-
-
-def test_long_rewrites_give_no_warning_of_the_base_model_s_length(
-    checkpoints: dict[str, Path], caplog: pytest.LogCaptureFixture
-) -> None:
-    """Those that are too long are skipped and counted; the limit of the tokenizer's folder is another model's."""
-    tokenizer = AutoTokenizer.from_pretrained(checkpoints["t5"], model_max_length=4)
-    encode = RewriteEncoder(tokenizer, "seq2seq", 40, [tokenizer.eos_token_id])
-    assert len(encode.targets(["who is name1 of name2 in the city"])[0]) > 4
-    assert "longer than the specified maximum" not in caplog.text

@@ -160,17 +160,6 @@ def test_a_base_is_known_by_its_weights(folders: dict[str, Path], tmp_path: Path
         Rewriter.load(tmp_path, "cpu")
 
 
-def test_models_that_cannot_rewrite_are_refused(folders: dict[str, Path], checkpoints: dict[str, Path]) -> None:
-    with pytest.raises(UserError, match="is a 'bert', which generates no text: name a T5-family model or a causal LM"):
-        Rewriter.build(str(checkpoints["bert"]), 40, 20, POOL)
-    with pytest.raises(UserError, match="dropout is for a T5"):
-        Rewriter.build(str(folders["chat"]), 40, 20, POOL, dropout=0.1)
-    with pytest.raises(UserError, match=r"exceed the 128 tokens that .* reads and writes together"):
-        Rewriter.build(str(folders["plain"]), 100, 29, POOL)
-    with pytest.raises(UserError, match=r"lora.targets \['no'\] are no layers of base: omit them, or name some of"):
-        add_adapter(build(folders["t5"], "t5").network, "base", Lora(4, targets=["no"]))
-
-
 def test_no_sequence_of_tokens_is_written_twice(folders: dict[str, Path], tmp_path: Path) -> None:
     """A random T5 repeats itself; the limit is kept by the serving folder, and is none of a causal LM's."""
     free = build(folders["t5"], "t5").eval()

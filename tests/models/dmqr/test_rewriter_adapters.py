@@ -12,23 +12,19 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoModelForSeq2SeqLM
 
-from common.errors import UserError
 from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import Rewriter, read_rewriter_manifest
 from models.dmqr.strategies import POOL
-from models.lora import Lora, adapter_parameters, add_adapter
+from models.lora import Lora, adapter_parameters
 from tests.helpers.tolerances import model_tolerance
 
 FAMILIES = ("t5", "chat")
 LENGTHS = {"t5": 40, "chat": 100}
 NAMES = ("gqr", "cce", "decomposition")
 ROWS = (
-    ("who is name3", "cce"),
-    ("is it name4", "gqr"),
-    ("where was name3 born", "cce"),
-    ("who is name5", "decomposition"),
-)
+    ("who is name3", "cce"), ("is it name4", "gqr"), ("where was name3 born", "cce"), ("who is name5", "decomposition")
+)  # fmt: skip
 REWRITES = ("name3", "who name4", "name3 born", "who ; where")
 OF_ROWS = [name for _, name in ROWS]
 
@@ -102,24 +98,6 @@ def test_rows_of_a_strategy_give_its_adapter_alone_a_gradient(folders: dict[str,
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("family", FAMILIES)
-def test_recomputed_activations_have_the_adapter_of_their_forward_pass(folders: dict[str, Path], family: str) -> None:
-    gradients = []
-    for checkpointing in (False, True):
-        rewriter = adapted(folders[family], family, checkpointing).train()
-        assert rewriter.network.is_activation_checkpointing == checkpointing
-        for module in rewriter.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.0
-        (-rewriter(*batch(rewriter), OF_ROWS).sum()).backward()
-        gradients.append({name: p.grad for name, p in rewriter.named_parameters() if p.grad is not None})
-    plain, recomputed = gradients
-    assert plain.keys() == recomputed.keys()
-    for name, gradient in plain.items():
-        torch.testing.assert_close(recomputed[name], gradient, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.numeric
-@pytest.mark.parametrize("family", FAMILIES)
 def test_the_serving_folder_answers_alike(folders: dict[str, Path], family: str, tmp_path: Path) -> None:
     rewriter = adapted(folders[family], family)
     rewriter.save(tmp_path, NAMES, {})
@@ -157,10 +135,3 @@ def test_peft_merges_one_strategy_s_adapter_into_the_exported_base(folders: dict
     torch.testing.assert_close(
         merged_PA[[0, 2]], here_PA[[0, 2]], rtol=0, atol=model_tolerance(float(here_PA.abs().max()))
     )
-
-
-@pytest.mark.parametrize("name", ["a.b", "a/b", "", "keys"])
-def test_names_that_peft_cannot_use_are_refused(folders: dict[str, Path], name: str) -> None:
-    network = Rewriter.build(str(folders["t5"]), 40, 8, POOL).network
-    with pytest.raises(UserError, match=f"an adapter cannot be named '{name}'"):
-        add_adapter(network, "base", Lora(4, 8), name)

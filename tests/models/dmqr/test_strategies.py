@@ -46,22 +46,6 @@ def test_the_paper_s_prompt_for_four_rewrites() -> None:
     assert REASON not in prompt.lower()
 
 
-def test_the_selection_prompt_has_guidelines_and_shows_a_choice_with_its_reason() -> None:
-    prompt = Pool().selection_prompt(PAPER)
-    assert "please select some of the rewriting methods to rewrite the question." in prompt
-    assert (
-        "The final line should explain the selection rationale for these methods and the exclusion of others" in prompt
-    )
-    for strategy in FOUR:
-        assert f"{strategy.title}: {strategy.guideline}" in prompt
-    shown = prompt.partition("### Example ###")[2]
-    assert shown.count("\nreason: ") == len(DEMONSTRATIONS) > 1
-    assert (
-        shown.index("General Search Rewriting: ") < shown.index("Pseudo-Answer Rewriting: ") < shown.index("reason: ")
-    )
-    assert "Keyword Rewriting: " not in shown.partition("reason: ")[0]  # not selected for the first question
-
-
 def test_what_the_prompts_show_parses() -> None:
     for names in (PAPER, tuple(POOL)):
         chosen = Pool().chosen(names)
@@ -121,14 +105,6 @@ def test_a_line_that_is_wrong_is_malformed_and_the_first_of_two_counts() -> None
         "Sure, here you are!", "keyword rewriting: other", "General Search Rewriting:", "Stepback Rewriting: films",
     )  # fmt: skip
     assert parse_output("Sub-Question Decomposition: a; b;a ; ; c", ALL).queries == {"decomposition": ("a", "b", "c")}
-
-
-def test_sub_questions_that_differ_in_case_or_punctuation_are_one() -> None:
-    assert queries_of("Who directed Jaws?; Where was he born; who directed Jaws;?;", True) == (
-        "Who directed Jaws?", "Where was he born",
-    )  # fmt: skip
-    assert queries_of("a; b", False) == ("a; b",)
-    assert queries_of("...", False) == ()
 
 
 def write(folder: Path, **found: object) -> Path:

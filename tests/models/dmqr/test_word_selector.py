@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-from common.errors import ArtifactError, UserError
+from common.errors import ArtifactError
 from common.records import Passage
 from models.dmqr.word_selector import JOINS, KIND, STAYS, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPairEncoder
@@ -129,10 +129,3 @@ def test_the_exported_folder_scores_alike_also_in_transformers(selector: WordSel
     (tmp_path / "selector" / "config.json").write_text("{}")
     with pytest.raises(ArtifactError):
         WordSelector.load(tmp_path)
-
-
-def test_what_cannot_select_words_is_refused(checkpoints: dict[str, Path]) -> None:
-    with pytest.raises(UserError, match="not an encoder"):
-        WordSelector.build(str(checkpoints["t5"]))
-    with pytest.raises(UserError, match="beyond the 128 positions"):
-        WordSelector.build(str(checkpoints["bert"]), 129)

@@ -18,7 +18,7 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Passage
 from common.seals import write_sealed
 from models.bigbird.attention import fuse, resolve_kind
-from models.bigbird.conversion import repeated, to_bigbird
+from models.bigbird.conversion import to_bigbird
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
 from models.length_batching import fair_shares, length_batches
@@ -63,12 +63,6 @@ def test_fused_attention_equals_the_eager_one(checkpoints: dict[str, Path]) -> N
     assert_gradients_close(other, one, len(ids))
 
 
-def test_fusing_block_sparse_attention_is_refused(checkpoints: dict[str, Path]) -> None:
-    model = BigBirdModel.from_pretrained(checkpoints["big_bird"], attention_type="block_sparse")
-    with pytest.raises(UserError, match="only original_full"):
-        fuse(model)
-
-
 def test_the_kind_of_attention_is_decided_by_the_length_once() -> None:
     assert [resolve_kind("auto", tokens) for tokens in (16, 1024, 1025)] == ["fused", "fused", "block_sparse"]
     assert resolve_kind("full", 5000) == "full"
@@ -102,20 +96,6 @@ def test_converted_minilm_has_the_hidden_states_of_minilm() -> None:
     # six layers of width 384: three products with 384 terms and one with 1,536 follow one another in each
     tolerance = fp32_tolerance(6 * (3 * 384 + 1536), there.abs().max().item())
     torch.testing.assert_close(here, there, atol=tolerance, rtol=0)
-
-
-def test_layers_can_be_dropped_and_unknown_ones_not(checkpoints: dict[str, Path]) -> None:
-    assert TripleClassifier.build(str(checkpoints["bert"]), 64, layers=1).network.config.num_hidden_layers == 1
-    with pytest.raises(UserError, match=r"1\.\.2"):
-        TripleClassifier.build(str(checkpoints["bert"]), 64, layers=3)
-    with pytest.raises(UserError, match="layers is for BERT"):
-        TripleClassifier.build(str(checkpoints["big_bird"]), 64, layers=1)
-
-
-def test_positions_repeat_from_the_start() -> None:
-    table = torch.tensor([[1.0], [2.0], [3.0]])
-    assert repeated(table, 7).flatten().tolist() == [1, 2, 3, 1, 2, 3, 1]
-    assert repeated(table, 2).flatten().tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("family", ["big_bird", "bert", "roberta", "longformer"])
@@ -163,17 +143,6 @@ def test_both_passages_keep_a_fair_share(words: int, most: int) -> None:
     parts = " ".join(map(str, ids)).split(f" {separator}")[1:-1]
     kept = [len(part.split()) for part in parts]
     assert kept == fair_shares([min(most, words + 1), min(most, words + 4)], most - 6)
-
-
-def test_passages_are_truncated_never_the_question(checkpoints: dict[str, Path]) -> None:
-    encode = TripleEncoder(str(checkpoints["big_bird"]), 20)
-    ids = encode("where is name1", HAMLET, LONDON)
-    words = encode.tokenizer.convert_ids_to_tokens(ids)
-    assert len(ids) == encode.length("where is name1", HAMLET, LONDON) == 20
-    assert words[:5] == ["[CLS]", "where", "is", "name1", "[SEP]"]
-    assert words.count("[SEP]") == 3
-    with pytest.raises(UserError, match=r"the question .* fills 20 of max_tokens 20"):
-        encode("is " * 40, HAMLET, LONDON)
 
 
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=6), st.integers(0, 900))
@@ -267,14 +236,6 @@ def test_a_damaged_or_foreign_serving_folder_is_refused(checkpoints: dict[str, P
         write_sealed(tmp_path / "good/serving.json", {**manifest, key: value})
         with pytest.raises(ArtifactError, match=cause):
             TripleClassifier.load(tmp_path / "good")
-
-
-def test_cuda_without_a_gpu_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    if torch.cuda.is_available():
-        pytest.skip("this machine has a GPU")
-    saved(checkpoints, tmp_path)
-    with pytest.raises(UserError, match="torch sees 0 GPUs: use auto or cpu"):
-        TripleClassifier.load(tmp_path, device="cuda")
 
 
 def test_a_tokenizer_has_the_same_digest_in_every_process(checkpoints: dict[str, Path]) -> None:

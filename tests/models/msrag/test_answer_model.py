@@ -37,15 +37,6 @@ def test_a_constant_feature_has_no_weight_and_separable_answers_have_a_finite_fi
     assert ((model.probabilities(values) > 0.5) == right).mean() > 0.97
 
 
-def test_one_class_or_a_value_that_is_not_finite_is_refused() -> None:
-    values, right = data(10)
-    with pytest.raises(ValueError, match="right and wrong"):
-        AnswerModel.fit(["a", "b", "c"], values, np.ones(10, dtype=bool))
-    values[0, 0] = np.nan
-    with pytest.raises(ValueError, match="finite"):
-        AnswerModel.fit(["a", "b", "c"], values, right)
-
-
 def test_its_file_is_read_back_exactly_and_refused_when_it_was_changed(tmp_path: Path) -> None:
     values, right = data()
     model = AnswerModel.fit(["a", "b", "c"], values, right)

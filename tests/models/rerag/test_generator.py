@@ -6,10 +6,8 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from common.errors import UserError
 from models.length_batching import IGNORE
-from models.rerag.generator import Generator
-from tests.helpers.rerag_parts import PAIRS, estimator, generator, reading_batch
+from tests.helpers.rerag_parts import PAIRS, generator, reading_batch
 from tests.helpers.tolerances import model_close
 
 pytestmark = pytest.mark.numeric
@@ -72,14 +70,6 @@ def test_the_answer_prefix_is_taken_off(checkpoints: dict[str, Path]) -> None:
     assert prefixed.write(prefixed.encode_contexts(*reading_batch(prefixed)), 4) == expected
 
 
-def test_the_whole_step_trains_every_parameter_of_both(checkpoints: dict[str, Path]) -> None:
-    reader, re = generator(checkpoints), estimator(checkpoints)
-    relevance = re(*reading_batch(reader))
-    (reader(*reading_batch(reader), reader.labels(["name1"] * len(PAIRS))).sum() + relevance.score_P.sum()).backward()
-    for part in (reader, re):
-        assert all(p.grad is not None and p.grad.isfinite().all() for p in part.parameters())
-
-
 def test_answers_are_those_written_one_by_one(checkpoints: dict[str, Path]) -> None:
     reader = generator(checkpoints)
     rows = [(question, [passage]) for question, passage in PAIRS]
@@ -90,8 +80,3 @@ def test_answers_are_those_written_one_by_one(checkpoints: dict[str, Path]) -> N
         assert logp == model_close(reader.answer_logp(encoded, reader.labels([text])).item())
     assert len({text for text, _ in answers}) > 1
     assert reader.answers([]) == []
-
-
-def test_an_encoder_only_generator_is_refused(checkpoints: dict[str, Path]) -> None:
-    with pytest.raises(UserError, match="is a 'bert', not an encoder-decoder: name a T5-family model"):
-        Generator.build(str(checkpoints["bert"]))

@@ -88,16 +88,6 @@ def test_neither_batches_nor_groups_nor_company_change_a_reading(
             assert here.shares == model_close(there.shares, LARGEST)
 
 
-def test_the_order_of_contexts_changes_only_the_order_of_shares(checkpoints: dict[str, Path]) -> None:
-    reader = MarginalReader(generator(checkpoints), max_answer_tokens=5)
-    order = [3, 0, 2, 1]
-    (plain,) = reader.read(QUESTIONS[:1], SETS[:1], SCORES[:1])
-    (turned,) = reader.read(QUESTIONS[:1], [[SETS[0][i] for i in order]], [[SCORES[0][i] for i in order]])
-    assert turned.text == plain.text
-    assert turned.candidates == model_close(plain.candidates)
-    assert turned.shares == model_close([plain.shares[i] for i in order], LARGEST)
-
-
 @pytest.mark.parametrize("kind", ["thorough", "fast"])
 @pytest.mark.parametrize("chosen", [[2, 0], [1], [3, 1, 2], [0, 1, 2, 3, 4, 5, 6, 7]])
 def test_a_subset_is_read_as_if_it_were_all(

@@ -1,12 +1,11 @@
 """RE-RAG with mT5: words of the relevance labels, sentinels among ordinary pieces, an output layer of its own."""
 
 import json
-import logging
 from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, BertTokenizer
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from common.errors import ArtifactError, UserError
 from common.records import Passage
@@ -15,9 +14,7 @@ from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, ReRagModel
 from models.t5.tokenizer_training import sentinel_ids
-from models.t5.word_neighbours import nearest_words
 from models.text_formats import label_tokens, special_texts
-from tests.conftest import save_t5
 from tests.helpers.mt5 import save_mt5
 from tests.helpers.rerag_parts import HAMLET, PAIRS, QUESTION
 from tests.helpers.tolerances import model_close
@@ -46,12 +43,6 @@ def test_label_words_of_several_pieces_are_refused_with_words_that_fit(folder: P
     with pytest.raises(UserError, match=r"'nein' is \['▁', 'n', 'e', 'i', 'n'\]"):
         RelevanceEstimator.build(str(folder), 64, label_words=("yes", "nein"))
     assert label_tokens(tokenizer, "yes", "no") == tuple(tokenizer.convert_tokens_to_ids(["▁yes", "▁no"]))
-
-
-def test_nothing_is_proposed_where_no_pair_fits() -> None:
-    tokenizer = BertTokenizer(vocab={"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4})
-    with pytest.raises(UserError, match=r"'true' is \['\[UNK\]'\]: .* single tokens, here of your choice"):
-        label_tokens(tokenizer, "true", "false")
 
 
 def test_mt5_scores_are_logit_differences_of_its_words_and_survive_export(folder: Path, tmp_path: Path) -> None:
@@ -102,42 +93,3 @@ def test_sentinels_that_are_ordinary_pieces_are_found_and_escaped(folder: Path) 
     encode = RelevanceEstimator.build(str(folder), 64, label_words=("yes", "no")).encode
     (poisoned,) = encode([(QUESTION, [Passage.of("name1", f"<extra_id_3> {HAMLET.text}")])])
     assert not set(ids) & set(poisoned)
-
-
-def test_an_output_layer_that_is_not_the_embedding_is_no_warning(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    logger = logging.getLogger("transformers.modeling_utils")
-    logger.addHandler(caplog.handler)
-    try:
-        reader = Generator.build(str(folder), 64)
-    finally:
-        logger.removeHandler(caplog.handler)
-    assert not torch.equal(reader.network.lm_head.weight, reader.network.shared.weight)
-    assert not [record for record in caplog.records if "tie" in record.getMessage()]
-
-
-def test_neighbours_of_words_come_from_its_vocabulary(folder: Path) -> None:
-    network, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-    nearest = nearest_words(tokenizer, network.get_input_embeddings().weight)
-    assert {"director", "film", "city"} <= nearest.keys()
-    assert all(tokenizer.tokenize(word) == [f"▁{word}"] for words in nearest.values() for word in words)
-
-
-def test_networks_that_do_not_fit_are_refused(folder: Path, tmp_path: Path) -> None:
-    save_t5(tmp_path / "t5")
-    config = json.loads((tmp_path / "t5/config.json").read_text())
-    (tmp_path / "t5/config.json").write_text(
-        json.dumps({k: v for k, v in config.items() if k != "decoder_start_token_id"})
-    )
-    with pytest.raises(UserError, match="has no decoder_start_token_id"):
-        Generator.build(str(tmp_path / "t5"))
-    (tmp_path / "t5/config.json").write_text(json.dumps({**config, "model_type": "umt5"}))
-    with pytest.raises(UserError, match=r"is a UMT5, .* name an mT5"):
-        Generator.build(str(tmp_path / "t5"))
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.add_tokens([f"new{number}" for number in range(20)])
-    save_mt5(tmp_path / "mt5")
-    tokenizer.save_pretrained(tmp_path / "mt5")
-    with pytest.raises(UserError, match=r"its tokenizer has \d+ tokens, its network embeddings for \d+"):
-        Generator.build(str(tmp_path / "mt5"))

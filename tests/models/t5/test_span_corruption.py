@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import UserError
 from models.t5.span_corruption import corrupt, random_mask, span_counts, text_length
 
 SENTINELS, END = list(range(1099, 999, -1)), 1
@@ -51,19 +50,3 @@ def test_every_token_is_in_the_input_or_the_target(length: int, share: float, me
         else:
             filling[list(filling)[-1]].append(token)
     assert [t for s in source[:-1] for t in filling.get(s, [s])] == tokens
-
-
-def test_masks_differ_and_cover_all_but_the_first_place() -> None:
-    masks = [random_mask(20, 0.15, 1.5, random.Random(seed)) for seed in range(300)]
-    assert all(any(mask[i] for mask in masks) for i in range(1, 20))
-
-
-@pytest.mark.parametrize("mask", [[True, False], [False], [False, True, False, True, False, True]])
-def test_impossible_masks_are_refused(mask: list[bool]) -> None:
-    with pytest.raises(ValueError, match=r"mask|spans"):
-        corrupt(range(max(2, len(mask))), mask, SENTINELS[:2], END)
-
-
-def test_too_few_sentinels_are_refused() -> None:
-    with pytest.raises(UserError, match="needs 114 sentinels, the tokenizer has 100"):
-        text_length(2048, 0.15, 3.0, 100)
