@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from common.errors import DataError, UserError
 from datamodules.dmqr import RewriteSource
 from models.lora import Lora
 from tests.helpers.rewrite_runs import data_of, prepare, rows
@@ -66,13 +65,3 @@ def test_validation_files_are_never_trained_on(module: RewriterTrainer, workplac
         {(*each.example.history, each.example.question)[0] for each in side} for side in (data.held_out, data.training)
     ]
     assert not sides[0] & sides[1]
-
-
-def test_strategies_outside_the_pool_and_empty_sides_are_refused(module: RewriterTrainer, workplace: Path) -> None:
-    file = workplace / "own.jsonl"
-    file.write_text(json.dumps({"question": "who", "strategy": "mine", "rewrite": "name1"}))
-    with pytest.raises(UserError, match=r"rewrites by 'mine', which is not in the pool \(gqr, kwr, .* model.pool"):
-        data_of(module, file)
-    file.write_text(json.dumps({"question": "who", "strategy": "gqr", "rewrite": "name1"}))
-    with pytest.raises(DataError, match=r"training and . validation examples"):
-        data_of(module, file)

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from common.errors import DataError, UserError
-from common.preferences import Candidate, RewritePreferences
 from datamodules.dmqr_choice import ChoiceData
 from datamodules.examples.splits import Source
 from tests.helpers.choice_runs import STRATEGIES, data_of, rows
@@ -77,37 +75,12 @@ def test_the_split_is_by_dialogue(module: ChoiceTrainer, tmp_path: Path) -> None
     assert all(sides)
     assert not sides[0] & sides[1]
     apart = ChoiceData(
-        [Source("rewrite_preferences", str(tmp_path / "turns"))],
-        [
-            Source(
-                "rewrite_preferences",
-                str(write_preferences(tmp_path / "some", [row for each in turns[:4] for row in each])),
-            )
-        ],
-    )
+        [Source("rewrite_preferences", str(tmp_path / "turns"))], [Source("rewrite_preferences",
+        str(write_preferences(tmp_path / "some", [row for each in turns[:4] for row in each])))]
+    )  # fmt: skip
     set_up(apart, module)
     assert len(apart.held_out) == 4
     assert len(apart.questions) == 90 - 6  # all turns of the two dialogues
-
-
-def test_other_layouts_missing_strategies_and_feedback_without_gains_are_refused(
-    module: ChoiceTrainer, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match="layout is 'hotpotqa', but this data module reads rewrite_preferences"):
-        ChoiceData([Source("hotpotqa", "questions.json")])
-    lacking = write_preferences(tmp_path / "lacking", [each for each in rows(20) if each.strategy != "cce"])
-    with pytest.raises(
-        DataError, match=r"no rewrites by the strategy .cce., which model.strategies names; it has: kwr, par"
-    ):
-        data_of(module, lacking)
-    useless = [row for n in range(20) for row in greedy_preferences(f"who is name{n}", dict.fromkeys(STRATEGIES, 0.0))]
-    with pytest.raises(DataError, match="0 training questions and 0 validation questions"):
-        data_of(module, write_preferences(tmp_path / "useless", useless))
-    sampled = RewritePreferences("q7", "who", "kwr", 0.1, (Candidate("who", 0.2),))
-    with pytest.raises(DataError, match="question q7 has no greedy rewrite by kwr"):
-        data_of(module, write_preferences(tmp_path / "sampled", [*rows(20), sampled]))
-    with pytest.raises(UserError, match="each once"):
-        ChoiceTrainer(["kwr", "kwr"]).load()
 
 
 def test_long_questions_are_skipped_and_counted(module: ChoiceTrainer, tmp_path: Path) -> None:

@@ -52,18 +52,6 @@ def test_questions_are_on_one_side_and_what_does_not_fit_is_counted(
     assert data.strategies == ["gqr", "kwr"]
 
 
-def test_questions_without_gold_data_are_refused(rewrite_toy: Path, module: DpoTrainer, tmp_path: Path) -> None:
-    write_gold(tmp_path, 1)
-    options = {"retriever": Bm25Retriever(tmp_path / "index"), "reward": GoldRecall(depth=5)}
-    with pytest.raises(DataError, match=r"has none of the .* validation questions, such as"):
-        data_of(
-            module,
-            rewrite_toy / "preferences",
-            gold_questions=[Source("hotpotqa", str(tmp_path / "gold.json"))],
-            **options,
-        )
-
-
 def test_folders_that_were_searched_differently_are_not_rewarded_together(
     rewrite_toy: Path, module: DpoTrainer, tmp_path: Path
 ) -> None:

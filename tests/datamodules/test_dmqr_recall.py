@@ -55,11 +55,6 @@ def test_recall_of_the_same_number_of_passages_by_hand() -> None:
     assert retriever.calls == 1
 
 
-def test_a_rewrite_can_cost_recall() -> None:
-    retriever = Table({"q": (A, B), "bad": (C, D), "worse": (C, D)})
-    assert recalls(retriever, 2, [("q", "bad", "worse")], [{A.id, B.id}]) == [Recall(0.0, 1.0)]
-
-
 def test_gold_passages_are_matched_by_the_text_of_the_question(tmp_path: Path) -> None:
     files = [
         source(tmp_path, row("who  is A"), row("other"), row("who is A", ["B"]), name="one.json"),
@@ -68,14 +63,6 @@ def test_gold_passages_are_matched_by_the_text_of_the_question(tmp_path: Path) -
     wanted = {asked(text) for text in ("who is A", "of both", "gone", "none", "not there")}
     wanted.add(asked("other", ["in a dialogue"]))
     assert read_gold(files, wanted) == {asked("who is A "): (A,), asked("of both"): (A, B)}
-
-
-def test_files_without_the_questions_are_refused(tmp_path: Path) -> None:
-    file = source(tmp_path, row("who"), row("gone", ["Z"]))
-    with pytest.raises(
-        DataError, match=r"none of the 2 validation questions, such as 'gone', is in .*\(1 are, without the"
-    ):
-        read_gold([file], {asked("gone"), asked("someone else")})
 
 
 def test_an_index_of_another_corpus_is_refused() -> None:

@@ -5,9 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
-from transformers import AutoTokenizer
 
-from common.errors import UserError
 from datamodules.dmqr import RewriteData, RewriteSource
 from datamodules.dmqr_substitution import WordSubstitution
 from models.dmqr.rewrite_tokenizer import RewriteEncoder, Task
@@ -20,11 +18,8 @@ from tests.helpers.tiny_runs import set_up
 from trainers.dmqr import RewriterTrainer
 
 TEXTS = [
-    "who directed the film Copper Winter",
-    "where does Felix Southett live",
-    "hey what is the name",
-    "Saltine Union",
-]
+    "who directed the film Copper Winter", "where does Felix Southett live", "hey what is the name", "Saltine Union"
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -70,23 +65,6 @@ def test_a_misspelt_word_becomes_what_the_rewrite_gets(encode: RewriteEncoder) -
     )  # nothing in the question is like it
 
 
-def test_what_gets_too_long_stays_as_it_is(encode: RewriteEncoder) -> None:
-    (ids,), (target,) = encode([Task("who directed Copper Winter", "Copy")]), encode.targets(["Copper Winter"])
-    short = RewriteEncoder(encode.tokenizer, "seq2seq", len(ids), encode.end_ids)
-    for limited in (WordSubstitution(encode, len(target)), WordSubstitution(short, 60)):
-        made = [limited(ids, target, "who directed Copper Winter", 1.0, random.Random(seed)) for seed in range(40)]
-        assert (ids, target) in made
-        assert all(
-            len(one) <= limited.encode.max_tokens and len(two) <= limited.max_rewrite_tokens for one, two in made
-        )
-
-
-def test_other_tokenizers_are_refused(checkpoints: dict[str, Path]) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(checkpoints["t5"])  # its tokens are whole words
-    with pytest.raises(UserError, match=r"data\.substitution needs a tokenizer whose pieces mark the beginning"):
-        WordSubstitution(RewriteEncoder(tokenizer, "seq2seq", 64, [tokenizer.eos_token_id]), 60)
-
-
 def data_of(module: RewriterTrainer, path: Path, share: float, rank: int = 0, ranks: int = 1) -> RewriteData:
     data = RewriteData([RewriteSource("rewrites", str(path))], rewrites_per_step=12, substitution=share)
     return set_up(data, module, rank, ranks)
@@ -113,11 +91,3 @@ def test_batches_have_other_words_each_epoch_and_ranks_agree(encode: RewriteEnco
     halves = [next(iter(data_of(module, path, 1.0, rank, 2).train_dataloader())) for rank in range(2)]
     assert {half.step_tokens for half in halves} == {step.step_tokens}
     assert sum(int((half.labels_PA != -100).sum(dim=1) @ half.weights_P.long()) for half in halves) == step.step_tokens
-
-
-def test_a_causal_lm_is_refused(chat_lm: Path, tmp_path: Path) -> None:
-    path = tmp_path / "rewrites.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows(40)))
-    module = RewriterTrainer(str(chat_lm), 110, 8, lora=Lora(4, dropout=0.05)).load()
-    with pytest.raises(UserError, match=r"data\.substitution is for encoder-decoders"):
-        data_of(module, path, 0.5)

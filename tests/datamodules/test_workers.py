@@ -82,17 +82,14 @@ def contexts(checkpoints: dict[str, Path], folder: Path, models: tuple[str | Non
 
 CASES: dict[str, Callable[[dict[str, Path], Path], Read]] = {
     "triples": triples,
-    "block-sparse triples": lambda models, folder: triples(
-        models, folder, model={"max_tokens": 5000, "attention": "block_sparse"}
-    ),
-    "one encoder": lambda models, folder: contexts(
-        models, folder, ("t5", "t5"), crop_words=6, crop_growth_words=1, substitution=0.7
-    ),
+    "block-sparse triples": lambda models, folder: triples(models, folder, model={"max_tokens": 5000,
+        "attention": "block_sparse"}),
+    "one encoder": lambda models, folder: contexts(models, folder, ("t5", "t5"), crop_words=6, crop_growth_words=1,
+        substitution=0.7),
     "two encoders": lambda models, folder: contexts(models, folder, ("bert", "t5")),
-    "all documents at once": lambda models, folder: contexts(
-        models, folder, (None, "t5"), model={"text": Text("packed")}
-    ),
-}
+    "all documents at once": lambda models, folder: contexts(models, folder, (None, "t5"),
+        model={"text": Text("packed")}),
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -154,28 +151,6 @@ def test_a_run_with_workers_goes_on_where_it_stopped(checkpoints: dict[str, Path
         loader.load_state_dict(state)
         assert same([*head, *taken(loader, 11 - stop)], whole), stop
         second.teardown("fit")
-
-
-def test_ranks_with_workers_go_on_where_one_process_stopped(checkpoints: dict[str, Path], folder: Path) -> None:
-    read = CASES["one encoder"](checkpoints, folder)
-    first = read(2)
-    loader = first.train_dataloader()
-    taken(loader, 3)
-    state = loader.state_dict()
-    first.teardown("fit")
-    rest: list[list[Any]] = []
-    for ranks, rank, workers in ((1, 0, 0), (2, 0, 1), (2, 1, 1)):
-        data = read(workers, ranks, rank)
-        loader = data.train_dataloader()
-        loader.load_state_dict(state)
-        rest.append(taken(loader, 4))
-        data.teardown("fit")
-    for one, *parts in zip(*rest, strict=True):
-        assert sorted(one.rows_B.tolist()) == sorted(row for each in parts for row in each.rows_B.tolist())
-        assert {one.step_pairs} == {each.step_pairs for each in parts}
-    alone = read(0, 2, 1).train_dataloader()
-    alone.load_state_dict(state)
-    assert same(taken(alone, 4), rest[2])
 
 
 @pytest.mark.parametrize("case", ["triples", "one encoder"])

@@ -10,27 +10,18 @@ from hypothesis import strategies as st
 from common.records import Passage
 
 HOTPOT = {
-    "_id": "h1",
-    "question": "Who wrote  Hamlet?",
-    "answer": "Shakespeare",
+    "_id": "h1", "question": "Who wrote  Hamlet?", "answer": "Shakespeare",
     "supporting_facts": [["Hamlet", 0], ["Hamlet", 1], ["Globe", 0]],
-    "context": [
-        ["Globe", ["A theatre.", " It burnt."]],
-        ["London", ["A city."]],
-        ["Hamlet", ["A play.", " By Shakespeare."]],
-    ],
-    "type": "bridge",
-    "level": "hard",
-}
+    "context": [["Globe", ["A theatre.", " It burnt."]], ["London", ["A city."]], ["Hamlet", ["A play.",
+        " By Shakespeare."]]],
+    "type": "bridge", "level": "hard",
+}  # fmt: skip
 HUB_HOTPOT = {
-    **{key: HOTPOT[key] for key in ("question", "answer", "type", "level")},
-    "id": "h1",
+    **{key: HOTPOT[key] for key in ("question", "answer", "type", "level")}, "id": "h1",
     "supporting_facts": {"title": ["Hamlet", "Hamlet", "Globe"], "sent_id": [0, 1, 0]},
-    "context": {
-        "title": ["Globe", "London", "Hamlet"],
-        "sentences": [["A theatre.", " It burnt."], ["A city."], ["A play.", " By Shakespeare."]],
-    },
-}
+    "context": {"title": ["Globe", "London", "Hamlet"], "sentences": [["A theatre.", " It burnt."], ["A city."],
+        ["A play.", " By Shakespeare."]]},
+}  # fmt: skip
 TWOWIKI = HOTPOT | {
     "context": [["Globe", ["A theatre.", "It burnt."]], ["Hamlet", ["A play.", "By Shakespeare."]]],
     "evidences": [["Hamlet", "author", "Shakespeare"]],
@@ -40,52 +31,31 @@ TWOWIKI = HOTPOT | {
 }
 MUSIQUE = {
     "id": "3hop1__1_2_3",
-    "paragraphs": [
-        {"idx": 0, "title": "Globe", "paragraph_text": "A theatre.", "is_supporting": False},
-        {"idx": 1, "title": "Hamlet", "paragraph_text": "A play.", "is_supporting": True},
-    ],
+    "paragraphs": [{"idx": 0, "title": "Globe", "paragraph_text": "A theatre.", "is_supporting": False}, {"idx": 1,
+        "title": "Hamlet", "paragraph_text": "A play.", "is_supporting": True}],
     "question": "Who wrote Hamlet?",
     "question_decomposition": [{"id": 1, "question": "q", "answer": "a", "paragraph_support_idx": 1}],
-    "answer": "Shakespeare",
-    "answer_aliases": ["William Shakespeare", "Shakespeare"],
-    "answerable": True,
-}
+    "answer": "Shakespeare", "answer_aliases": ["William Shakespeare", "Shakespeare"], "answerable": True,
+}  # fmt: skip
 IRCOT = {
-    "question_id": "i1",
-    "question_text": "Who wrote Hamlet?",
-    "answers_objects": [
-        {"number": "", "date": {"day": "", "month": "", "year": ""}, "spans": ["Shakespeare", "the Bard"]},
-        {"number": "1", "date": {"day": "2", "month": "May", "year": "1600"}, "spans": []},
-    ],
-    "contexts": [
-        {"id": "0", "title": "Globe", "paragraph_text": "A theatre.", "is_supporting": False},
-        {"id": "1", "title": "Hamlet", "paragraph_text": "A play.", "is_supporting": True},
-    ],
-}
+    "question_id": "i1", "question_text": "Who wrote Hamlet?",
+    "answers_objects": [{"number": "", "date": {"day": "", "month": "", "year": ""}, "spans": ["Shakespeare",
+        "the Bard"]}, {"number": "1", "date": {"day": "2", "month": "May", "year": "1600"}, "spans": []}],
+    "contexts": [{"id": "0", "title": "Globe", "paragraph_text": "A theatre.", "is_supporting": False}, {"id": "1",
+        "title": "Hamlet", "paragraph_text": "A play.", "is_supporting": True}],
+}  # fmt: skip
 FID = {
-    "id": "f1",
-    "question": "Who wrote Hamlet?",
-    "answers": ["Shakespeare"],
-    "ctxs": [
-        {"id": "9", "title": "Shakespeare", "text": "A writer.", "score": "1.5"},
-        {"id": "8", "title": "Hamlet", "text": "A play by Shakespeare, of 1600.", "score": "1.2"},
-    ],
-}
+    "id": "f1", "question": "Who wrote Hamlet?", "answers": ["Shakespeare"],
+    "ctxs": [{"id": "9", "title": "Shakespeare", "text": "A writer.", "score": "1.5"}, {"id": "8", "title": "Hamlet",
+        "text": "A play by Shakespeare, of 1600.", "score": "1.2"}],
+}  # fmt: skip
 FLASHRAG = {"id": "test_0", "question": "Who?", "golden_answers": ["Shakespeare"], "metadata": {"type": "bridge"}}
 AMBIGNQ = {
-    "id": "-80",
-    "question": "Who plays Hamlet ?",
-    "annotations": [
-        {"type": "singleAnswer", "answer": ["Olivier", "Laurence Olivier"]},
-        {
-            "type": "multipleQAs",
-            "qaPairs": [
-                {"question": "Who plays Hamlet in 1948?", "answer": ["Laurence Olivier"]},
-                {"question": "Who plays Hamlet in 1996?", "answer": ["Kenneth Branagh", "Branagh"]},
-            ],
-        },
-    ],
-}
+    "id": "-80", "question": "Who plays Hamlet ?",
+    "annotations": [{"type": "singleAnswer", "answer": ["Olivier", "Laurence Olivier"]}, {"type": "multipleQAs",
+        "qaPairs": [{"question": "Who plays Hamlet in 1948?", "answer": ["Laurence Olivier"]},
+        {"question": "Who plays Hamlet in 1996?", "answer": ["Kenneth Branagh", "Branagh"]}]}],
+}  # fmt: skip
 FRESHQA = {
     "id": "3", "split": "TEST", "question": "Who wrote Hamlet?", "effective_year": "before 2022",
     "next_review": "occasionally", "false_premise": "FALSE", "num_hops": "one-hop", "fact_type": "never-changing",
@@ -107,19 +77,10 @@ CORPUS_QUESTION = {
 }  # fmt: skip
 CORPUS = {"id": "0", "title": "Hamlet", "text": "A play."}
 ROWS = {
-    "hotpotqa": HOTPOT,
-    "twowiki": TWOWIKI,
-    "musique": MUSIQUE,
-    "ircot": IRCOT,
-    "fid": FID,
-    "flashrag": FLASHRAG,
-    "ambignq": AMBIGNQ,
-    "freshqa": FRESHQA,
-    "strategyqa": STRATEGYQA,
-    "masqa": MASQA,
-    "corpus_questions": CORPUS_QUESTION,
-    "jsonl": CORPUS,
-}
+    "hotpotqa": HOTPOT, "twowiki": TWOWIKI, "musique": MUSIQUE, "ircot": IRCOT, "fid": FID, "flashrag": FLASHRAG,
+    "ambignq": AMBIGNQ, "freshqa": FRESHQA, "strategyqa": STRATEGYQA, "masqa": MASQA,
+    "corpus_questions": CORPUS_QUESTION, "jsonl": CORPUS,
+}  # fmt: skip
 
 GLOBE, LONDON = Passage.of("Globe", "A theatre. It burnt."), Passage.of("London", "A city.")
 HAMLET = Passage.of("Hamlet", "A play. By Shakespeare.")

@@ -24,13 +24,9 @@ def fid_rows(count: int, seed: int = 0) -> list[dict]:
         ]  # fmt: skip
         rng.shuffle(contexts)
         rows.append(
-            {
-                "id": f"{seed}-{number}",
-                "question": f"who is the director of {asked}",
-                "answers": [answer],
-                "ctxs": contexts,
-            }
-        )
+            {"id": f"{seed}-{number}", "question": f"who is the director of {asked}", "answers": [answer],
+            "ctxs": contexts}
+        )  # fmt: skip
     return rows
 
 

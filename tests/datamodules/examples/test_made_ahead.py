@@ -21,7 +21,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from common.errors import MemoryShortError, UserError
+from common.errors import MemoryShortError
 from datamodules.examples.batches import Batch
 from datamodules.examples.made_ahead import MadeAhead
 from datamodules.examples.step_loader import StepData
@@ -141,9 +141,3 @@ def test_the_number_of_workers_follows_from_the_device_unless_it_is_given(
     data.workers = given
     data.trainer = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device(device)), num_devices=local)  # type: ignore[assignment]
     assert data._workers() == (expected, device == "cuda" and expected > 0)
-
-
-def test_a_system_whose_workers_would_outlive_the_training_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(signal, "sigtimedwait")
-    with pytest.raises(UserError, match=r"set data\.workers to 0"):
-        MadeAhead(Slow(0), 1)

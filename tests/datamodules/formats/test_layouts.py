@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError
 from common.records import GoldSegment, Passage, Question, clean
-from datamodules.formats.reading import layouts, question_layouts, read_passages, read_questions
+from datamodules.formats.reading import read_passages, read_questions
 from tests.helpers.layout_rows import (
     AMBIGNQ,
     CORPUS,
@@ -25,7 +25,6 @@ from tests.helpers.layout_rows import (
     LONDON,
     MASQA,
     MUSIQUE,
-    ROWS,
     STRATEGYQA,
     TWOWIKI,
     as_csv,
@@ -44,13 +43,9 @@ def one(folder: Path, layout: str, row: dict) -> Question:
 @pytest.mark.parametrize("row", [HOTPOT, HUB_HOTPOT])
 def test_hotpotqa_in_both_shapes(row: dict, tmp_path: Path) -> None:
     assert one(tmp_path, "hotpotqa", row) == Question(
-        id="h1",
-        text="Who wrote Hamlet?",
-        answers=("Shakespeare",),
-        passages=(GLOBE, LONDON, HAMLET),
-        support=(HAMLET.id, GLOBE.id),
-        kind="bridge",
-    )
+        id="h1", text="Who wrote Hamlet?", answers=("Shakespeare",), passages=(GLOBE, LONDON, HAMLET),
+        support=(HAMLET.id, GLOBE.id), kind="bridge"
+    )  # fmt: skip
 
 
 def test_hotpotqa_fullwiki_names_what_it_does_not_ship(tmp_path: Path) -> None:
@@ -72,12 +67,6 @@ def test_hotpotqa_questions_only(row: dict, tmp_path: Path) -> None:
         list(read_passages("hotpotqa", [source(tmp_path, as_list(rows))]))
 
 
-def test_hotpotqa_test_set_hides_answers(tmp_path: Path) -> None:
-    question = one(tmp_path, "hotpotqa", without(HOTPOT, "answer", "supporting_facts", "type", "level"))
-    assert (question.answers, question.support, question.kind) == ((), (), "")
-    assert len(question.passages) == 3
-
-
 def test_gold_among_paragraphs_of_one_title(tmp_path: Path) -> None:
     """The supporting sentence must lie inside; where it lies in both or in none, both are gold."""
     short, long = ["Hamlet", ["A village."]], ["Hamlet", ["A play.", " By Shakespeare."]]
@@ -85,11 +74,6 @@ def test_gold_among_paragraphs_of_one_title(tmp_path: Path) -> None:
     for sentences, expected in (([0], ids), ([1], ids[1:]), ([1, 0], ids[1:]), ([2], ids)):
         row = HOTPOT | {"context": [short, long], "supporting_facts": [["Hamlet", index] for index in sentences]}
         assert list(one(tmp_path, "hotpotqa", row).support) == expected
-
-
-def test_titles_meet_after_cleaning(tmp_path: Path) -> None:
-    row = HOTPOT | {"supporting_facts": [["Ham\u200blet ", 0], ["Lon\u00addon", 0]]}
-    assert one(tmp_path, "hotpotqa", row).support == (HAMLET.id, LONDON.id)
 
 
 def test_twowiki_joins_with_blanks_and_bears_an_index_outside(tmp_path: Path) -> None:
@@ -273,16 +257,6 @@ def test_bad_rows_of_masqa(row: dict, message: str, tmp_path: Path) -> None:
         list(read_questions("masqa", source(tmp_path, as_lines([row]), "m.jsonl")))
 
 
-def test_a_file_with_a_colon_in_its_name_is_that_file(tmp_path: Path) -> None:
-    source(tmp_path, as_csv([FRESHQA]), "a.csv")
-    other = source(tmp_path, as_lines([FRESHQA | {"split": "DEV"}]), "a.csv:TEST")
-    assert len(list(read_questions("freshqa", other))) == 1
-
-
-def test_flashrag(tmp_path: Path) -> None:
-    assert one(tmp_path, "flashrag", FLASHRAG) == Question("test_0", "Who?", ("Shakespeare",), kind="bridge")
-
-
 def test_flashrag_with_gold_segments(tmp_path: Path) -> None:
     rows = [
         {"document": "a.pdf", "evidence": "It weighs 3 kg.", "headings": ["2 Data", "2.1 Weight"], "page": 4},
@@ -353,8 +327,3 @@ def test_text_survives_but_for_cleaning(title: str, text: str) -> None:
 
     assert passage({"title": title, "text": text}) == Passage.of(title, text)
     assert passage({"title": title, "text": text}).text == clean(text)
-
-
-def test_layouts_are_the_modules() -> None:
-    assert layouts() == sorted(ROWS)
-    assert question_layouts() == sorted(set(ROWS) - {"jsonl"})

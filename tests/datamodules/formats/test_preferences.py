@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DataError, MissingInputError
+from common.errors import DataError
 from datamodules.formats.preferences import MANIFEST, read_manifest
 
 
@@ -27,10 +27,3 @@ def test_an_invalid_manifest_is_refused(manifest: object, message: str, tmp_path
     ) as caught:
         read_manifest(str(tmp_path))
     assert "\n" not in str(caught.value)
-
-
-def test_a_whole_manifest_is_read_and_a_missing_one_is_told(tmp_path: Path) -> None:
-    with pytest.raises(MissingInputError, match=r"write it with `python infer.py preferences --out"):
-        read_manifest(str(tmp_path))
-    (tmp_path / MANIFEST).write_text(json.dumps(found := {"layout": "rewrite_preferences", "round": 2, "depth": 5}))
-    assert read_manifest(str(tmp_path)) == found

@@ -39,27 +39,12 @@ def test_the_pool_of_hotpotqa_distractor() -> None:
         ("hotpotqa", "hotpotqa/hotpot_distractor_dev.json.gz", 600, 600, {"bridge", "comparison"}),
         ("hotpotqa", "hotpotqa/hotpot_fullwiki_dev.json.gz", 294, 88, {"bridge", "comparison"}),
         ("hotpotqa", "hotpotqa/hotpot_questions_dev.json.gz", 1832, 0, {"bridge", "comparison"}),
-        (
-            "twowiki",
-            "2wikimultihopqa/2wiki_train.json.gz",
-            798,
-            798,
-            {"bridge_comparison", "compositional", "comparison", "inference"},
-        ),
-        (
-            "musique",
-            "musique/musique_ans_dev.jsonl.gz",
-            100,
-            100,
-            {"2hop", "3hop1", "3hop2", "4hop1", "4hop2", "4hop3"},
-        ),
-        (
-            "musique",
-            "musique/musique_full_sample.jsonl.gz",
-            74,
-            35 + 11,
-            {"2hop", "3hop1", "3hop2", "4hop1", "4hop2", "4hop3"},
-        ),
+        ("twowiki", "2wikimultihopqa/2wiki_train.json.gz", 798, 798, {"bridge_comparison", "compositional",
+            "comparison", "inference"}),
+        ("musique", "musique/musique_ans_dev.jsonl.gz", 100, 100, {"2hop", "3hop1", "3hop2", "4hop1", "4hop2",
+            "4hop3"}),
+        ("musique", "musique/musique_full_sample.jsonl.gz", 74, 35 + 11, {"2hop", "3hop1", "3hop2", "4hop1", "4hop2",
+            "4hop3"}),
         ("musique", "musique/musique_questions_dev.jsonl.gz", 562, 0, None),
         ("corpus_questions", "musique/musique_corpus_questions_dev.jsonl.gz", 131, 0, {"2hop", "3hop", "4hop"}),
         ("ircot", "hotpotqa/hotpot_ircot_dev.jsonl.gz", 116, 116, {""}),
@@ -73,7 +58,7 @@ def test_the_pool_of_hotpotqa_distractor() -> None:
         ("strategyqa", "strategyqa/dev.json.gz", 115, 0, {""}),
         ("strategyqa", "strategyqa/train.json.gz", 1_855, 0, {""}),
     ],
-)
+)  # fmt: skip
 def test_real_files(layout: str, file: str, questions: int, with_all_gold: int | None, kinds: set[str] | None) -> None:
     found = list(read_questions(layout, f"{DATA}/{file}"))
     assert len(found) == len({question.id for question in found}) == questions

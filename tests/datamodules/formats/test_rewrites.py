@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DataError, MissingInputError, UserError
+from common.errors import DataError
 from common.records import Question
 from common.rewrites import RewriteExample
 from datamodules.formats.rewrites import read_rewrites
@@ -102,20 +102,6 @@ def test_a_wrong_row_names_file_and_line(tmp_path: Path, layout: str, rows: list
         list(read_rewrites(layout, written(tmp_path, json.dumps(rows))))
     assert caught.match(message)
     assert "\n" not in str(caught.value)
-
-
-def test_wrong_arguments_are_refused_at_once(tmp_path: Path) -> None:
-    file = written(tmp_path, json.dumps([OURS]))
-    with pytest.raises(UserError, match="layout 'hotpotqa' is unknown; allowed: rrr, qrecc, canard, rewrites"):
-        read_rewrites("hotpotqa", file)
-    with pytest.raises(UserError, match=r"strategy gqr is given for .* layout rewrites, whose rows name theirs"):
-        read_rewrites("rewrites", file, "gqr")
-    with pytest.raises(UserError, match=r"is not named NAME\.source"):
-        read_rewrites("rrr", file)
-    with pytest.raises(MissingInputError, match=r"none\.json does not exist"):
-        read_rewrites("canard", str(tmp_path / "none.json"))
-    with pytest.raises(MissingInputError, match=r"train\.target does not exist"):
-        read_rewrites("rrr", written(tmp_path, "a\n", "train.source"))
 
 
 def test_a_history_belongs_to_a_question_and_to_its_digest() -> None:

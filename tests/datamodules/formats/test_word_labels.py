@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DataError, MissingInputError
+from common.errors import DataError
 from common.records import Passage
 from datamodules.formats.word_labels import WordLabels, averaged, is_word_labels, read_word_labels, write_word_labels
 
@@ -31,19 +31,6 @@ def test_rounded_to_four_decimals_and_zero_is_left_out(tmp_path: Path) -> None:
     assert is_word_labels(file)
 
 
-def test_several_files_in_order(tmp_path: Path) -> None:
-    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
-    write_word_labels(one, [LABELS])
-    write_word_labels(two, [LABELS, LABELS])
-    assert len(read_word_labels([str(one), str(two)])) == 3
-
-
-@pytest.mark.parametrize("text", ['{"question_id": "q1", "passages": []}\n', "plain\n", "[]\n"])
-def test_other_files_are_not_word_labels(tmp_path: Path, text: str) -> None:
-    (tmp_path / "other").write_text(text)
-    assert not is_word_labels(tmp_path / "other")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -64,15 +51,6 @@ def test_a_corrupt_row_is_named(tmp_path: Path, change: dict[str, object], messa
     with pytest.raises(DataError) as caught:
         read_word_labels([str(file)])
     assert str(caught.value) == f"{file}, line 2: {message}. Run `python infer.py label` again."
-
-
-def test_cut_off_and_missing_files(tmp_path: Path) -> None:
-    file = tmp_path / "labels.jsonl"
-    file.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW)[:50])
-    with pytest.raises(DataError, match=r"labels\.jsonl is truncated|labels\.jsonl, line 2"):
-        read_word_labels([str(file)])
-    with pytest.raises(MissingInputError, match=r"none\.jsonl does not exist: write it with `python infer.py label"):
-        read_word_labels(["none.jsonl"])
 
 
 def test_the_mean_of_several_retrievers_by_hand() -> None:

@@ -99,13 +99,9 @@ AUGMENTED = {"crop_words": 3, "crop_growth_words": 1, "substitution": 0.7}
         ("sampled", {"mined": False})],
 )  # fmt: skip
 def test_every_draw_is_that_of_files_in_memory(
-    files: Path,
-    module: ReRagTrainer,
-    monkeypatch: pytest.MonkeyPatch,
-    kept: str | None,
-    pick: Any,
-    options: dict[str, Any],
-) -> None:
+    files: Path, module: ReRagTrainer, monkeypatch: pytest.MonkeyPatch, kept: str | None, pick: Any, options: dict[str,
+    Any]
+) -> None:  # fmt: skip
     if kept == "disk":
         monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
     given = {key: value for key, value in options.items() if key != "mined"}

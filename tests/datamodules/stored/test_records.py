@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import DataError, MissingInputError
 from common.records import GoldSegment, Passage, Question
 from datamodules.examples.splits import QuestionSource, distinct_questions
 from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
@@ -85,19 +84,6 @@ def test_mined_passages_are_those_of_the_files(
         assert len(found) == 2
         assert "z" not in found
     assert not dict(stored_mined([], str(tmp_path / "cache")))
-
-
-def test_errors_are_those_of_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    on_disk(monkeypatch)
-    kept = str(tmp_path / "cache")
-    with pytest.raises(MissingInputError, match=r"infer\.py mine"):
-        stored_mined([str(tmp_path / "no.jsonl")], kept)
-    with pytest.raises(MissingInputError, match="does not exist"):
-        split_questions([QuestionSource("fid", str(tmp_path / "no.json"))], [], 0.1, kept)
-    (tmp_path / "bad.json").write_text('[{"question": "q", "answers": [], "ctxs": []}, {"question": 1, "ctxs": []}]')
-    with pytest.raises(DataError, match="row 2"):
-        split_questions([QuestionSource("fid", str(tmp_path / "bad.json"))], [], 0.1, kept)
-    assert not [file for file in (tmp_path / "cache").rglob("*") if file.suffix in (".arrow", ".lock")]
 
 
 def test_a_hub_data_set_is_stored_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

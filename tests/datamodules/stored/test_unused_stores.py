@@ -14,7 +14,7 @@ import pytest
 from common.locks import exclusive
 from common.records import Passage
 from datamodules.stored import content_digests
-from datamodules.stored.arrow_records import Head, Records, RecordWriter
+from datamodules.stored.arrow_records import Head, RecordWriter
 from datamodules.stored.cache import Stored, stored
 
 ROOT = Path(__file__).parents[3]
@@ -91,33 +91,12 @@ def test_a_store_that_another_process_reads_stays(folder: Path) -> None:
     assert not old.exists()
 
 
-def test_a_store_is_held_as_long_as_its_records(folder: Path) -> None:
-    old = store(folder, "old")
-    records = Records.opened(old)
-    age(old, 31)
-    store(folder, "new")
-    assert len(records) == 1
-    assert old.exists()
-    del records
-    store(folder, "newer")
-    assert not old.exists()
-
-
 def test_a_store_that_is_being_written_stays(folder: Path) -> None:
     old = store(folder, "old")
     age(old, 31)
     with exclusive(old):
         store(folder, "new")
     assert old.exists()
-
-
-def test_the_rest_of_an_interrupted_removal_goes(folder: Path) -> None:
-    old = store(folder, "old")
-    for file in old.glob("*.arrow"):
-        file.unlink()
-    age(old, 31)
-    store(folder, "new")
-    assert not old.exists()
 
 
 @pytest.mark.parametrize("name", ["notes", "f" * 31, "0123456789abcdef0123456789abcdeg"])

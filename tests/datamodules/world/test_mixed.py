@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import UserError
 from common.records import Question
 from datamodules.formats.reading import read_passages, read_questions
 from datamodules.world.mixed import SOURCES, mixed_questions
-from datamodules.world.world import WorldConfig
 from datamodules.world.writing import write_world
 from tests.datamodules.world.test_rephrasing import digest
 from tests.helpers.small_world import SMALL
@@ -61,11 +59,6 @@ def test_equal_numbers_of_each_kind_in_a_random_order(questions: dict[str, list[
         assert len({question.id for question in questions[split]}) == len(kinds)
 
 
-def test_the_same_seed_draws_the_same_and_another_one_others(folder: Path) -> None:
-    assert mixed_questions(folder, COUNT, 3) == mixed_questions(folder, COUNT, 3)
-    assert mixed_questions(folder, COUNT, 3) != mixed_questions(folder, COUNT, 4)
-
-
 def test_questions_are_those_of_the_other_files_with_their_gold(
     folder: Path, questions: dict[str, list[Question]]
 ) -> None:
@@ -92,17 +85,6 @@ def test_questions_are_those_of_the_other_files_with_their_gold(
 def test_the_splits_share_no_question(questions: dict[str, list[Question]]) -> None:
     texts = [{question.text for question in asked} for asked in questions.values()]
     assert not texts[0] & texts[1]
-
-
-def test_too_few_questions_of_a_kind_are_an_error(folder: Path) -> None:
-    with pytest.raises(UserError, match="only 20 test questions of the kind manuals, and 21 are needed"):
-        mixed_questions(folder, 21, 3)
-
-
-@pytest.mark.parametrize("change", [{"library": False}, {"library": True, "rephrased": 0}])
-def test_what_is_drawn_from_must_be_written(change: dict) -> None:
-    with pytest.raises(UserError, match="mixed needs the library and rephrased questions"):
-        WorldConfig(mixed=5, **change)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from common.records import Passage
 from datamodules.formats.reading import read_passages, read_questions
 from datamodules.world.questions import contains
-from datamodules.world.several_sources import SHARES, several_sources
+from datamodules.world.several_sources import SHARES
 from datamodules.world.world import World, WorldConfig, generate
 from datamodules.world.writing import write_world
 from tests.datamodules.world.test_rephrasing import digest, pinned
@@ -49,13 +49,6 @@ def test_only_new_files_are_written(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {*pinned("small"), *FILES, "world.json"}
     kept = {name: value for name, value in pinned("small").items() if not name.startswith("fid_")}  # more of these here
     assert {name: digest(folder / name) for name in kept} == kept
-
-
-def test_the_same_seed_gives_the_same_files_and_another_number_the_same_corpora(folder: Path, tmp_path: Path) -> None:
-    write_world(replace(CONFIG, msrag=40), tmp_path / "fewer")
-    for name in ("web", "knowledge"):
-        assert digest(folder / f"msrag_{name}.jsonl") == digest(tmp_path / "fewer" / f"msrag_{name}.jsonl")
-    assert len(rows(tmp_path / "fewer", "test")) == 20
 
 
 @pytest.mark.slow
@@ -96,18 +89,6 @@ def test_a_source_states_the_answer_where_the_share_says_so_and_nowhere_else(
             else:
                 texts = [f"{p.title} {p.text}" for p in passages]
                 assert not any(contains(text, one.answer) and contains(text, subject) for text in texts)
-
-
-def test_wrong_facts_name_another_object_of_the_same_relation(world: World, folder: Path) -> None:
-    made = several_sources(world, CONFIG)
-    assert made.facts == json.loads((folder / "world.json").read_text())["msrag"]["facts"]
-    facts = sum(len(entity.facts) for split in ("train", "validation", "test") for entity in world.entities[split])
-    assert made.facts["web"] == pytest.approx(0.60 * facts, rel=0.06)
-    assert made.facts["knowledge, wrong"] == pytest.approx(0.25 * facts, rel=0.08)
-    assert made.facts["knowledge"] - made.facts["knowledge, wrong"] == pytest.approx(0.50 * facts, rel=0.06)
-    kinds = Counter((one.share, one.knowledge) for asked in made.questions.values() for one in asked)
-    assert {known for share, known in kinds if share in ("knowledge", "both")} == {"right"}
-    assert {known for share, known in kinds if share in ("web", "neither")} == {"wrong", "absent"}
 
 
 def test_no_question_and_no_passage_of_one_split_is_in_the_other(folder: Path, world: World) -> None:

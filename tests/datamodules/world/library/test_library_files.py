@@ -5,10 +5,8 @@ Existing files unchanged, repeatable, PDFs that say what the truth and the quest
 
 import json
 import os
-import re
 import subprocess
 import sys
-from collections import Counter
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -33,7 +31,6 @@ from tests.datamodules.world.test_rephrasing import digest, pinned
 from tests.helpers.small_world import SMALL
 
 ROOT = Path(__file__).parents[4]
-KINDS = ("across", "calculation", "choice", "comparison", "descriptive", "image", "table")
 
 
 @pytest.fixture(scope="module")
@@ -95,15 +92,6 @@ def test_existing_files_keep_their_bytes(world: Path) -> None:
     assert {path.name for path in world.iterdir()} == {*pinned("small"), *new}
 
 
-def test_the_record_names_what_was_written(world: Path, truths: dict[str, dict]) -> None:
-    record = json.loads((world / "world.json").read_text())
-    assert record["library"]["manuals"] == len(truths) == 48
-    assert record["library"]["pages"] == sum(truth["pages"] for truth in truths.values())
-    for split, count in QUESTIONS.items():
-        assert record["library"]["questions"][split] == dict.fromkeys(KINDS, count)
-    assert "library/documents/norvik-cp-210.pdf" in record["sha256"]
-
-
 def test_a_world_without_a_library_needs_no_reportlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import sys, datamodules.world.__main__; print('reportlab' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -121,19 +109,6 @@ def test_the_same_manual_has_the_same_bytes(world: Path, manuals: list[Manual], 
         again = typeset(compose(manual.product))
         assert again.pdf == typeset(manual).pdf == (world / "library" / "documents" / manual.file).read_bytes()
         assert json.loads(json.dumps(manual.truth())) == truths[manual.file]
-
-
-def test_counts_of_questions_and_gold_segments(questions: dict[str, list[Question]]) -> None:
-    for split, asked in questions.items():
-        assert Counter(one.kind for one in asked) == dict.fromkeys(KINDS, QUESTIONS[split])
-        assert all(1 <= len(one.gold_segments) <= 4 and one.answers for one in asked)
-        assert {len(one.gold_segments) for one in asked} == {1, 2, 3, 4}
-        assert len({one.text for one in asked}) == len(asked)
-        segments = [gold for one in asked for gold in one.gold_segments]
-        assert Counter(gold.kind for gold in segments).keys() == {"text", "table", "image"}
-        for one in asked:
-            documents = {gold.document for gold in one.gold_segments}
-            assert (len(documents) > 1) == (one.kind in ("comparison", "across"))
 
 
 def test_evidence_stands_on_its_page_and_once_under_its_headings(
@@ -174,41 +149,3 @@ def test_the_pdf_says_what_the_truth_says(pages: dict[str, list[str]], truths: d
             else:
                 assert holds(name, pages[name][first - 1], *cells(block), *block.get("labels", ())), (name, block)
         assert sum(paragraphs) > 0.9 * len(paragraphs)  # but for those that are broken by a running header
-
-
-def test_manuals_look_different(world: Path, manuals: list[Manual]) -> None:
-    with_bookmarks = 0
-    for path in sorted((world / "library" / "documents").iterdir()):
-        with pypdfium2.PdfDocument(path) as document:
-            with_bookmarks += any(True for _ in document.get_toc())
-    assert with_bookmarks == 24
-    broken = [b for m in manuals for b in m.blocks if b.kind == "table" and len({*b.pages}) > 1]
-    assert len(broken) >= 2
-    levels = [{block.level for block in manual.blocks if block.kind == "heading"} for manual in manuals]
-    assert all({1, 2, 3} == found for found in levels)
-    sizes = {(len(m.blocks), m.page_count) for m in manuals}
-    assert len(sizes) > 4
-
-
-def test_siblings_differ_in_numbers_and_names_alone(truths: dict[str, dict]) -> None:
-    first, second = (truths[f"aerolind-vx-{model}.pdf"] for model in (120, 450))
-
-    def prose(truth: dict) -> list[str]:
-        texts = [block["text"] for block in truth["blocks"] if block["kind"] in ("heading", "paragraph")]
-        return [re.sub(r"-?\d[\d.,]*", "#", text) for text in texts]
-
-    assert first["blocks"] != second["blocks"]
-    assert prose(first) == prose(second)
-
-
-def test_a_product_is_named_here_and_there(truths: dict[str, dict]) -> None:
-    for name, truth in truths.items():
-        product = name.removesuffix(".pdf").replace("-", " ")
-        sections, current = Counter(), ""
-        for block in truth["blocks"]:
-            current = block["text"] if block["kind"] == "heading" else current
-            sections[current] += sum(product in text.lower().replace("-", " ") for text in cells(block))
-        named = sum(count > 0 for count in sections.values())
-        assert product in truth["title"].lower()
-        assert 4 <= sum(sections.values()) <= 14
-        assert named < 0.3 * len(sections)
