@@ -5,6 +5,7 @@ import os
 import random
 import signal
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("LIGHTNING_RAG_PRECISION", "fp32")  # on every CPU, so that results can be compared closely
@@ -45,12 +46,9 @@ WORDS = [
 READING_WORDS = ["question", "context", "title", "document", "answer", ":", ",", "/", *"123456789"]
 SENTINELS = [f"<extra_id_{i}>" for i in range(4)]
 SIZES = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 64,
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
     "max_position_embeddings": 128,
-}
+}  # fmt: skip
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -206,3 +204,11 @@ def rewrite_toy(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str,
     root = tmp_path_factory.mktemp("toy")
     write_preferences(root / "preferences", sampled(save_start(root / "start", checkpoints["t5"]), 40))
     return root
+
+
+@pytest.fixture
+def place(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An empty folder, which is the present one, for the tiny run of a trainer."""
+    from tests.helpers.every_trainer import Place  # it imports this file
+
+    return Place(tmp_path, request, monkeypatch)

@@ -29,14 +29,9 @@ class Omitted(pl.Callback):
 @cpu_and_gpu("that trying the largest batch leaves the weights as they are, on a GPU")
 @pytest.mark.parametrize("system", ["drrag", "rerag"])
 def test_trying_the_largest_batch_changes_nothing(
-    system: str,
-    device: str,
-    tmp_path: Path,
-    checkpoints: dict[str, Path],
-    hotpot_file: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    system: str, device: str, tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS may add in another order
     loss = "train/loss_nats" if system == "drrag" else "train/loss"
     if system == "drrag":

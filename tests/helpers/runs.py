@@ -36,18 +36,10 @@ def fit_in_turn(folder: Path, runs: list[list[str]]) -> None:
     (folder / "runs.json").write_text(
         json.dumps([["--trainer.devices", "2", "--trainer.strategy", "ddp", *run] for run in runs])
     )
-    launch = (
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "tests.helpers.runs_in_turn",
-    )
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     ended = subprocess.run(
-        [sys.executable, *launch, "runs.json"], cwd=folder, capture_output=True, text=True, timeout=1200,
-        env={**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)},
+        [sys.executable, *torchrun, "-m", "tests.helpers.runs_in_turn", "runs.json"], cwd=folder,
+        capture_output=True, text=True, timeout=1200, env={**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     started = [line for line in ended.stdout.splitlines() if line.startswith("run: ")]
     assert ended.returncode == 0, f"{started[-1:]}\n{ended.stderr}"
@@ -73,6 +65,11 @@ def done(run: subprocess.CompletedProcess[str]) -> str:
 
 def metrics(folder: Path, name: str = "tiny") -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "checkpoints" / name / "metrics.jsonl").read_text().splitlines()]
+
+
+def logged(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl, in order; of throughput only the step: times differ, and counters start anew."""
+    return [{"step": row["step"]} if "train/time" in row else row for row in metrics(folder, name)]
 
 
 def trained(rows: list[dict[str, Any]]) -> list[dict[str, float]]:

@@ -7,7 +7,6 @@ A run reads `config.yaml` in the present folder.
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,10 +20,9 @@ from pytorch_lightning.strategies import SingleDeviceStrategy
 from torch import Tensor
 
 import train
-from common.errors import UserError
 from datamodules.examples.step_loader import StepData
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
-from tests.helpers.runs import assert_repeated, assert_same_logs, fit_in_turn, largest_difference
+from tests.helpers.runs import assert_same_logs, fit_in_turn
 from tests.helpers.tolerances import model_close
 
 TRAINER = """
@@ -114,13 +112,9 @@ def divided_steps(
 
 
 def assert_two_processes_train_as_one(
-    folder: Path,
-    rows: int,
-    options: Sequence[str],
-    variants: Mapping[str, Sequence[str]],
-    measure: str = "",
-    relative: float = 1e-6,
-) -> dict[str, Path]:
+    folder: Path, rows: int, options: Sequence[str], variants: Mapping[str, Sequence[str]], measure: str = "",
+    relative: float = 1e-6
+) -> dict[str, Path]:  # fmt: skip
     """Runs of two processes give their optimizers the gradients of one process, log the same, and validate alike.
 
     Args:
@@ -135,7 +129,7 @@ def assert_two_processes_train_as_one(
         Name -> the folder of the run of one process.
     """
     options = [*RECORDED, *options]
-    fit_in_turn(folder, [["--name", name, *extra, *options] for name, extra in variants.items()])
+    fit_in_turn(folder, [["--name", name, *options, *extra] for name, extra in variants.items()])
     alone = {name: fit(f"{name}-alone", *options, *extra) for name, extra in variants.items()}
     for name, one in alone.items():
         two = Path("checkpoints", name)
@@ -169,44 +163,6 @@ def three_hardly_moving_steps(*heads: str) -> list[str]:
     """
     rates = [part for name in ("learning_rate", *heads) for part in (f"--model.optimizer.{name}", HARDLY)]
     return [*rates, "--trainer.max_steps", "3"]
-
-
-def assert_resumes_exactly(
-    folder: Path, steps: Sequence[int], *options: str, loss: str = "train/loss_nats"
-) -> tuple[Path, Path]:
-    """Runs that are resumed after these optimizer steps end with the weights of a run without a stop.
-
-    Args:
-        folder: To run in.
-        steps: Before the end of the run.
-        *options: Of all runs.
-        loss: Logged at every step; a checkpoint of each is kept.
-
-    Returns:
-        Folders of the run without a stop, and of the last one that was resumed.
-    """
-    whole = resumed = fit("whole", *options)
-    cut = fit("cut", *options, "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
-              "--checkpoint.filename", "{step}", "--checkpoint.monitor", loss)  # fmt: skip
-    for step in steps:
-        kept = folder / f"kept-{step}.ckpt"
-        shutil.copy(cut / f"step={step}.ckpt", kept)
-        assert largest_difference(weights(folder, kept.name), weights(whole)) > 0
-        resumed = fit(f"from-{step}", *options, "--ckpt_path", str(kept))
-        assert_repeated(weights(resumed), weights(whole))
-    assert resumed is not whole
-    return whole, resumed
-
-
-def refused(options: Sequence[str], message: str) -> None:
-    """A run with these options ends with this error, a UserError of one line."""
-    with pytest.raises(Exception, match=message) as caught:
-        fit("refused", *options)
-    chain: BaseException | None = caught.value
-    while chain is not None and not isinstance(chain, UserError):
-        chain = chain.__cause__ or chain.__context__
-    assert chain is not None
-    assert "\n" not in str(chain)
 
 
 def run_card(serving: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ModelCard, dict[str, Any]]:

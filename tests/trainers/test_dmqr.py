@@ -12,20 +12,14 @@ from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
 from models.length_batching import IGNORE
 from models.lora import Lora, adapter_names, adapter_parameters
-from tests.helpers.recorder import HARDLY, RECORDED
-from tests.helpers.rewrite_runs import data_of, prepare, write_config, write_gold
+from tests.helpers.rewrite_runs import data_of, prepare
 from tests.helpers.tiny_runs import (
-    assert_accumulation_trains_as_one,
-    assert_resumes_exactly,
-    assert_two_processes_train_as_one,
     best_of,
     checkpoint_of,
     divided_steps,
     fit,
     metrics,
-    refused,
     run_card,
-    three_hardly_moving_steps,
     weights,
 )
 from tests.helpers.tolerances import model_close
@@ -150,39 +144,6 @@ def test_a_step_of_one_strategy_leaves_the_other_s_adapter_as_it_is(
     assert (weights_of("gqr") - before["gqr"]).abs().max() > 0.01
 
 
-@pytest.mark.numeric
-@pytest.mark.whole_run
-def test_accumulation_trains_as_one_batch(workplace: Path, checkpoints: dict[str, Path]) -> None:
-    write_config(workplace, checkpoints["t5"], dropout=0.0)
-    options = [*three_hardly_moving_steps(), "--trainer.limit_val_batches", "0"]
-    assert_accumulation_trains_as_one(fit("one", *RECORDED, *options), 12, options)
-
-
-@pytest.mark.numeric
-@pytest.mark.whole_run
-def test_two_processes_train_as_one(workplace: Path, checkpoints: dict[str, Path]) -> None:
-    write_config(workplace, checkpoints["t5"], dropout=0.0)
-    options = ("--model.optimizer.learning_rate", HARDLY, *write_gold(workplace))
-    variants = {
-        "two": (), "full": ("--model.lora.rank", "null"),
-        "own": ("--model.adapters", "per_strategy", "--data.rewrites_per_step", "3"),  # steps without a strategy
-    }  # fmt: skip
-    for name, alone in assert_two_processes_train_as_one(workplace, 12, options, variants, "val/f1").items():
-        ours, theirs = (
-            [row["val/recall_at_3"] for row in metrics(folder) if "val/f1" in row]
-            for folder in (Path("checkpoints", name), alone)
-        )
-        assert ours == theirs
-        assert min(ours) > 0
-
-
-@pytest.mark.numeric
-@pytest.mark.whole_run
-@pytest.mark.parametrize(("adapters", "steps"), [("shared", (2, 5)), ("per_strategy", (5,))])
-def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path, adapters: str, steps: tuple[int, ...]) -> None:
-    assert_resumes_exactly(workplace, steps, f"--model.adapters={adapters}")
-
-
 def test_an_adapter_is_not_resumed_on_another_model(module: RewriterTrainer) -> None:
     saved: dict[str, Any] = {}
     module.on_save_checkpoint(saved)
@@ -190,20 +151,3 @@ def test_an_adapter_is_not_resumed_on_another_model(module: RewriterTrainer) -> 
     saved["adapter_base"] = {"name": "t5-other", "sha256": {"model.safetensors": "0" * 64}}
     with pytest.raises(ArtifactError, match="adapter belongs to t5-other with other weights than those of"):
         module.on_load_checkpoint(saved)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            ("--model.adapters", "per_strategy", "--model.lora.rank", "null"),
-            "per_strategy needs LoRA: give model.lora.rank",
-        ),
-        (("--model.lora.targets", "[none_such]"), r"lora\.targets \['none_such'\] are no layers of"),
-        (("--data.train", "[]"), "data.train names no file"),
-        (("--checkpoint.monitor", "val/bleu"), "type --checkpoint.monitor val/f1"),
-        (("--trainer.strategy", "fsdp2"), "the ranks of this trainer run different numbers of forward"),
-    ],
-)
-def test_mistakes_are_refused(options: tuple[str, ...], message: str, workplace: Path) -> None:
-    refused(options, message)

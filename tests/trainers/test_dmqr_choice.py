@@ -13,17 +13,13 @@ from models.dmqr.choice import StrategyChooser
 from tests.helpers.choice_runs import STRATEGIES, data_of, prepare, rows
 from tests.helpers.preference_files import write_preferences
 from tests.helpers.tiny_runs import (
-    assert_accumulation_trains_as_one,
-    assert_resumes_exactly,
-    assert_two_processes_train_as_one,
     divided_steps,
     fit,
     metrics,
     run_card,
-    three_hardly_moving_steps,
 )
 from tests.helpers.tolerances import model_close
-from trainers.dmqr_choice import ChoiceTrainer, choice_loss, choose_threshold, fixed_choice, kept_gains
+from trainers.dmqr_choice import ChoiceTrainer, choice_loss, choose_threshold, kept_gains
 
 NAN = math.nan
 
@@ -55,23 +51,6 @@ def test_the_loss_by_hand() -> None:
     expected[1, 0] = 0.0  # no rewrite: neither a target nor a gradient
     assert leaf.grad is not None
     assert torch.allclose(leaf.grad, expected, atol=1e-7)
-
-
-def test_the_kept_gain_and_the_threshold_by_hand() -> None:
-    gains_PS = np.array([[0.6, 0.2, -0.5], [-0.1, 0.3, NAN], [-0.2, 0.0, -0.3]])
-    chosen_PS = np.array([[False, True, True], [True, False, True], [True, True, True]])
-    np.testing.assert_allclose(kept_gains(chosen_PS, gains_PS), [0.2, 0.0, 0.0])
-    probabilities_PS = np.array([[0.9, 0.8, 0.1], [0.2, 0.4, 0.95], [0.3, 0.05, 0.5]])
-    # from the highest down: 0.95 keeps 0, 0.9 keeps 0.6 of 0.9, 0.4 keeps all
-    assert choose_threshold(probabilities_PS, gains_PS, 0.6) == pytest.approx((0.9 + 0.8) / 2)
-    assert choose_threshold(probabilities_PS, gains_PS, 2 / 3) == pytest.approx((0.9 + 0.8) / 2)
-    assert choose_threshold(probabilities_PS, gains_PS, 0.7) == pytest.approx((0.4 + 0.3) / 2)
-    assert choose_threshold(probabilities_PS, gains_PS, 1.0) == pytest.approx((0.4 + 0.3) / 2)
-    assert choose_threshold(probabilities_PS, gains_PS, 0.0) == pytest.approx((0.95 + 0.9) / 2)
-    assert fixed_choice(gains_PS, 1.0) == 2
-    assert fixed_choice(gains_PS, 0.6) == 1
-    assert fixed_choice(gains_PS, 0.0) == 0
-    assert choose_threshold(np.full((1, 2), 0.5), np.array([[0.1, 0.0]]), 1.0) == 0.5  # everything ties
 
 
 @pytest.mark.numeric
@@ -135,19 +114,3 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
     assert ours is not None
     assert found["probabilities"] == pytest.approx(ours, abs=1e-6)
     assert found["chosen"] == [name for name, p in zip(STRATEGIES, ours, strict=True) if p >= chooser.threshold]
-
-
-@pytest.mark.numeric
-@pytest.mark.whole_run
-def test_accumulation_and_two_processes_train_as_one(workplace: Path) -> None:
-    options = three_hardly_moving_steps("head_learning_rate")
-    alone = assert_two_processes_train_as_one(workplace, 24, options, {"two": ()})
-    assert_accumulation_trains_as_one(alone["two"], 24, options)
-
-
-@pytest.mark.numeric
-@pytest.mark.whole_run
-def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
-    both = assert_resumes_exactly(workplace, [3])
-    thresholds = [[row["val/threshold"] for row in metrics(each) if "val/threshold" in row] for each in both]
-    assert thresholds[0][-1] == thresholds[1][-1]

@@ -2,34 +2,22 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from common.errors import UserError
-from common.preferences import RewritePreferences
 from common.records import Question
 from datamodules.dmqr_preferences import PreferenceData
 from datamodules.formats.preferences import read_rewrite_preferences
 from harness.rewriters.trained import TrainedRewriter
-from models.dmqr.rewriter import Rewriter
-from models.dmqr.strategies import Pool
-from models.lora import Lora
 from models.serving_manifest import MANIFEST
-from tests.helpers.dpo_runs import GUARD, data_of, prepare, write_gold
-from tests.helpers.preference_files import write_preferences
-from tests.helpers.rewrite_preferences import BEST, TEXTS, model_of, questions
+from tests.helpers.dpo_runs import GUARD, data_of, prepare
+from tests.helpers.rewrite_preferences import BEST, model_of, questions
 from tests.helpers.tiny_runs import (
-    assert_accumulation_trains_as_one,
-    assert_resumes_exactly,
-    assert_two_processes_train_as_one,
     fit,
     metrics,
-    refused,
-    three_hardly_moving_steps,
     weights,
 )
 from tests.helpers.tolerances import model_close
@@ -135,57 +123,3 @@ def test_the_reference_is_the_starting_model_also_of_a_resumed_run(
         }
         assert reference == [model_close(known[each.rewrite]) for each in group.example.candidates]
     assert any((each != 0).any() for name, each in weights(folder).items() if "lora_B" in name)
-
-
-@pytest.mark.numeric
-@pytest.mark.whole_run
-def test_accumulation_and_two_processes_train_as_one(workplace: Path) -> None:
-    options, rows = [*three_hardly_moving_steps(), *write_gold(workplace)], 12 * len(TEXTS)
-    validating = [*options, "--trainer.val_check_interval", "1"]
-    variants = {
-        "dpo": (), "whole": ("--model.lora.rank", "null"),
-        "adapters": ("--model.adapters", "per_strategy", "--data.groups_per_step", "2"),
-    }  # fmt: skip
-    alone = assert_two_processes_train_as_one(workplace, rows, validating, variants, "val/reward", relative=1e-4)
-    assert_accumulation_trains_as_one(alone["dpo"], rows, options, relative=1e-4)
-
-
-@pytest.mark.numeric
-@pytest.mark.whole_run
-def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
-    assert_resumes_exactly(workplace, (2, 7), *GUARD, *write_gold(workplace), loss="train/loss")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            ("--data.train", "[{layout: rewrites, path: x}]"),
-            "layout is 'rewrites', but this data module reads",
-        ),
-        (("--data.train", "[{layout: rewrite_preferences, path: none}]"), "write it with `python infer.py preferences"),
-        (("--data.gold_questions", "[{layout: hotpotqa, path: x}]"), "data.reward needs data.gold_questions"),
-        (("--checkpoint.monitor", "val/reward"), "type --checkpoint.monitor val/expected_reward"),
-    ],
-)
-def test_mistakes_are_refused(options: tuple[str, ...], message: str, workplace: Path) -> None:
-    refused(options, message)
-
-
-def test_candidates_need_no_log_probabilities(workplace: Path, rewrite_toy: Path) -> None:
-    made: list[RewritePreferences] = read_rewrite_preferences(str(rewrite_toy / "preferences"))
-    bare = [
-        replace(each, candidates=tuple(replace(one, log_probability=None) for one in each.candidates)) for each in made
-    ]
-    write_preferences(workplace / "bare", bare)
-    train_on = ("--data.train", f"[{{layout: rewrite_preferences, path: {workplace / 'bare'}}}]")
-    fit("dpo", *train_on, "--trainer.max_steps", "1")
-
-
-def test_the_base_of_adapters_for_each_strategy_is_no_start(rewrite_toy: Path, tmp_path: Path) -> None:
-    rewriter = Rewriter.build(model_of(rewrite_toy / "start"), 40, 8, Pool.load(None).strategies)
-    rewriter.add_adapters(["gqr", "kwr"], model_of(rewrite_toy / "start"), Lora(4, 8))
-    (tmp_path / "own").mkdir()
-    rewriter.save(tmp_path / "own", ["gqr", "kwr"], {})
-    with pytest.raises(UserError, match="is the base model of adapters for each strategy"):
-        DpoTrainer(model_of(tmp_path / "own"), max_tokens=40, max_rewrite_tokens=8).load()

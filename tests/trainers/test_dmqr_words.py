@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from common.errors import DataError, UserError
 from common.records import Passage
 from datamodules.dmqr_words import UNLABELLED, WordData
 from datamodules.examples.splits import Source
@@ -17,15 +16,11 @@ from models.dmqr.word_selector import JOINS, STAYS, WordSelector
 from tests.conftest import NAMES
 from tests.helpers.tiny_runs import (
     TRAINER,
-    assert_accumulation_trains_as_one,
-    assert_resumes_exactly,
-    assert_two_processes_train_as_one,
     divided_steps,
     fit,
     metrics,
     run_card,
     set_up,
-    three_hardly_moving_steps,
     use,
 )
 from tests.helpers.tolerances import model_close
@@ -73,13 +68,17 @@ def write(path: Path, made: list[WordLabels]) -> None:
     path.write_text("".join(json.dumps(to_row(each)) + "\n" for each in made))
 
 
+def prepare(folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder, with data and the configuration of a tiny run; it becomes the present one."""
+    write(folder / "labels.jsonl", labels(60))
+    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=folder / "labels.jsonl") + TRAINER)
+    return use(folder, monkeypatch)
+
+
 @pytest.fixture
 def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to run in, with data and a config for a tiny run."""
-    write(tmp_path / "labels.jsonl", labels(60))
-    config = CONFIG.format(model=checkpoints["bert"], data=tmp_path / "labels.jsonl")
-    (tmp_path / "config.yaml").write_text(config + TRAINER)
-    return use(tmp_path, monkeypatch)
+    return prepare(tmp_path, checkpoints["bert"], monkeypatch)
 
 
 def data_of(module: WordSelectorTrainer, path: Path, *place: int, **options: Any) -> WordData:
@@ -179,34 +178,3 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
         probability = float(torch.tensor(each.log_odds).sigmoid())
         assert found["probabilities"][position][STAYS] == pytest.approx(probability, abs=1e-5)
     assert found["probabilities"][pair.passage_words[-1].position][JOINS] <= 1
-
-
-@pytest.mark.numeric
-@pytest.mark.whole_run
-def test_accumulation_and_two_processes_train_as_one(workplace: Path) -> None:
-    options = three_hardly_moving_steps("head_learning_rate")
-    alone = assert_two_processes_train_as_one(workplace, 8, options, {"two": ()})
-    assert_accumulation_trains_as_one(alone["two"], 8, options)
-
-
-@pytest.mark.numeric
-@pytest.mark.whole_run
-def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
-    assert_resumes_exactly(workplace, [3])
-
-
-def test_files_without_a_word_that_helps_and_other_layouts_are_refused(
-    module: WordSelectorTrainer, workplace: Path
-) -> None:
-    with pytest.raises(UserError, match="layout is 'hotpotqa', but this data module reads word_labels"):
-        WordData([Source("hotpotqa", "questions.json")])
-    made = [WordLabels(each.question_id, each.question, 0.5, {}, {}, each.passages) for each in labels(20)]
-    write(workplace / "labels.jsonl", made)
-    with pytest.raises(DataError, match="0 training pairs and 0 validation pairs"):
-        data_of(module, workplace / "labels.jsonl")
-
-
-def test_long_questions_are_skipped_and_counted(module: WordSelectorTrainer, workplace: Path) -> None:
-    long = [WordLabels(f"long{n}", f"name{n} " * 40, 0.5, {}, {}, each.passages) for n, each in enumerate(labels(5))]
-    write(workplace / "labels.jsonl", [*labels(60), *long])
-    assert data_of(module, workplace / "labels.jsonl").audit["skipped_long_questions"] == 5

@@ -15,15 +15,12 @@ import yaml
 from transformers import AutoModel
 
 import train
-from common.errors import exit_code
 from models.drrag.triple_classifier import TripleClassifier
 from tests.helpers.console import FIT_ERR, FIT_OUT, strangers
-from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.runs import (
     ROOT,
     SAME_THREADS,
     assert_repeated,
-    assert_same_logs,
     done,
     fit,
     fit_here,
@@ -31,7 +28,6 @@ from tests.helpers.runs import (
     trained,
     weights,
 )
-from tests.helpers.tolerances import model_close
 
 CONFIG = """
 name: tiny
@@ -143,44 +139,6 @@ def test_an_adapter_is_trained_with_the_head_and_merged_into_the_export(
     assert any(learned) if model == "longformer" else learned and all(learned)
 
 
-def test_a_layer_that_the_body_lacks_is_refused(workplace: Path) -> None:
-    ended = fit(workplace, "--model.lora.rank", "2", "--model.lora.targets", "[q_proj]")
-    assert ended.returncode == 2
-    assert "are no layers of" in ended.stderr
-    assert "query" in ended.stderr
-
-
-def test_a_longformer_trains_in_bf16_and_exports(workplace: Path, checkpoints: dict[str, Path]) -> None:
-    fit_here(workplace, "--model.pretrained", str(checkpoints["longformer"]), "--trainer.max_epochs", "1",
-             "--trainer.precision", "bf16-mixed", "--model.gradient_checkpointing", "true")  # fmt: skip
-    served = TripleClassifier.load(workplace / "checkpoints/tiny/serving", device="cpu")
-    assert served.network.config.model_type == "longformer"
-    start, after = AutoModel.from_pretrained(checkpoints["longformer"]).state_dict(), served.network.state_dict()
-    first = [name for name in start if "layer.0.attention.self" in name]  # the last layer is read at [CLS] alone
-    assert len(first) == 12  # query, key and value of local and of global attention, with biases
-    assert not [name for name in first if torch.equal(after[f"longformer.{name}"], start[name])]
-
-
-@pytest.mark.whole_run
-def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
-    fit_here(workplace, "--name", "whole")
-    fit_here(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
-             "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats")  # fmt: skip
-    steps = sorted((workplace / "checkpoints/cut").glob("step=*.ckpt"), key=lambda p: int(p.stem.split("=")[1]))
-    per_epoch = json.loads((workplace / "checkpoints/cut/audit.json").read_text())["steps_per_epoch"]
-    assert len(steps) >= 2 * per_epoch - 1
-    for step in (2, per_epoch, per_epoch + 1):
-        kept = workplace / f"kept-{step}.ckpt"
-        shutil.copy(workplace / f"checkpoints/cut/step={step}.ckpt", kept)
-        if step == 2:
-            done(fit(workplace, "--name", f"resumed-{step}", "--ckpt_path", str(kept)))
-        else:  # another process proves nothing more
-            fit_here(workplace, "--name", f"resumed-{step}", "--ckpt_path", str(kept))
-        assert_repeated(weights(workplace, f"resumed-{step}"), weights(workplace, "whole"))
-        rows, whole = trained(metrics(workplace, f"resumed-{step}")), trained(metrics(workplace, "whole"))
-        assert [row["step"] for row in rows] == [row["step"] for row in whole[step:]]
-
-
 def test_a_run_shorter_than_the_logging_interval_logs_its_first_and_last_step(workplace: Path) -> None:
     fit_here(workplace, "--trainer.log_every_n_steps", "50", "--trainer.max_steps", "5",
              "--trainer.check_val_every_n_epoch", "null", "--trainer.val_check_interval", "2")  # fmt: skip
@@ -190,38 +148,14 @@ def test_a_run_shorter_than_the_logging_interval_logs_its_first_and_last_step(wo
     assert [row["step"] for row in rows if "train/device/samples_per_sec" in row] == [4]
 
 
-@pytest.mark.numeric
-@pytest.mark.whole_run
-def test_two_processes_and_accumulation_train_as_one(
-    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
-) -> None:
-    write_config(tmp_path, checkpoints["bert"], hotpot_file, dropout=0.0)
-    options = (*RECORDED, "--model.optimizer.learning_rate", HARDLY, "--model.optimizer.head_learning_rate", HARDLY)
-    fit_here(tmp_path, "--name", "one", *options)
-    two = fit(tmp_path, "--name", "two", *options, torchrun=2)
-    done(two)
-    assert "sync_dist" not in two.stderr  # the metrics of all ranks are gathered before they are logged
-    fit_here(tmp_path, "--name", "accumulated", *options, "--trainer.accumulate_grad_batches", "3")
-    for name in ("two", "accumulated"):
-        assert_same_logs(metrics(tmp_path, name), metrics(tmp_path, "one"))
-        assert_same_steps(tmp_path / "checkpoints" / name, tmp_path / "checkpoints/one", rows=500 // 20)
-        for key in ("val/loss_nats", "val/triples"):
-            ours, theirs = ([row[key] for row in metrics(tmp_path, run) if key in row] for run in (name, "one"))
-            assert ours == model_close(theirs), (name, key)
-
-
 @pytest.mark.whole_run
 def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
     fit_here(workplace, "--name", "whole", "--trainer.max_epochs", "6")
     command = [sys.executable, str(ROOT / "train.py"), "fit", "--config", "config.yaml", "--trainer.max_epochs", "6"]
     process = subprocess.Popen(
-        command,
-        cwd=workplace,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, **SAME_THREADS},
-    )
+        command, cwd=workplace, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ,
+        **SAME_THREADS}
+    )  # fmt: skip
     file = workplace / "checkpoints/tiny/metrics.jsonl"
     while process.poll() is None and not (file.exists() and file.read_text().count("\n") >= 5):
         time.sleep(0.02)
@@ -235,62 +169,9 @@ def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
 
 
 @pytest.mark.whole_run
-def test_a_metric_that_nobody_logs_stops_the_run(workplace: Path) -> None:
-    run = fit(workplace, "--checkpoint.monitor", "val/acu")
-    assert run.returncode != 0
-    assert "val/acu" in run.stderr
-
-
-@pytest.mark.whole_run
 def test_validate_reads_a_checkpoint(workplace: Path) -> None:
     fit_here(workplace)
     done(fit(workplace, "--ckpt_path", "checkpoints/tiny/best.ckpt", command="validate"))
-
-
-@pytest.mark.parametrize(
-    ("extra", "code", "message"),
-    [
-        (["--model.learning_rte", "1"], 2, "learning_rte"),
-        (["--trainer.max_epoch", "3"], 2, "max_epoch"),
-        (["--model.optimizer.learning_rate", "fast"], 2, "learning_rate"),
-        (["--data.train", "[{layout: hotpot, path: x}]"], 2, "Did you mean hotpotqa?"),
-        (["--data.train", "[{layout: hotpotqa, path: nowhere.json}]"], 66, "nowhere.json"),
-        (["--model.pretrained", "nowhere/model"], 66, "nowhere/model: no such folder"),
-        (["--ckpt_path", "nowhere.ckpt"], 66, "nowhere.ckpt does not exist; checkpoints in that folder: none"),
-        (["--data.mined", "[nowhere.jsonl]"], 66, "infer.py mine"),
-        (["--model.attention", "flash"], 2, "attention"),
-    ],
-)
-def test_a_mistake_is_one_line_and_a_code(
-    workplace: Path,
-    extra: list[str],
-    code: int,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(workplace)
-    try:
-        found = exit_code("train.py", lambda: train.main(["fit", "--config", "config.yaml", *extra]))
-    except SystemExit as stop:
-        found = int(stop.code or 0)
-    error = capsys.readouterr().err
-    assert found == code, error[-2000:]
-    assert message in next(line for line in error.splitlines() if line.startswith("train.py: "))
-    assert not list(workplace.glob("checkpoints/**/*.ckpt"))
-
-
-@pytest.mark.whole_run
-def test_a_taken_name_is_refused_and_a_torn_checkpoint_too(workplace: Path) -> None:
-    fit_here(workplace, "--trainer.max_epochs", "1")
-    again = fit(workplace)
-    assert again.returncode == 2
-    assert "or continue it with --resume auto" in again.stderr
-    checkpoint = workplace / "checkpoints/tiny/last.ckpt"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
-    torn = fit(workplace, "--ckpt_path", str(checkpoint))
-    assert torn.returncode == 74
-    assert "last.ckpt is corrupt" in torn.stderr
 
 
 def test_every_shipped_config_parses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

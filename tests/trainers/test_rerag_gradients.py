@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.helpers.loss_cases import ALL2, LOSSES, SHIFT_FREE, Loss, Sets, batches, every_loss, row, tensors
-from trainers.rerag_losses import estimator_loss, generation_loss, label_loss
+from trainers.rerag_losses import generation_loss, label_loss
 
 pytestmark = pytest.mark.numeric
 
@@ -68,14 +68,6 @@ def test_the_level_of_the_scores_is_not_identified(name: str, questions: Sets, s
     )
 
 
-@pytest.mark.parametrize("name", ["tok", "label pointwise"])
-def test_other_losses_see_the_level(name: str) -> None:
-    relevance, answer, real = row(1, 0), row(-0.1, -3), ALL2
-    assert LOSSES[name](relevance + 1, answer, real).item() != pytest.approx(
-        LOSSES[name](relevance, answer, real).item()
-    )
-
-
 # --- who learns from which term
 
 
@@ -103,16 +95,6 @@ def test_marginal_pulls_scores_towards_contexts_that_explain_the_answer() -> Non
     )
     torch.testing.assert_close(by_score, row(-0.25, 0.25))
     torch.testing.assert_close(by_answer, row(-0.75, -0.25))  # and the generator learns most where it is likely right
-
-
-@pytest.mark.parametrize("direction", ["generator_to_estimator", "estimator_to_generator"])
-def test_the_estimator_learns_the_generators_preference(direction: str) -> None:
-    relevance, answer = torch.zeros(1, 3, dtype=torch.float64, requires_grad=True), row(-0.5, -2.0, -4.0)
-    real = torch.ones(1, 3, dtype=torch.bool)
-    for _ in range(2000):
-        (gradient,) = torch.autograd.grad(estimator_loss(relevance, answer, real, direction).sum(), relevance)
-        relevance = (relevance - 1.0 * gradient).detach().requires_grad_()
-    torch.testing.assert_close(relevance.softmax(1), answer.softmax(1), atol=1e-4, rtol=0)
 
 
 @given(st.lists(st.floats(-8, 8), min_size=2, max_size=6), st.lists(st.floats(-20, 0), min_size=6, max_size=6))

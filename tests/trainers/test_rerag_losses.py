@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.rerag.marginal_likelihood import log_generated, log_joint, log_mixture, log_prior
+from models.rerag.marginal_likelihood import log_generated, log_joint, log_prior
 from tests.helpers.loss_cases import ALL2, LN2, LN3, LOSSES, Sets, batches, every_loss, row, sets, tensors
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
 
@@ -147,10 +147,3 @@ def test_shapes_must_agree(name: str) -> None:
     if name != "tok":
         with pytest.raises(ValueError, match="must have one shape"):
             LOSSES[name](torch.zeros(2, 2), torch.zeros(2, 1), torch.ones(2, 2, dtype=torch.bool))
-
-
-def test_mixture_shapes_must_agree() -> None:
-    with pytest.raises(ValueError, match="must have one shape"):
-        log_mixture(torch.zeros(2, 2), torch.zeros(2, 1), torch.ones(2, 2, dtype=torch.bool))
-    with pytest.raises(ValueError, match="must have one shape"):
-        log_prior(torch.zeros(2, 1), torch.ones(2, 2, dtype=torch.bool))

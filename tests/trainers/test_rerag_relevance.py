@@ -19,13 +19,11 @@ from harness.strategies.rerag import ReRag
 from models.rerag.marginal_reader import MarginalReader
 from models.rerag.model import ReRagModel
 from models.rerag.temperature import fit_temperature
-from tests.docs.documents import ROOT, check_python
 from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.rerag_world import vary
 from tests.helpers.runs import fit_here, metrics
 from tests.helpers.tolerances import model_close
 from trainers.rerag import ReRagTrainer
-from trainers.rerag_options import Text
 from trainers.rerag_validation import score_questions
 
 
@@ -181,30 +179,3 @@ def test_what_the_folder_records_is_what_weights_the_contexts(tmp_path: Path, ch
 def _scored(folder: Path) -> str:
     (folder / "fid.json").write_text(json.dumps(scored_rows(4)))
     return str(folder / "fid.json")
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"text": Text("packed")}, "harness.readers.t5.PackedReader"),
-        ({"relevance": "retriever"}, "--study.baseline_serving checkpoints/tiny/serving"),
-        ({}, "python train.py fit --config FILE --model.generator checkpoints/tiny/serving/generator"),
-    ],
-)
-def test_what_to_type_next_fits_the_kind_of_generator(
-    checkpoints: dict[str, Path], options: dict[str, object], expected: str
-) -> None:
-    module = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96, **options).load()  # type: ignore[arg-type]
-    said = module.next_step(Path("checkpoints/tiny/serving"))
-    assert expected in said
-    assert ("with an estimator" in said) == (not options)
-    files = {
-        "train.py": str(ROOT / "configs/train/rerag_nq.yaml"),
-        "infer.py": str(ROOT / "configs/infer/drrag_world.yaml"),
-    }
-    typed = said.partition("python ")[2].split()
-    if "--layout" in typed:
-        files["infer.py"] = str(ROOT / "configs/infer/rerag_world.yaml")
-    check_python(
-        [files[typed[0]] if before == "--config" else word for before, word in zip(["", *typed], typed, strict=False)]
-    )

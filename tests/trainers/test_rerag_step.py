@@ -15,7 +15,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from common.errors import UserError
 from common.records import Passage, Question
-from datamodules.examples.context_augmentation import crop, shape, substitute
+from datamodules.examples.context_augmentation import shape, substitute
 from datamodules.examples.context_sets import ContextBatch, pick_contexts
 from datamodules.rerag import ReRagData
 from tests.conftest import NAMES
@@ -60,18 +60,6 @@ def test_contexts_are_picked_as_said() -> None:
         seen |= set(picked)
     assert seen == {*passages, extra[0]}
     assert places == {0, 1, 2, 3}  # or a reader of all contexts learns where the gold ones stand
-
-
-def test_a_crop_keeps_the_answer_and_the_length() -> None:
-    text = " ".join(f"w{i}" for i in range(40)) + " New York. " + " ".join(f"v{i}" for i in range(40))
-    for seed in range(50):
-        cut = crop(Passage.of("title", text), ["New York"], 10, random.Random(seed))
-        assert "New York." in cut.text
-        assert len(cut.text.split()) == 10
-        assert cut.title == "title"
-        assert len(crop(Passage.of("t", text), ["absent"], 10, random.Random(seed)).text.split()) == 10
-    short = Passage.of("t", "a b c")
-    assert crop(short, ["b"], 10, random.Random(0)) is short
 
 
 def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(checkpoints, batch_of) -> None:
@@ -198,19 +186,6 @@ def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> N
         ReRagTrainer(
             str(checkpoints["bert"]), None, loss=Loss(label_weight=1.0, label_form="vocabulary"), max_tokens=96
         ).load()
-
-
-def test_a_t5_can_learn_the_words_themselves(checkpoints, batch_of) -> None:
-    options = {"generator": None, "max_tokens": 96, "text": Text("fid"), "dropout": 0.0}
-    pointwise, vocabulary = (
-        ReRagTrainer(str(checkpoints["t5"]), loss=Loss(label_weight=1.0, label_form=form), **options).load()
-        for form in ("pointwise", "vocabulary")
-    )
-    _, batch = batch_of(vocabulary)
-    more = vocabulary.losses(batch)["label"] - pointwise.losses(batch)["label"]
-    assert more > 1  # a fresh T5 says neither word
-    more.backward()
-    assert vocabulary.estimator.network.lm_head.weight.grad.abs().sum() > 0
 
 
 def test_an_encoder_only_estimators_word_embeddings_alone_are_frozen(checkpoints: dict[str, Path]) -> None:

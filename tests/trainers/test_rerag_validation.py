@@ -138,11 +138,3 @@ def test_every_temperature_reads_what_a_reader_under_those_weights_reads(checkpo
     assert TEMPERATURES[0] == 1  # the paper's, and the nearest to it come first: among equals the first is taken
     assert list(TEMPERATURES) == sorted(TEMPERATURES, reverse=True)
     assert disagreements  # a temperature matters
-
-
-def test_without_an_estimator_or_a_choice_there_is_one_reading(checkpoints: dict[str, Path]) -> None:
-    reader, sets, scores = generator(checkpoints).eval(), sets_of(3), torch.zeros(3, 4)
-    for ranked, fit in ((False, True), (True, False)):
-        judged = score_questions(range(3), sets, scores, None, reader, False, ranked, 3, 4, fit_temperature=fit)
-        assert [len(one.answers) for one in judged] == [1, 1, 1]
-    assert summarize([], ranked=False, draw=False).metrics == {"questions": 0}

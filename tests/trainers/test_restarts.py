@@ -114,11 +114,6 @@ def test_a_run_that_began_from_another_run_s_checkpoint_goes_on_from_its_last_on
         assert steps_made(workplace) == [4, 5, 6, 7]
 
 
-def test_an_own_checkpoint_that_is_named_goes_before_the_last_one(workplace: Path) -> None:
-    fit_here(workplace, "--name", "whole", "--ckpt_path", "checkpoints/whole/last.ckpt", "--trainer.max_epochs", "3")
-    assert max(row["step"] for row in metrics(workplace, "whole")) == 11
-
-
 def test_a_run_whose_folder_was_moved_keeps_its_best_checkpoint(workplace: Path, tmp_path: Path) -> None:
     # The loss falls: with `max` the first validation's is the best.
     highest = ("--checkpoint.mode", "max", "--early_stopping.mode", "max")

@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ from huggingface_hub import ModelCard
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import train
-from common.errors import DataError, UserError
-from common.records import Passage
 from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import part
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
@@ -25,9 +22,6 @@ from models.rerag.generator import Generator
 from models.serving_manifest import read_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from tests.conftest import NAMES
-from tests.helpers import runs
-from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
-from tests.helpers.runs import assert_repeated, assert_same_logs, largest_difference
 from tests.helpers.tolerances import fp32_tolerance, model_close
 from trainers.t5 import KIND, SpanCorruptionTrainer, token_nll
 
@@ -79,12 +73,6 @@ def test_a_row_is_the_same_whoever_asks_and_in_any_order(corpus: Path) -> None:
     late = stream_of(corpus, streams=4, block=5)
     assert [late[row] for row in (150, 151, 199, 3)] == [rows[row] for row in (150, 151, 199, 3)]
     assert stream_of(corpus, streams=4, block=5, seed=1)[0] != rows[0]
-
-
-def test_a_corpus_without_training_passages_is_refused(corpus: Path) -> None:
-    stream = CorpusStream([Source("jsonl", str(corpus), 3)], 1.0, lambda passages: [[1] for _ in passages], 4)
-    with pytest.raises(DataError, match="no passage to train on"):
-        stream[0]
 
 
 CONFIG = """
@@ -170,32 +158,6 @@ def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(
     assert found["filled"].startswith("<pad>")
 
 
-@pytest.mark.numeric
-@pytest.mark.whole_run
-def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
-    whole = fit("whole")
-    cut = fit("cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
-              "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats")  # fmt: skip
-    for step in (2, 4, 5):
-        kept = workplace / f"kept-{step}.ckpt"
-        shutil.copy(cut / f"step={step}.ckpt", kept)
-        assert largest_difference(weights(workplace, kept.name), weights(whole)) > 0
-        assert_repeated(weights(fit(f"from-{step}", "--ckpt_path", str(kept))), weights(whole))
-
-
-@pytest.mark.numeric
-def test_two_processes_and_accumulation_train_as_one(workplace: Path) -> None:
-    options = (*RECORDED, "--model.dropout", "0", "--model.optimizer.learning_rate", HARDLY)
-    one = fit("one", *options)
-    several = fit("several", *options, "--trainer.accumulate_grad_batches", "3")
-    runs.done(runs.fit(workplace, "--name", "two", *options, torchrun=2))
-    for other in (several, Path("checkpoints/two")):
-        assert_same_steps(other, one, rows=8)
-        assert_same_logs(metrics(other), metrics(one))
-        ours, theirs = ([row["val/loss_nats"] for row in metrics(f) if "val/loss_nats" in row] for f in (other, one))
-        assert ours == model_close(theirs)
-
-
 class _Bench:
     """What SpanCorruptionData needs of Lightning's trainer, for any rank."""
 
@@ -240,26 +202,3 @@ def test_the_ranks_parts_make_up_the_step_and_its_loss(ranks: int, corpus: Path,
     assert numbers == list(range(36))  # the second epoch goes on where the first one ended
     counts = {len(data_of(corpus, module, rank, ranks).val_dataloader()) for rank in range(ranks)}
     assert len(counts) == 1
-
-
-def test_special_strings_in_passages_stay_text(corpus: Path, checkpoints: dict[str, Path]) -> None:
-    data = data_of(corpus, SpanCorruptionTrainer(str(checkpoints["t5"])).load(), 0, 1)
-    ids = data.encode([Passage.of("</s>", "<extra_id_0> <pad> born <extra_id_1>")])[0]
-    assert not set(ids) & (set(data.tokenizer.all_special_ids) - {data.tokenizer.unk_token_id})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--data.max_tokens", "200"), "sentinels, the tokenizer has 4"),
-        (("--model.optimizer.warmup_steps", "8"), "within warmup_steps 8"),
-        (("--data.validation_fraction", "1.0e-9"), "no validation passages"),
-    ],
-)
-def test_mistakes_are_refused(options: tuple[str, ...], message: str, workplace: Path) -> None:
-    with pytest.raises(Exception, match=message) as caught:
-        fit("refused", *options)
-    chain = caught.value
-    while not isinstance(chain, UserError):
-        chain = chain.__cause__ or chain.__context__
-    assert "\n" not in str(chain)

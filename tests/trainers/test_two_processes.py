@@ -15,14 +15,9 @@ from tests.trainers import test_drrag, test_rerag_training
 ESTIMATORS = ("t5", "bert", "big_bird", "roberta", "longformer")
 CLASSIFIERS = ("bert", "roberta", "big_bird", "longformer")
 ALIKE = (
-    *RECORDED,
-    "--trainer.max_steps",
-    "3",
-    "--trainer.limit_val_batches",
-    "0",
-    "--model.optimizer.learning_rate",
+    *RECORDED, "--trainer.max_steps", "3", "--trainer.limit_val_batches", "0", "--model.optimizer.learning_rate",
     HARDLY,
-)
+)  # fmt: skip
 CHECKPOINTING = ("none", "gradient_checkpointing", "bucket_checkpointing")
 
 

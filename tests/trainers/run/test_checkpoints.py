@@ -2,13 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from common.errors import ArtifactError
 from tests.helpers.commands import command, refused
-from tests.helpers.runs import assert_repeated, fit_here, metrics, weights
+from tests.helpers.runs import assert_repeated, fit_here, logged, weights
 from tests.trainers import test_t5
 from trainers.run.checkpoints import LAST
 from trainers.run.durable_checkpoints import DurableCheckpointIO, read_checkpoint
@@ -33,11 +32,6 @@ def signal_at(**arguments: object) -> list[str]:
     name = "tests.helpers.signal_at.SignalAt"
     given = [part for key, value in arguments.items() for part in (f"--trainer.callbacks.init_args.{key}", str(value))]
     return ["--trainer.callbacks", name, *given]
-
-
-def logged(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl, in order; of throughput only the step: times differ, and counters start anew."""
-    return [{"step": row["step"]} if "train/time" in row else row for row in metrics(folder, name)]
 
 
 @pytest.mark.parametrize(
@@ -117,18 +111,6 @@ def test_the_last_checkpoint_is_the_newest_state(place: Path, reason: str) -> No
     assert saved == {"steps": 4, "minutes": 5, "end": 5}[reason]
 
 
-def test_a_run_resumes_from_its_own_config_again_and_again_and_repeats_under_another_name(place: Path) -> None:
-    saved = "checkpoints/often/config.yaml"
-    for config, steps in (("config.yaml", 4), (saved, 5), (saved, 6)):
-        ended = command(place, "train.py", "fit", "--config", config, "--name", "often", "--resume", "auto", *STEPS,
-                        "--trainer.max_steps", str(steps))  # fmt: skip
-        assert ended.code == 0, ended.err[-2000:]
-        assert read_checkpoint(place / "checkpoints/often" / LAST)["global_step"] == steps
-    ended = command(place, "train.py", "fit", "--config", saved, "--name", "again", "--trainer.max_steps", "5")
-    assert ended.code == 0, ended.err[-2000:]
-    assert [row["step"] for row in metrics(place, "again") if "train/loss_nats" in row] == [0, 1, 2, 3, 4]
-
-
 def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None:
     command(place, "train.py", "fit", "--config", "config.yaml", "--name", "broken", *STEPS,
             *signal_at(hook="on_train_batch_start", step=7))  # fmt: skip
@@ -199,19 +181,6 @@ def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place: 
     assert read_checkpoint(last)["global_step"] == 10
     fit_here(place, "--name", "early-stopped", *STEPS, *rising, "null", "--resume", "auto")
     assert read_checkpoint(last)["global_step"] == 12  # of both epochs
-
-
-def test_a_run_without_patience_trains_until_a_validation_does_not_improve(place: Path) -> None:
-    rising = (
-        "--checkpoint.mode",
-        "max",
-        "--early_stopping.mode",
-        "max",
-        "--early_stopping.patience",
-        "0",
-    )  # the loss falls
-    fit_here(place, "--name", "impatient", *STEPS, *rising)
-    assert read_checkpoint(place / "checkpoints/impatient" / LAST)["global_step"] == 4
 
 
 def test_what_killed_processes_left_does_not_disturb_a_checkpoint(tmp_path: Path) -> None:

@@ -87,13 +87,6 @@ def test_a_run_whose_rewrites_vanish_ends(place: Path, name: str, capsys: pytest
     assert validations(place, name) == [0, 2, 4]
 
 
-def test_a_run_within_its_limits_makes_all_its_steps(place: Path) -> None:
-    """Also one whose rewrites were the questions from the start, or that lacks a measure."""
-    PLAN.update({step: {"reward": 1.0, "unchanged_share": 1.0} for step in range(0, 10, 2)})
-    fit_here(place, "--name", "good", *RUN, *limit(most_kl_nats=5))
-    assert validations(place, "good") == [0, 2, 4, 6, 8]
-
-
 def test_a_measure_that_is_no_number_has_collapsed() -> None:
     guard = CollapseGuard(most_kl_nats=1.0)
     guard.load_state_dict({"start": {"val/kl": 0.0}, "last": {"val/kl": float("nan")}, "step": 3})

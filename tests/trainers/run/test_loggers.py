@@ -70,9 +70,3 @@ def test_values_that_are_no_numbers_are_null(tmp_path: Path) -> None:
 
     (line,) = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert json.loads(line, parse_constant=refuse) == {"step": 0, "a": None, "b": None, "c": None, "d": 1.0}
-
-
-def test_an_incomplete_last_line_is_not_continued(tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").write_text('{"step": 0, "a": 1.0}\n{"step": 1, "a"')
-    JsonlLogger(tmp_path).log_metrics({"a": 3.0}, 1)
-    assert logged(tmp_path) == [{"step": 0, "a": 1.0}, {"step": 1, "a": 3.0}]

@@ -1,0 +1,63 @@
+"""The tiny run of every trainer: what it needs in its folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import choice_runs, dpo_runs, rewrite_runs
+from tests.helpers.tiny_runs import use
+from tests.trainers import test_dmqr_words, test_drrag, test_rerag_training, test_t5
+
+
+class Place:
+    """Where a tiny run is prepared; it becomes the present folder."""
+
+    def __init__(self, folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.made, self.monkeypatch = folder, request.getfixturevalue, monkeypatch
+        use(folder, monkeypatch)
+
+    def model(self, family: str) -> Path:
+        """A folder of the fixture `checkpoints`."""
+        return self.made("checkpoints")[family]
+
+
+def drrag(place: Place, family: str = "bert") -> None:
+    """Writes config.yaml and its data, as all that follow."""
+    test_drrag.write_config(place.folder, place.model(family), place.made("hotpot_file"))
+
+
+def rerag(place: Place) -> None:
+    """An estimator and a generator."""
+    test_rerag_training.write_config(place.folder, place.model("t5"))
+
+
+def rewriter(place: Place) -> None:
+    """A T5 with an adapter."""
+    rewrite_runs.prepare(place.folder, place.model("t5"), place.monkeypatch)
+
+
+def words(place: Place) -> None:
+    """The extractive rewriter."""
+    test_dmqr_words.prepare(place.folder, place.model("bert"), place.monkeypatch)
+
+
+def choice(place: Place) -> None:
+    """The adaptive choice."""
+    choice_runs.prepare(place.folder, place.model("bert"), place.monkeypatch)
+
+
+def dpo(place: Place) -> None:
+    """A rewriter that learns from rewards."""
+    dpo_runs.prepare(place.folder, place.made("rewrite_toy"), place.monkeypatch)
+
+
+def t5(place: Place) -> None:
+    """Span corruption."""
+    test_t5.write_corpus(place.folder / "corpus.jsonl")
+    test_t5.write_config(place.folder, place.model("t5"))
+
+
+PREPARE: dict[str, Callable[[Place], None]] = {
+    "drrag": drrag, "rerag": rerag, "rewriter": rewriter, "words": words, "choice": choice, "dpo": dpo, "t5": t5,
+}  # fmt: skip

@@ -1,0 +1,137 @@
+"""What every trainer does: two processes and accumulated batches train as one, and a run that was stopped goes on.
+
+All phases in which a run can be stopped are tested with one trainer, in `run/test_checkpoints.py`.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.commands import command, refused
+from tests.helpers.dpo_runs import GUARD
+from tests.helpers.dpo_runs import write_gold as rewarded_gold
+from tests.helpers.every_trainer import PREPARE, Place
+from tests.helpers.rewrite_preferences import TEXTS
+from tests.helpers.rewrite_runs import write_gold
+from tests.helpers.runs import assert_repeated, logged, weights
+from tests.helpers.tiny_runs import (
+    assert_accumulation_trains_as_one,
+    assert_two_processes_train_as_one,
+    fit,
+    three_hardly_moving_steps,
+)
+
+WITHOUT_DROPOUT = ("--model.dropout", "0")
+PER_STRATEGY = ("--model.adapters", "per_strategy")
+SIGNAL = ("--trainer.callbacks+=tests.helpers.signal_at.SignalAt", "--trainer.callbacks.hook", "on_train_batch_start")
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a trainer's gradients are compared: rows of a step at most, learning rates beside the first, options."""
+
+    rows: int
+    heads: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    measure: str = ""  # of validation: its rows are compared
+    relative: float = 1e-6
+    variants: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"two": ()})
+
+
+CASES = {
+    "drrag": Case(500 // 20, ("head_learning_rate",), WITHOUT_DROPOUT, "val/loss_nats"),
+    "rerag": Case(8 * 4, (), (*WITHOUT_DROPOUT, "--model.loss.label_weight", "0.5"), "val/gen_nats"),
+    "t5": Case(8, (), (*WITHOUT_DROPOUT, "--trainer.max_steps", "6"), "val/loss_nats"),  # beyond its warmup
+    "words": Case(8, ("head_learning_rate",)),
+    "choice": Case(24, ("head_learning_rate",)),
+    "rewriter": Case(12, (), ("--model.lora.dropout", "0"), "val/f1", variants={
+        "two": (), "whole": ("--model.lora.rank", "null"),
+        "own": (*PER_STRATEGY, "--data.rewrites_per_step", "3", "--trainer.max_steps", "8"),  # steps without a strategy
+    }),
+    "dpo": Case(12 * len(TEXTS), (), (), "val/reward", 1e-4, {
+        "two": (), "whole": ("--model.lora.rank", "null"), "own": (*PER_STRATEGY, "--data.groups_per_step", "2"),
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.numeric
+@pytest.mark.whole_run
+@pytest.mark.parametrize("name", CASES)
+def test_two_processes_and_accumulation_train_as_one(name: str, place: Place) -> None:
+    PREPARE[name](place)
+    case, gold = CASES[name], {"rewriter": write_gold, "dpo": rewarded_gold}.get(name)
+    options = [*three_hardly_moving_steps(*case.heads), *case.options, *(gold(place.folder) if gold else ())]
+    validated = [*options, *(("--trainer.val_check_interval", "1") if case.measure else ())]
+    alone = assert_two_processes_train_as_one(
+        place.folder, case.rows, validated, case.variants, case.measure, case.relative
+    )
+    assert_accumulation_trains_as_one(alone["two"], case.rows, options, case.relative)
+
+
+@pytest.mark.numeric
+@pytest.mark.whole_run
+@pytest.mark.parametrize(
+    ("name", "step", "options"),
+    [
+        ("drrag", 2, ()), ("rerag", 2, ()), ("t5", 5, ()), ("words", 3, ()), ("choice", 3, ()), ("rewriter", 2, ()),
+        ("rewriter", 5, PER_STRATEGY), ("dpo", 7, GUARD),
+    ],
+)  # fmt: skip
+def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_exactly(
+    name: str, step: int, options: tuple[str, ...], place: Place
+) -> None:  # fmt: skip
+    PREPARE[name](place)
+    options = (*options, *rewarded_gold(place.folder)) if name == "dpo" else options
+    fit("whole", *options)
+    given = ("fit", "--config", "config.yaml", "--name", "cut", *options)
+    ended = command(place.folder, "train.py", *given, *SIGNAL, "--trainer.callbacks.step", str(step))
+    refused(ended, 75, f"last.ckpt holds step {step + 1}", "--resume auto")
+    assert not Path("checkpoints/cut/serving").exists()
+    fit("cut", *options, "--resume", "auto")
+    assert_repeated(weights(place.folder, "cut"), weights(place.folder, "whole"))
+    assert_repeated(weights(place.folder, "cut", "best.ckpt"), weights(place.folder, "whole", "best.ckpt"))
+    assert logged(place.folder, "cut") == logged(place.folder, "whole")
+    assert Path("checkpoints/cut/serving/serving.json").is_file()
+
+
+LAYOUT = "--data.train [{layout: rewrites, path: x}]"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "code", "message"),
+    [
+        ("drrag", "--data.train [{layout: hotpot, path: x}]", 2, "Did you mean hotpotqa?"),
+        ("drrag", "--data.train [{layout: hotpotqa, path: nowhere.json}]", 66, "nowhere.json"),
+        ("drrag", "--model.pretrained nowhere/model", 66, "nowhere/model: no such folder"),
+        ("drrag", "--ckpt_path nowhere.ckpt", 66, "nowhere.ckpt does not exist; checkpoints in that folder: none"),
+        ("drrag", "--data.mined [nowhere.jsonl]", 66, "infer.py mine"),
+        ("drrag", "--model.lora.rank 2 --model.lora.targets [q_proj]", 2, "are no layers of"),
+        ("rerag", "--model.text.format packed", 2, "set estimator null"),
+        ("rerag", "--model.estimator null --model.generator null", 2, "name at least one"),
+        ("rerag", "--model.generator null", 2, "label_weight"),
+        ("rerag", "--model.estimator null --checkpoint.monitor val/mrr", 2, "type --checkpoint.monitor val/em"),
+        ("rerag", "--data.crop_growth_words 3", 2, "needs crop_words"),
+        ("t5", "--data.max_tokens 200", 2, "sentinels, the tokenizer has 4"),
+        ("t5", "--model.optimizer.warmup_steps 8", 2, "within warmup_steps 8"),
+        ("t5", "--data.validation_fraction 1.0e-9", 65, "no validation passages"),
+        ("rewriter", "--model.adapters per_strategy --model.lora.rank null", 2, "per_strategy needs LoRA"),
+        ("rewriter", "--data.train []", 2, "data.train names no file"),
+        ("rewriter", "--checkpoint.monitor val/bleu", 2, "type --checkpoint.monitor val/f1"),
+        ("rewriter", "--trainer.strategy fsdp2", 2, "the ranks of this trainer run different numbers of forward"),
+        ("rewriter", "--data.substitution 0.5", 2, "data.substitution needs a tokenizer whose pieces mark"),
+        ("words", LAYOUT, 2, "layout is 'rewrites', but this data module reads word_labels"),
+        ("choice", LAYOUT, 2, "layout is 'rewrites', but this data module reads rewrite_preferences"),
+        ("dpo", LAYOUT, 2, "layout is 'rewrites', but this data module reads"),
+        ("dpo", "--data.train [{layout: rewrite_preferences, path: x}]", 66, "`python infer.py preferences"),
+        ("dpo", "--data.gold_questions [{layout: hotpotqa, path: x}]", 2, "data.reward needs data.gold_questions"),
+        ("dpo", "--checkpoint.monitor val/reward", 2, "type --checkpoint.monitor val/expected_reward"),
+    ],
+)
+def test_a_mistake_is_one_line(name: str, options: str, code: int, message: str, place: Place) -> None:
+    PREPARE[name](place)
+    typed = [
+        part for each in f" {options}".split(" --")[1:] for part in (f"--{each.split()[0]}", each.split(" ", 1)[1])
+    ]
+    refused(command(place.folder, "train.py", "fit", "--config", "config.yaml", *typed), code, message)
+    assert not list(place.folder.glob("checkpoints/**/*.ckpt"))
