@@ -21,7 +21,7 @@ from harness.evaluation.msrag.asking import ask_sources
 from harness.evaluation.msrag.tables import COLUMNS, is_yes_no, scores_of
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
-from harness.llm.conversation import with_turns
+from harness.runtime.turns import with_turns
 from harness.strategies.msrag import Msrag
 from models.msrag.answer_model import is_answer_model
 from models.pretrained import MINILM
