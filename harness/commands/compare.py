@@ -65,7 +65,7 @@ def compare(systems: Mapping[str, list[str]], call: Call) -> None:
     _check_all_taken(given)
     _check_shared(given)
     from harness.evaluation.comparison import write_comparison
-    from harness.evaluation.judging.ranking import judge_several
+    from harness.evaluation.judging.system import judge_several
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from common.chat import Chat, Message
+from common.chat import Chat
 from common.errors import UserError
 from common.progress import say, track_batches
 from common.ranges import NonNegativeInt, PositiveInt
@@ -70,8 +70,6 @@ class Judge:
             `criteria` (the eight of DMQR-RAG's Appendix B), `ranking` (several systems' answers to one question).
         passages: The k of judged H@k and P@k: the first k passages of the evidence are judged.
         read_passages: At most this many passages are shown with an answer that is rated by the criteria.
-        known_answers: For this many questions the judge is also asked about one answer that is right and one that is
-            wrong, which measures the judge itself; 0 asks for none.
         repairs: How often, at most, a reply that is not valid is shown to the model again with the reason.
         answer_prompt: Prompt, by name or YAML file; places: question, gold, answer.
         passage_prompt: The same; places: question, documents.
@@ -88,7 +86,6 @@ class Judge:
         verdicts: tuple[Kind, ...] = KINDS,
         passages: PositiveInt = 5,
         read_passages: PositiveInt = 25,
-        known_answers: NonNegativeInt = 50,
         repairs: NonNegativeInt = 1,
         answer_prompt: str = "judge_answer",
         passage_prompt: str = "judge_passage",
@@ -100,7 +97,7 @@ class Judge:
                 f"verdicts is {list(verdicts)}; it must name at least one of {', '.join(KINDS)}, each once."
             )
         self.llm, self.passages, self.read_passages = llm, passages, read_passages
-        self.known_answers, self.repairs = known_answers, repairs
+        self.repairs = repairs
         files = (answer_prompt, passage_prompt, criteria_prompt, ranking_prompt)
         self._files = {kind: file for kind, file in zip(KINDS, files, strict=True) if kind in verdicts}
         self.seconds_before = 0.0  # computing time of verdicts reused from an interrupted run
@@ -158,60 +155,59 @@ class Judge:
 
         `verdict` is a key of CREDIT.
         """
-        prompt = self.prompts["answers"]
-        messages = [
-            prompt.messages(question=question.text, gold=_gold(question), answer=answer or "(empty)")
-            for question, answer in cases
-        ]
-        return self._ask(prompt, messages, {"reason": text(), "verdict": one_of(*CREDIT)}, "judging answers")
+        places = [{"gold": _gold(question), "answer": answer or "(empty)"} for question, answer in cases]
+        fields = {"reason": text(), "verdict": one_of(*CREDIT)}
+        return self._ask("answers", [question for question, _ in cases], places, fields)
 
     def on_passages(self, cases: Sequence[tuple[Question, Passage]]) -> list[Verdict]:
         """Verdicts `{"reason", "relevant"}` on passages; `relevant` is true or false."""
-        prompt = self.prompts["passages"]
-        messages = [prompt.messages([passage], question=question.text) for question, passage in cases]
-        return self._ask(prompt, messages, {"reason": text(), "relevant": true_or_false}, "judging passages")
+        places = [{"documents": [passage]} for _, passage in cases]
+        return self._ask(
+            "passages", [question for question, _ in cases], places, {"reason": text(), "relevant": true_or_false}
+        )
 
     def on_criteria(self, cases: Sequence[tuple[Question, Answer]]) -> list[Verdict]:
         """Verdicts with a whole number from 0 to 5 for each of CRITERIA on answers and the passages read for them."""
-        prompt = self.prompts["criteria"]
-        messages = [
-            prompt.messages(
-                [hit.passage for hit in answer.evidence[: self.read_passages]],
-                question=question.text,
-                gold=_gold(question),
-                answer=answer.text or "(empty)",
-            )
+        places = [
+            {
+                "documents": [hit.passage for hit in answer.evidence[: self.read_passages]],
+                "gold": _gold(question),
+                "answer": answer.text or "(empty)",
+            }
             for question, answer in cases
         ]
         fields = dict.fromkeys(CRITERIA, whole_number(0, LARGEST_CRITERION))
-        return self._ask(prompt, messages, fields, "judging by criteria")
+        return self._ask("criteria", [question for question, _ in cases], places, fields)
 
     def on_order(self, cases: Sequence[tuple[Question, Sequence[str]]], count: int) -> list[Verdict]:
         """Verdicts `{"reason", "ranking"}` on `count` answers to one question.
 
         Their numbers, from 1, the best first.
         """
-        prompt = self.prompts["ranking"]
-        messages = [
-            prompt.messages(
-                question=question.text,
-                answers="\n".join(
-                    f'<answer number="{number}">{answer or "(empty)"}</answer>'
-                    for number, answer in enumerate(answers, start=1)
-                ),
-                form=str([*range(2, count + 1), 1]),
+        form = str([*range(2, count + 1), 1])
+        shown = [
+            "\n".join(
+                f'<answer number="{number}">{answer or "(empty)"}</answer>' for number, answer in enumerate(answers, 1)
             )
-            for question, answers in cases
+            for _, answers in cases
         ]
+        places = [{"answers": answers, "form": form} for answers in shown]
         return self._ask(
-            prompt, messages, {"reason": text(), "ranking": order_of(count)}, "judging the order of answers"
+            "ranking", [question for question, _ in cases], places, {"reason": text(), "ranking": order_of(count)}
         )
 
     def _ask(
-        self, prompt: Prompt, messages: Sequence[tuple[Message, ...]], fields: Mapping[str, Check], what: str
+        self, kind: Kind, questions: Sequence[Question], places: Sequence[dict[str, Any]], fields: Mapping[str, Check]
     ) -> list[Verdict]:
-        """The verdict on each chat: known, saved, or asked for, batch by batch."""
-        chats = [Chat(each, prompt.max_tokens) for each in messages]
+        """The verdict on each question with what stands in the places of the kind's prompt.
+
+        Known, saved, or asked for, batch by batch.
+        """
+        prompt, what = self.prompts[kind], f"judging {kind}"
+        chats = [
+            Chat(prompt.messages(question=question.text, **own), prompt.max_tokens)
+            for question, own in zip(questions, places, strict=True)
+        ]
         keys = [hashlib.sha256(repr(chat).encode(errors="surrogatepass")).hexdigest() for chat in chats]
         todo: dict[str, Chat] = {}
         for key, chat in zip(keys, chats, strict=True):

@@ -14,8 +14,7 @@ from common.words import word_count, words_of
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.engine import has_read
 from harness.evaluation.judge import Judge, Verdict
-from harness.evaluation.judging.ranking import adequacy
-from harness.evaluation.judging.system import credit_by
+from harness.evaluation.judging.system import adequacy, credit_by
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table, value_cells
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cells, Table, not_measured

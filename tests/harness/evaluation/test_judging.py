@@ -1,4 +1,4 @@
-"""Judging: agreement and kappa worked by hand, answers made right and wrong, adequacy, the order shown to the judge."""
+"""Judging: adequacy by hand, the order shown to the judge, what is asked once, costs."""
 
 import itertools
 import math
@@ -10,116 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.answer_metrics import f1, squad
 from common.chat import Chat, Reply
 from common.records import Passage, Question
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.judge import Judge
-from harness.evaluation.judging.agreement import COLUMNS, Case, agreement_cells, known_answers
-from harness.evaluation.judging.ranking import adequacy, inverted_ranks
-from harness.evaluation.judging.system import hit_and_precision
+from harness.evaluation.judging.system import adequacy, hit_and_precision, inverted_ranks
 from harness.evaluation.judging.tables import costs_table
 from harness.runtime.provenance import construct
 
 VALID = '{"reason": "so", "relevant": true}'
-BOOTSTRAP = Bootstrap(200, 0)
 
 
-def agreement(*cases: tuple[int, bool, bool]) -> dict[str, float]:
-    cells = agreement_cells([Case(*each) for each in cases], "nothing", BOOTSTRAP)
-    return {name: math.nan if cell is None else cell.value for name, cell in zip(COLUMNS, cells, strict=True)}
-
-
-def test_agreement_worked_by_hand() -> None:
-    """20 both true, 5 only judged, 10 only true, 15 both false: Cohen's textbook case, kappa 0.4."""
-    counts = {(True, True): 20, (False, True): 5, (True, False): 10, (False, False): 15}
-    cases = [(number, *each) for number, each in enumerate(e for each, n in counts.items() for e in [each] * n)]
-    found = agreement(*cases)
-    assert found["cases"] == 50
-    assert found["true"] == 30
-    assert found["judged true"] == 25
-    assert found["accuracy %"] == pytest.approx(70)
-    assert found["precision %"] == pytest.approx(80)
-    assert found["recall %"] == pytest.approx(200 / 3)
-    assert found["kappa"] == pytest.approx((0.7 - 0.5) / (1 - 0.5))
-    kappa = agreement_cells([Case(*each) for each in cases], "", BOOTSTRAP)[-1]
-    assert kappa is not None
-    assert kappa.interval is not None
-    assert -1 < kappa.interval[0] < 0.4 < kappa.interval[1] < 1
-
-
-def test_full_agreement_and_its_opposite() -> None:
-    assert agreement((0, True, True), (1, False, False))["kappa"] == pytest.approx(1)
-    assert agreement((0, True, False), (1, False, True))["kappa"] == pytest.approx(-1)
-
-
-def test_what_is_undefined_says_why() -> None:
-    cells = agreement_cells([Case(0, False, False), Case(1, False, False)], "", BOOTSTRAP)
-    reasons = {name: cell.reason for name, cell in zip(COLUMNS, cells, strict=True) if cell and cell.reason}
-    assert reasons == {
-        "precision %": "nothing is judged true", "recall %": "nothing is true",
-        "kappa": "truth and verdicts are all the same",
-    }  # fmt: skip
-    assert {cell.reason for cell in agreement_cells([], "no case", BOOTSTRAP) if cell} == {"no case"}
-
-
-def test_cases_of_one_question_are_resampled_together() -> None:
-    """With one question every resample is the same: the interval has no width.  As five questions it has one."""
-    mixed = [(True, True), (False, True), (True, False), (False, False), (True, True)]
-    together = agreement_cells([Case(0, *each) for each in mixed], "", BOOTSTRAP)[COLUMNS.index("accuracy %")]
-    apart = agreement_cells([Case(n, *each) for n, each in enumerate(mixed)], "", BOOTSTRAP)[
-        COLUMNS.index("accuracy %")
-    ]
-    assert together is not None
-    assert apart is not None
-    assert together.interval == pytest.approx((60, 60))
-    assert apart.interval is not None
-    assert apart.interval[0] < 60 < apart.interval[1]
-
-
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
-def test_kappa_equals_its_definition(pairs: list[tuple[bool, bool]]) -> None:
-    found = agreement(*[(number, *each) for number, each in enumerate(pairs)])["kappa"]
-    share = [sum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1)]
-    chance = share[0] * share[1] + (1 - share[0]) * (1 - share[1])
-    agreed = sum(one == other for one, other in pairs) / len(pairs)
-    if math.isclose(chance, 1):
-        assert math.isnan(found)
-    else:
-        assert found == pytest.approx((agreed - chance) / (1 - chance))
-
-
-def asked(number: int, *answers: str, kind: str = "") -> Question:
-    return Question(f"q{number}", f"question {number}", answers, kind=kind)
-
-
-def test_answers_are_made_right_and_wrong() -> None:
-    questions = [
-        asked(0, "Paris", "City of Paris"), asked(1, "yes"), asked(2, "the city of Lyon"), asked(3), asked(4, "no"),
-        asked(5, "1999"),
-    ]  # fmt: skip
-    made = list(known_answers(questions, 10, squad))
-    right = {number: answer for number, answer, truth in made if truth}
-    wrong = {number: answer for number, answer, truth in made if not truth}
-    assert right == {0: "Paris", 1: "yes", 2: "the city of Lyon", 4: "no", 5: "1999"}
-    assert wrong[1] == "no"
-    assert wrong[4] == "yes"
-    assert wrong[0] == "1999"  # the only other answer that shares no word with both accepted ones
-    for number, answer in wrong.items():
-        assert f1(answer, questions[number].answers) == 0
-    assert len(list(known_answers(questions, 2, squad))) == 4
-    assert list(known_answers(questions, 0, squad)) == []
-    assert list(known_answers(questions[:1], 5, squad)) == []  # no other question has an answer
-
-
-def test_wrong_answers_come_from_questions_of_the_same_kind() -> None:
-    questions = [
-        asked(number, word, kind="ab"[number % 2]) for number, word in enumerate(["red", "green", "blue", "white"])
-    ]
-    words = {question.answers[0]: question.kind for question in questions}
-    for number, answer, truth in known_answers(questions, 4, squad):
-        assert words[answer] == questions[number].kind
-        assert (answer in questions[number].answers) == truth
+def asked(number: int) -> Question:
+    return Question(f"q{number}", f"question {number}")
 
 
 class Alphabet:
