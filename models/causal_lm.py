@@ -262,5 +262,5 @@ def check_causal(pretrained: str, config: PreTrainedConfig) -> None:
     if config.is_encoder_decoder or not any(head in name for name in architectures for head in HEADS):
         raise UserError(
             f"model {pretrained} is a {', '.join(architectures)}, not a causal LM: name one, such as "
-            "Qwen/Qwen2.5-0.5B-Instruct; for a T5 of this project use harness.llm.exported_generator.ExportedGenerator."
+            "Qwen/Qwen2.5-0.5B-Instruct."
         )

@@ -9,7 +9,6 @@
 All but `packed` take one passage. Passages are truncated, never the question; packed ones share the room evenly.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -27,14 +26,6 @@ VERSION = "nfkc, single blanks; v1"
 _PREFIX = "question: "  # of a T5's input
 FEW_TEXTS = 4096  # whose token ids are remembered where most texts do not come again soon
 MIN_PASSAGE_TOKENS = 4
-_PARAGRAPHS = (
-    "\n\n"  # between the documents of a text in the format `packed`, where a passage has "document 2: " in its text
-)
-_PARTS = {  # of a text in a format; blanks at the ends of a question belong to no format
-    "fid": re.compile(r"question: (.*?) title: (.*?) context: (.*)", re.DOTALL),
-    "re_rag_train": re.compile(r"question: (.*?)(?<!\s)context: (.*)", re.DOTALL),
-    "re_rag_release": re.compile(r"question: (.*?)(?<!\s)context: (.*)", re.DOTALL),
-}
 
 
 def text_format(name: ContextFormat) -> str:
@@ -105,35 +96,6 @@ class ContextEncoder:
         self._ids.update(zip(missing, tokenize(list(missing.values())), strict=True))
         return [self._ids[key] for key in keys]
 
-    def encode_text(self, text: str) -> list[int]:
-        """Token ids of a text that is in the format already: those of its question and passages.
-
-        Its documents may be paragraphs of their own (`packed`). A text in another form is read as it is: it is not
-        truncated, because it is not known where its question is.
-
-        Raises:
-            UserError: If the question leaves no room for its passages, or there are several passages and the format
-                takes one.
-        """
-        if self.packed:
-            question, *documents = self._documents_of(text)
-            return self._pack([(question, documents)])[0] if documents else self._plain(text)
-        match = _PARTS[self.format].fullmatch(text) if self.format in _PARTS else None
-        if match is None:
-            return self._plain(text)
-        if _PARAGRAPHS in match[match.lastindex or 0]:
-            raise UserError(
-                f"the generator reads one passage per call (text_format {self.format}), and this text has several: "
-                "read each alone, as the strategy harness.strategies.rerag.ReRag does."
-            )
-        question, *body = (self._clean(part) for part in match.groups())
-        body_text = f" title: {body[0]} context: {body[1]}" if self.format == "fid" else f"context: {body[0]}"
-        self._check_lengths([question])
-        ids = self.tokenizer(f"question: {question}{body_text}", truncation=True, max_length=self.max_tokens)[
-            "input_ids"
-        ]
-        return list(ids)
-
     def pad(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Right-padded token ids and attention mask, both (P, T) int64."""
         return pad(sequences, self.tokenizer.pad_token_id, self.max_tokens)
@@ -191,21 +153,6 @@ class ContextEncoder:
             kept = [token for document, share in zip(documents_ids, shares, strict=True) for token in document[:share]]
             sequences.append([*question_ids, *kept, self.tokenizer.eos_token_id])
         return sequences
-
-    def _documents_of(self, text: str) -> list[str]:
-        """The question and the documents of a text in the format `packed`, cleaned; the text alone in another form."""
-        blank = _PARAGRAPHS if f"{_PARAGRAPHS}document 1: " in text else " "
-        parts: list[str] = []
-        rest = text
-        while text.startswith(_PREFIX) and f"{blank}document {len(parts) + 1}: " in rest:
-            part, _, rest = rest.partition(f"{blank}document {len(parts) + 1}: ")
-            parts.append(part)
-        marks = [_PREFIX, *(f"document {number}: " for number in range(1, len(parts) + 1))]
-        texts = [parts[0].removeprefix(marks[0]), *parts[1:], rest] if parts else []
-        return [mark + self._clean(each) for mark, each in zip(marks, texts, strict=False)] or [text]
-
-    def _plain(self, text: str) -> list[int]:
-        return list(self.tokenizer(self._clean(text))["input_ids"])
 
     def fits(self, question: str) -> bool:
         """Whether a question leaves room for a passage."""

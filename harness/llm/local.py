@@ -4,9 +4,11 @@ Chat template, replies with log-probabilities, scores of texts.
 """
 
 import hashlib
+import json
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import astuple
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +16,6 @@ from typing import TYPE_CHECKING
 from common.chat import Chat, Reply
 from common.errors import UserError
 from common.ranges import PositiveInt, Precision, at_least
-from harness.llm.chat_seed import seed_of
 from harness.llm.thoughts import CUT, without_thoughts
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class CausalLm:
                 int(min(chats[row].max_tokens, (self.context_tokens or math.inf) - len(ids)))
                 for row, ids in read.items()
             ],
-            [Choice(chats[row].temperature, seed_of(chats[row])) for row in read],
+            [Choice(chats[row].temperature, _seed_of(chats[row])) for row in read],
             self.batch_tokens,
         )
         seconds = time.perf_counter() - started
@@ -195,6 +196,12 @@ class CausalLm:
             f"the chat has {tokens} tokens, and {self.name} reads and writes at most {self.context_tokens} together: "
             "shorten the passages, or raise context_tokens if it is set"
         )
+
+
+def _seed_of(chat: Chat) -> int:
+    """A seed that depends on the messages and the number of the sample: equal chats are sampled alike, in any batch."""
+    content = json.dumps([[astuple(message) for message in chat.messages], chat.sample])
+    return int.from_bytes(hashlib.sha256(content.encode()).digest()[:7], "big")
 
 
 def _digest(folder: Path) -> str:

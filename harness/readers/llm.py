@@ -42,8 +42,7 @@ class LlmReader:
     Args:
         llm: The language model.
         prompt: Name of a prompt in harness/llm/prompts, or a .yaml file in its form; when omitted drrag for all
-            passages in one prompt, and rerag_nq for one passage; or the one of a model that knows no other
-            (harness.llm.exported_generator).
+            passages in one prompt, and rerag_nq for one passage.
         marginal: Of answers from one passage each. `generated`: the sum of relevance times probability over the
             passages from which the answer was generated (RE-RAG's released code). `thorough`: every answer is scored
             under every passage; local models only. `fast`: the sum of relevance alone, for an endpoint without
@@ -55,8 +54,7 @@ class LlmReader:
         examples: Data-set file with answers and passages: further examples for the prompt.
         examples_layout: Its layout.
         shots: Number of examples in the prompt: its own ones, then those of the file.
-        closed_book: Prompt for a question without passages, by name or file; when omitted closed_book, or that of a
-            model that knows no other, with one empty passage.
+        closed_book: Prompt for a question without passages, by name or file.
         sample: Number of the sample, with a temperature above 0: another number gives other replies.
 
     Raises:
@@ -77,7 +75,7 @@ class LlmReader:
         examples: str | None = None,
         examples_layout: str = "fid",
         shots: NonNegativeInt | None = None,
-        closed_book: str | None = None,
+        closed_book: str = CLOSED_BOOK,
         sample: NonNegativeInt = 0,
     ) -> None:
         if marginal == "thorough" and not hasattr(llm, "logprobs"):
@@ -98,7 +96,7 @@ class LlmReader:
 
     @cached_property
     def _prompts(self) -> tuple[Prompt, Prompt]:
-        return _prompts(self._prompt or getattr(self.llm, "prompt", None), *self._examples)
+        return _prompts(self._prompt, *self._examples)
 
     @property
     def together(self) -> Prompt:
@@ -113,7 +111,7 @@ class LlmReader:
     @cached_property
     def closed_book(self) -> Prompt:
         """For a question without passages."""
-        return Prompt.load(self._closed_book or getattr(self.llm, "prompt", None) or CLOSED_BOOK)
+        return Prompt.load(self._closed_book)
 
     def facts(self, alone: bool) -> list[str]:
         """The model, how it replies, and the prompt with its hash, for reports.
@@ -154,8 +152,7 @@ class LlmReader:
 
     def recall(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question without passages; empty where the call fails, as in `read`."""
-        asked: list[Passage] = [Passage.of("", "")] if self.closed_book.document else []
-        replies = self._ask([self._chat(self.closed_book, question.text, asked) for question in questions])
+        replies = self._ask([self._chat(self.closed_book, question.text, []) for question in questions])
         return [
             Answer(
                 question.id, self.closed_book.answer(reply.text), (), reply.logprob, reply_costs((reply,)),

@@ -25,7 +25,6 @@ NAMES = {
     "RERAG": "harness.strategies.rerag.ReRag",
     "PLAIN": "harness.strategies.retrieve_read.RetrieveRead",
     "LM": "harness.llm.local.CausalLm",
-    "GENERATOR": "harness.llm.exported_generator.ExportedGenerator",
     "CHAT": "harness.llm.endpoint.ChatEndpoint",
     "WRITER": "harness.rewriters.trained.TrainedRewriter",
     "REWARDS": "harness.preferences.rewards",
