@@ -77,6 +77,9 @@ GIVEN = ("distill", "--questions", "train.jsonl", "--layout", "flashrag", "--llm
          "--strategies", "[gqr,decomposition]")  # fmt: skip
 
 
+NOTHING = {**said({}), "text": "reason: none fits"}  # a reply without a rewrite
+
+
 def run(folder: Path, *more: str) -> Ended:
     ended = command(folder, "infer.py", *GIVEN, *more)
     assert ended.code == 0, ended.err[-3000:]
@@ -107,7 +110,7 @@ def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> No
     write_rows(tmp_path, [*asked, asked[0], f" {asked[1]}  "])
     replies = {prompt(text): said(made_of(text)) for text in asked}
     replies[prompt(unusable)] = said({"gqr": made_of(unusable)["gqr"]})  # and so is its repaired reply
-    replies[ANY] = said({})
+    replies[ANY] = NOTHING
     faults = {prompt(text): [kind] for text, kind in zip(asked, PASSING, strict=False)}
     faults[prompt(broken)] = ["500", "500", "500"]  # all attempts of the first run, none of the second
     with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
@@ -254,7 +257,7 @@ def test_the_model_chooses_and_what_it_does_not_choose_is_no_rewrite(tmp_path: P
     asked = [Template(Pool().selection_prompt(STRATEGIES)).substitute(question=text) for text in (one, two)]
     chosen = said({"gqr": made_of(one)["gqr"]})
     chosen["text"] += "\nreason: it is short"
-    with fault_server(tmp_path / "plan.json", {asked[0]: chosen, asked[1]: said({}), ANY: said({})}) as server:
+    with fault_server(tmp_path / "plan.json", {asked[0]: chosen, asked[1]: NOTHING, ANY: NOTHING}) as server:
         write_model(tmp_path, server)
         run(tmp_path, "--adaptive", "true")
     assert rows(tmp_path) == expected([one])[:1]
