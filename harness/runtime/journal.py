@@ -3,12 +3,15 @@
 first line     what the results depend on; results saved under another first line are not reused
 further lines  one result each
 
-An interruption may leave the last line incomplete: it is not read, and the next append removes it.
+A line is `["checksum", value]`; the checksum (CRC-32) is that of the values up to this one, so that no line can be
+changed, lost or moved unseen. An interruption may leave the last line incomplete: it is not read, and the next append
+removes it.
 """
 
 import errno
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,6 +39,7 @@ class Journal:
         self.file, self.option = file, option
         self.head = json.loads(json.dumps(head))
         self._end_bytes = 0  # of the last line that was read or appended; 0: the first line is not written yet
+        self._checksum = 0  # of that line
         self._results = 0  # read or appended so far
         self._said = False
 
@@ -70,8 +74,7 @@ class Journal:
         """The results appended since the last call, by any process; none if the first line differs from `head`.
 
         Args:
-            parse: Converts (number of the result, from 0; the line's JSON value).  It raises ValueError, KeyError or
-                TypeError for a value of another form.
+            parse: Converts (number of the result, from 0; the line's JSON value).
 
         Raises:
             ArtifactError: If a line is corrupt and others follow it, or the file cannot be read.
@@ -85,19 +88,18 @@ class Journal:
             if not self._begins_with_head(first, last=not stored.read(1)):
                 self._end_bytes = self._results = 0
                 return found
-            self._end_bytes = max(self._end_bytes, len(first))
+            if not self._end_bytes:
+                self._end_bytes, self._checksum = len(first), _whole(first, 0)[1]  # type: ignore[index]
             stored.seek(self._end_bytes)
-            for text in stored:
-                if not text.endswith(b"\n"):
+            for line in stored:
+                whole = _whole(line, self._checksum)
+                if whole is None:
+                    if stored.read(1):
+                        raise self._corrupt(self._results + 2)
                     break  # incomplete after an interruption, or just being written
-                try:
-                    result = parse(self._results, json.loads(text))
-                except (ValueError, KeyError, TypeError) as error:
-                    if not stored.read(1):
-                        break  # the last line, whose blocks did not all reach the disk
-                    raise self._corrupt(self._results + 2) from error
-                found.append(result)
-                self._end_bytes += len(text)
+                found.append(parse(self._results, whole[0]))
+                self._checksum = whole[1]
+                self._end_bytes += len(line)
                 self._results += 1
         return found
 
@@ -109,8 +111,8 @@ class Journal:
         Raises:
             ArtifactError: If writing fails, or another program removed or shortened the file.
         """
-        first = "" if self._end_bytes else json.dumps(self.head) + "\n"
-        text = (first + json.dumps(result) + "\n").encode()
+        first, checksum = (b"", self._checksum) if self._end_bytes else _line(self.head, 0)
+        line, checksum = _line(result, checksum)
         with self._os_errors("write"):
             with self.file.open("ab") as stored:
                 size_bytes = stored.tell()
@@ -118,33 +120,28 @@ class Journal:
                     raise ArtifactError(f"{self.file} was removed or shortened by another program. Run again.")
                 if size_bytes > self._end_bytes:
                     stored.truncate(self._end_bytes)
-                stored.write(text)
+                stored.write(first + line)
                 stored.flush()
                 os.fsync(stored.fileno())
             if first:
                 fsync_folder(self.file.parent)
-        self._end_bytes += len(text)
+        self._end_bytes += len(first + line)
+        self._checksum = checksum
         self._results += 1
 
     def _begins_with_head(self, text: bytes, last: bool) -> bool:
-        """Whether a first line equals `head`; `last`: no line follows it."""
-        try:
-            if not text.endswith(b"\n"):
-                raise ValueError("incomplete")
-            found = json.loads(text)
-            if not isinstance(found, dict):
-                raise TypeError("not an object")
-        except (ValueError, TypeError) as error:
+        """Whether a first line holds `head`; `last`: no line follows it."""
+        whole = _whole(text, 0)
+        found = whole[0] if whole else _json(text)
+        if not isinstance(found, dict):
             if last:
                 return False
-            raise self._corrupt(1) from error
-        if found != self.head and not self._said:
+            raise self._corrupt(1)
+        if (not whole or found != self.head) and not self._said:
             self._said = True
-            by = (
-                f"a run that differs in: {differences(found, self.head)}" if "format" in found else "an earlier release"
-            )
+            by = f"a run that differs in: {differences(found, self.head)}" if whole else "an earlier release"
             say(f"{self.file}: saved by {by}. Starting over.")
-        return bool(found == self.head)
+        return bool(whole and found == self.head)
 
     def _corrupt(self, line: int) -> ArtifactError:
         return ArtifactError(f"{self.file}, line {line} is corrupt: delete the file and run again.")
@@ -171,10 +168,30 @@ def remove_saved(folder: Path) -> None:
 
 
 def _is_journal(file: Path) -> bool:
-    """Whether a file has the first line of a journal."""
+    """Whether a file has the first line of a journal, of this release or an earlier one."""
     with file.open("rb") as stored:
-        try:
-            first = json.loads(stored.readline())
-        except ValueError:
-            return False
-    return isinstance(first, dict) and "format" in first
+        first = stored.readline()
+    whole = _whole(first, 0)
+    head = whole[0] if whole else _json(first)
+    return isinstance(head, dict) and "format" in head
+
+
+def _line(value: object, before: int) -> tuple[bytes, int]:
+    """A line and its checksum, after a line with the checksum `before`."""
+    text = json.dumps(value).encode()
+    checksum = zlib.crc32(text, before)
+    return b'["%08x", %b]\n' % (checksum, text), checksum
+
+
+def _whole(line: bytes, before: int) -> tuple[Any, int] | None:
+    """The value and the checksum of a line, if it is whole."""
+    text = line[13:-2]
+    checksum = zlib.crc32(text, before)
+    return (json.loads(text), checksum) if line == b'["%08x", %b]\n' % (checksum, text) else None
+
+
+def _json(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None

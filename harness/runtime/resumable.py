@@ -1,6 +1,6 @@
 """Resumable batches: the results of finished batches are saved in a journal and reused.
 
-Each line of the journal is {"batch": 0, "seconds": 12.3, "result": ...}, in order of the batches.
+Each line of the journal holds {"batch": 0, "seconds": 12.3, "result": ...}, in order of the batches.
 """
 
 import importlib.metadata
@@ -53,7 +53,7 @@ class ResumableBatches:
         size = len(batches[0]) if batches else 0
         journal = Journal(self.file, {**self.depends_on, "batch size": size, "versions": versions, "format": _FORMAT})
         with journal.locked():
-            saved = journal.read(_parse)
+            saved = journal.read(lambda _, line: (line["seconds"], line["result"]))
             if saved:
                 say(f"{self.file}: reusing {len(saved)} of {len(batches)} batches from an earlier run.")
             for number, (seconds, result) in enumerate(saved):
@@ -69,10 +69,3 @@ class ResumableBatches:
                     journal.append({"batch": number, "seconds": time.perf_counter() - started, "result": result})
                     progress.advance()
                     yield result
-
-
-def _parse(number: int, line: dict[str, Any]) -> tuple[float, Any]:
-    """Seconds and result of a line, which must be that of batch `number`."""
-    if line["batch"] != number:
-        raise ValueError("out of order")
-    return float(line["seconds"]), line["result"]

@@ -149,7 +149,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
     assert not (tmp_path / "out").exists()
     assert len(kept_lines(tmp_path / "out", "answers-pools")) == 1 + 2
-    before = [json.loads(line)["result"]["seconds"] for line in kept_lines(tmp_path / "out", "answers-pools")[1:]]
+    before = [json.loads(line)[1]["result"]["seconds"] for line in kept_lines(tmp_path / "out", "answers-pools")[1:]]
 
     searches = KillingRetriever.searches
     infer.main(command)
@@ -189,7 +189,7 @@ def test_any_strategy_resumes(folders: dict[str, Path], tmp_path: Path, monkeypa
     interrupted = Interrupt(monkeypatch, RetrieveRead, "answer", 3)
     with pytest.raises(KeyboardInterrupt):
         infer.main(plain(folders, tmp_path / "out"))
-    given = [json.loads(line)["result"] for line in kept_lines(tmp_path / "out", "answers")[1:]]
+    given = [json.loads(line)[1]["result"] for line in kept_lines(tmp_path / "out", "answers")[1:]]
     assert interrupted.resume(plain(folders, tmp_path / "out")) == 2
     assert interrupted.resume(plain(folders, tmp_path / "whole")) == 5
     assert report(tmp_path / "out") == report(tmp_path / "whole")

@@ -108,11 +108,14 @@ def test_a_last_line_whose_blocks_did_not_all_reach_the_disk_is_written_again(tm
     assert Journal(file, HEAD).read(same) == [1, "new"]
 
 
-def test_a_line_that_does_not_parse_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", [[0, 2, 1, 3], [0, 1, 1, 2], [0, 2, 3], [0, 1, 3]])
+def test_lines_that_were_moved_repeated_or_removed_are_corrupt(tmp_path: Path, order: list[int]) -> None:
     file = tmp_path / "results.jsonl"
-    written(file, ["1", "x", "3"])
-    with pytest.raises(ArtifactError, match="line 3 is corrupt"):
-        Journal(file, HEAD).read(lambda _, line: int(line))
+    written(file, [1, 2, 3])
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[number] for number in order) + b"more")
+    with pytest.raises(ArtifactError, match="is corrupt: delete the file"):
+        Journal(file, HEAD).read(same)
 
 
 def test_results_of_another_configuration_stay_until_the_first_new_one(
@@ -234,6 +237,6 @@ def test_a_file_that_is_removed_or_shortened_while_in_use(tmp_path: Path) -> Non
     file.write_bytes(whole[:-1])
     journal = Journal(file, HEAD)
     assert journal.read(same) == [1]
-    file.write_bytes(whole[:-4])
+    file.write_bytes(whole[:-20])  # the end of the first result too
     with journal.locked(), pytest.raises(ArtifactError, match="shortened"):
         journal.append(3)

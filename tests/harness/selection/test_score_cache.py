@@ -56,7 +56,7 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
     saved = {
         (question, d1, d2): score
         for line in file.read_text().splitlines()[1:]
-        for question, d1, d2, score in json.loads(line)["pairs"]
+        for question, d1, d2, score in json.loads(line)[1]["pairs"]
     }
     assert len(saved) == 18 * 9 * 9
     assert len(set(saved.values())) == len({len(question) for questions in asked for question in questions})
