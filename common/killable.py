@@ -38,9 +38,7 @@ class Killable:
         variables: Of the environment that the processes get beside what Python needs, by name.
     """
 
-    def __init__(
-        self, function: str, processes: int, seconds: float = 0, mebibytes: int = 0, variables: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, function: str, processes: int, seconds: float = 0, mebibytes: int = 0, *variables: str) -> None:
         # -P: no module of the current folder is imported in the place of an installed one
         self._command = [sys.executable, "-P", __file__, function, str(seconds), str(mebibytes)]
         self._environment = {name: os.environ[name] for name in _PASSED.union(variables) & os.environ.keys()}

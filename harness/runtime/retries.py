@@ -15,9 +15,7 @@ _RANDOM = Random()  # not the global generator, whose seed belongs to the experi
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """What a response's headers ask to wait.
-
-    `retry-after-ms`, or `retry-after` in seconds or as an HTTP date (RFC 9110, 10.2.3).
+    """What a response's header `retry-after` asks to wait, in seconds or as an HTTP date (RFC 9110, 10.2.3).
 
     Args:
         headers: With names in lower case, or a mapping that ignores case.
@@ -28,7 +26,7 @@ def retry_after_seconds(headers: Mapping[str, str], now: datetime | None = None)
     """
     text = headers.get("retry-after", "").strip()
     try:
-        seconds = float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(text)
+        seconds = float(text)
     except ValueError:
         try:
             when = parsedate_to_datetime(text)

@@ -14,7 +14,6 @@ from email.message import Message
 from functools import cache
 from time import monotonic
 from typing import Any
-from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
@@ -279,17 +278,17 @@ def environment_proxy(scheme: str, text: str) -> httpcore2.Proxy:
         UserError: If it is no address of an HTTP proxy.  The line does not repeat it: it may hold a password.
     """
     try:
-        parts = urlsplit(text if "://" in text else f"http://{text}")
-        host, port, user = parts.hostname, parts.port, parts.username
-    except ValueError:
-        host = None
-    if not host or not host.isascii() or parts.scheme not in ("http", "https"):
+        given = httpx2.Proxy(text if "://" in text else f"http://{text}")
+        usable = given.url.scheme in ("http", "https") and given.url.host and (given.url.port or 1) < 2**16
+    except (httpx2.InvalidURL, ValueError):
+        usable = False
+    if not usable:
         raise UserError(
             f"the environment variable {scheme.upper()}_PROXY must be the address of an HTTP proxy, such as "
             "http://proxy.example:3128; correct it, or set environment_proxies to false."
         )
-    auth = None if user is None else (unquote(user).encode(), unquote(parts.password or "").encode())
-    return httpcore2.Proxy(httpcore2.URL(scheme=parts.scheme, host=host, port=port, target="/"), auth)
+    url = httpcore2.URL(scheme=given.url.raw_scheme, host=given.url.raw_host, port=given.url.port, target="/")
+    return httpcore2.Proxy(url, given.raw_auth)
 
 
 def _number(host: str) -> str:

@@ -31,7 +31,7 @@ class DocumentReader:
         self._root, self._cache, self._limits = root.resolve(), cache, limits
         variables = _DOCLING_VARIABLES if cache.is_by_docling else ()
         function = "harness.documents.folder.worker:convert"
-        self.processes = Killable(function, limits.processes, limits.seconds, limits.mebibytes, variables)
+        self.processes = Killable(function, limits.processes, limits.seconds, limits.mebibytes, *variables)
         self.close = self.processes.close
 
     def identify(self, file: File, row: Row) -> bool:

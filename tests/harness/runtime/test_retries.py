@@ -28,7 +28,6 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
         ({"retry-after": "Sun, 01 Mar 2026 12:00:30 -0000"}, 30.0),
         ({"retry-after": format_datetime(NOW - timedelta(hours=1), usegmt=True)}, 0.0),
         ({"retry-after": format_datetime(NOW + timedelta(hours=1), usegmt=True)}, LONGEST_WAIT_SECONDS),
-        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
         ({"retry-after": "soon"}, None),
         ({"retry-after": ""}, None),
         ({}, None),
