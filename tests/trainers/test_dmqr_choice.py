@@ -3,23 +3,19 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from models.dmqr.choice import StrategyChooser
-from tests.helpers.choice_runs import STRATEGIES, data_of, prepare, rows
-from tests.helpers.preference_files import write_preferences
+from tests.helpers.choice_runs import STRATEGIES, prepare
 from tests.helpers.tiny_runs import (
-    divided_steps,
     fit,
     metrics,
     run_card,
 )
-from tests.helpers.tolerances import model_close
-from trainers.dmqr_choice import ChoiceTrainer, choice_loss, choose_threshold, kept_gains
+from trainers.dmqr_choice import choice_loss, choose_threshold, kept_gains
 
 NAN = math.nan
 
@@ -28,12 +24,6 @@ NAN = math.nan
 def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to run in, with data and a config for a tiny run."""
     return prepare(tmp_path, checkpoints["bert"], monkeypatch)
-
-
-@pytest.fixture
-def module(checkpoints: dict[str, Path]) -> ChoiceTrainer:
-    torch.manual_seed(0)
-    return ChoiceTrainer(STRATEGIES, str(checkpoints["bert"]), 24, dropout=0.0).load().eval()
 
 
 @pytest.mark.numeric
@@ -69,22 +59,6 @@ def test_the_threshold_is_the_highest_that_keeps_the_gain() -> None:
         highest = max(p for p, gain in kept.items() if gain >= share * best - 1e-9)
         chosen_PS = probabilities_PS >= choose_threshold(probabilities_PS, gains_PS, share)
         np.testing.assert_array_equal(chosen_PS, probabilities_PS >= highest)
-
-
-@pytest.mark.numeric
-@pytest.mark.parametrize(("ranks", "accumulate"), [(1, 3), (2, 1), (4, 4)])
-def test_the_parts_make_up_the_loss_of_the_step(
-    module: ChoiceTrainer, workplace: Path, ranks: int, accumulate: int
-) -> None:
-    def share(batch: Any) -> float:
-        log_odds_PS = module.chooser(batch.ids_PT, batch.attention_PT)
-        return float(choice_loss(log_odds_PS, batch.targets_PS, batch.weights_P, batch.step_targets))
-
-    folder = write_preferences(workplace / "gaps", rows(60)[: 60 * 3 - 10])  # some questions lack a rewrite
-    with torch.inference_mode():
-        for batch, mine in divided_steps(lambda *place: data_of(module, folder, place=place), ranks, accumulate):
-            assert int((~batch.targets_PS.isnan()).sum()) == batch.step_targets
-            assert sum(map(share, mine)) == model_close(share(batch))
 
 
 def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from common.records import Question
-from datamodules.dmqr_preferences import PreferenceData
 from datamodules.formats.preferences import read_rewrite_preferences
 from harness.rewriters.trained import TrainedRewriter
 from models.serving_manifest import MANIFEST
@@ -63,40 +61,6 @@ def test_it_learns_to_write_the_rewarded_rewrite(workplace: Path, rewrite_toy: P
     assert manifest["preferences"][0]["layout"] == "rewrite_preferences"
     card = (folder / "serving/README.md").read_text()
     assert "on the rewards of sampled rewrites, by direct preference optimization." in card
-
-
-@pytest.mark.numeric
-@pytest.mark.parametrize(("ranks", "accumulate"), [(2, 1), (1, 4), (4, 4)])  # 16 parts exceed the 12 groups of a step
-def test_the_parts_make_up_the_loss_of_the_step(
-    rewrite_toy: Path, module: DpoTrainer, ranks: int, accumulate: int
-) -> None:
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            if "lora_B" in name:
-                parameter.normal_(0, 0.1, generator=torch.Generator().manual_seed(len(name)))  # no longer the reference
-    shares: list[float] = []
-    module.add_shares = lambda found: shares.append(float(found["train/loss"]))  # type: ignore[method-assign]
-    module._scaled = lambda share, *_: share  # type: ignore[method-assign]
-
-    def step_of(data: PreferenceData, number: int) -> float:
-        shares.clear()
-        for group in data.groups:
-            group.reference = [each.log_probability or 0.0 for each in group.example.candidates]
-        for batch in list(data.train_dataloader())[number * accumulate : (number + 1) * accumulate]:
-            module.training_step(batch, 0)
-        return sum(shares)
-
-    parts = [data_of(module, rewrite_toy / "preferences", rank, ranks, accumulate) for rank in range(ranks)]
-    data = data_of(module, rewrite_toy / "preferences")
-    with torch.inference_mode():
-        batch = next(iter(data.train_dataloader()))
-        for group in data.groups:
-            group.reference = [each.log_probability or 0.0 for each in group.example.candidates]
-        shares.clear()
-        module.training_step(data._collate(0, batch.rows_G.tolist(), batch.rows_G.tolist()), 0)
-        whole = sum(shares)
-        assert sum(step_of(part, 0) for part in parts) == model_close(whole)
-    assert whole != 0
 
 
 def test_the_reference_is_the_starting_model_also_of_a_resumed_run(

@@ -16,14 +16,12 @@ from models.dmqr.word_selector import JOINS, STAYS, WordSelector
 from tests.conftest import NAMES
 from tests.helpers.tiny_runs import (
     TRAINER,
-    divided_steps,
     fit,
     metrics,
     run_card,
     set_up,
     use,
 )
-from tests.helpers.tolerances import model_close
 from trainers.dmqr_words import WordSelectorTrainer, word_loss
 
 
@@ -121,22 +119,6 @@ def test_the_loss_by_hand() -> None:
     assert float(loss) == pytest.approx((joins + last) / 8 + 0.5 * (ln2 + 0.0067153) / 4, abs=1e-6)
     first_alone = word_loss(log_odds_PTL, targets_PTL, torch.tensor([1.0, 0.0]), (1, 1), 0.0)
     assert float(first_alone) == pytest.approx(ln2, abs=1e-6)
-
-
-@pytest.mark.numeric
-@pytest.mark.parametrize(("ranks", "accumulate"), [(1, 3), (2, 1), (4, 4)])
-def test_the_parts_make_up_the_loss_of_the_step(
-    module: WordSelectorTrainer, workplace: Path, ranks: int, accumulate: int
-) -> None:
-    def share(batch: Any) -> float:
-        return float(word_loss(module(batch), batch.targets_PTL, batch.weights_P, batch.step_words_L, 0.3))
-
-    path = workplace / "labels.jsonl"
-    with torch.inference_mode():
-        for batch, mine in divided_steps(lambda *place: data_of(module, path, *place), ranks, accumulate):
-            known_PTL = batch.targets_PTL != UNLABELLED
-            assert tuple(known_PTL.sum(dim=(0, 1)).tolist()) == batch.step_words_L
-            assert sum(map(share, mine)) == model_close(share(batch))
 
 
 def test_an_epoch_has_every_helpful_pair_and_a_share_of_the_others(
