@@ -9,7 +9,7 @@ VENV ?= .venv
 TORCH_INDEX ?=  # optional: address of PyTorch's CPU package index, so that a machine without a GPU does not download CUDA
 PIP_TORCH = $(if $(strip $(TORCH_INDEX)),--index-url $(strip $(TORCH_INDEX)),)
 BIN := $(VENV)/bin
-WORKERS ?= 2  # test processes
+WORKERS ?= 2  # test processes; each keeps to its files until the other runs dry, so that their models are made once
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
@@ -49,16 +49,16 @@ quickstart-all: install  ## All five quickstarts, then the five systems and plai
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh all
 
 test: install  ## The fast tests: no network, no GPU, about 10 minutes on 2 cores
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 6 minutes on 2 cores
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "whole_run"
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "whole_run"
 
 test-gpu: install  ## What needs a GPU: equal results on CPU and GPU, bf16 training, NCCL; without one it names what it skips
 	@$(BIN)/python -m pytest -q -rs -m gpu
 
 test-all: install  ## All tests that this machine can run: slow ones too, and those for GPUs where nvidia-smi is found
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not network$(if $(shell command -v nvidia-smi),, and not gpu)"
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not network$(if $(shell command -v nvidia-smi),, and not gpu)"
 
 test-portable: install  ## The numeric tests under several instruction sets and thread counts, then all fast ones under AVX2
 	@PYTHON=$(BIN)/python WORKERS=$(WORKERS) bash scripts/test_portable.sh
