@@ -81,34 +81,3 @@ def _resampled_means(values_RN: NDArray[np.float64], resamples: int, seed: int) 
         counts_BN = np.bincount(cells.ravel(), minlength=size * questions).reshape(size, questions)
         means_BR[start : start + size] = counts_BN @ values_RN.T / questions
     return means_BR
-
-
-def resampled_interval(
-    statistic: Callable[[NDArray, NDArray], float],
-    one_N: NDArray,
-    other_N: NDArray,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> tuple[float, float] | None:
-    """95% percentile interval of a statistic of two values per question that is no mean, such as AUROC.
-
-    Args:
-        statistic: Computed from both arrays, resampled alike; NaN where it is undefined.
-        one_N: The first value of each question.
-        other_N: The second.
-        resamples: How often N questions are drawn with replacement.
-        seed: Of the random draws.
-
-    Returns:
-        Lower and upper end.  Resamples in which the statistic is undefined are skipped; None if it is in all.
-    """
-    random = np.random.default_rng(seed)
-    values_B = np.empty(resamples)
-    for resample in range(resamples):
-        drawn_N = random.integers(0, len(one_N), len(one_N))
-        values_B[resample] = statistic(one_N[drawn_N], other_N[drawn_N])
-    values_B = values_B[~np.isnan(values_B)]
-    if not len(values_B):
-        return None
-    low, high = np.quantile(values_B, [0.025, 0.975])
-    return float(low), float(high)

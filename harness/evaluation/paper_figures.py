@@ -34,9 +34,9 @@ def paper_name(paper: Paper) -> str:
 
 
 def answers(paper: Paper, k: int | None = None) -> dict[str, Cells]:
-    """EM, F1 and Acc of DR-RAG's Tables 2-4, RE-RAG's Table 1, or DMQR-RAG's Table 2.
+    """EM, F1 and Acc of DR-RAG's Tables 2-4, 6 and 7, RE-RAG's Table 1, or DMQR-RAG's Table 2.
 
-    Of DR-RAG, Tables 3 and 4 are at this k, or at every k.
+    Of DR-RAG, all but Table 2 are at this k, or at every k.
     """
     if paper not in (*DR_RAG, *RE_RAG):
         rows_2 = dmqr(paper, (2,))
@@ -46,14 +46,24 @@ def answers(paper: Paper, k: int | None = None) -> dict[str, Cells]:
         }
     if paper in RE_RAG:
         return {name: [Cell(nan if value is None else value), None, None] for name, value in _re_rag(paper, 1).items()}
+    return {name: cells[:3] for name, cells in dr_rag_answers(paper, k).items()}
+
+
+def dr_rag_answers(paper: Paper, k: int | None = None) -> dict[str, Cells]:
+    """EM, F1, Acc, steps and time of DR-RAG's Tables 2-4, 6 and 7; of all but Table 2 without the last two.
+
+    All but Table 2 are at this k, or at every k.
+    """
     place = DR_RAG.index(paper)
-    rows = {f"{name} (Table 2)": triples[place] for name, triples in rows_of("DR-RAG, Table 2").items()}
-    of_budget, without = rows_of("DR-RAG, Table 3"), rows_of("DR-RAG, Table 4")
+    rows = {f"{name} (Table 2)": each[place] for name, each in rows_of("DR-RAG, Table 2").items()}
+    of_budget = rows_of("DR-RAG, Table 3")
+    further = ("Llama3-8B, {}", 4), ("Llama3-8B, CFS, classifier {}", 6), ("{}, CFS, 500 questions", 7)
     for budget in [str(k)] if str(k) in of_budget else of_budget:
         rows |= {f"{name}, k = {budget} (Table 3)": each[place] for name, each in of_budget[budget].items()}
-        if paper == "hotpotqa":
-            rows |= {f"Llama3-8B, {name}, k = {budget} (Table 4)": each for name, each in without[budget].items()}
-    return {name: [Cell(value) for value in triple] for name, triple in rows.items()}
+        for template, table in further if paper == "hotpotqa" else ():
+            named = rows_of(f"DR-RAG, Table {table}")[budget].items()
+            rows |= {f"{template.format(name)}, k = {budget} (Table {table})": each for name, each in named}
+    return {name: [*map(Cell, each), *[None] * (5 - len(each))] for name, each in rows.items()}
 
 
 def dr_rag_table_5(dataset: DrRagPaper, row: str, k: int) -> tuple[float, float] | None:

@@ -1,7 +1,7 @@
 """DR-RAG's selections as pure functions of passage ids and pair scores.
 
-QDC, CIS, CFS (Sections 2.2.1-2.2.2, Appendix A.2) and two that the paper does not have, ranked selection and the
-oracle. No retriever, no model; standard library only.
+QDC, CIS, CFS (Sections 2.2.1-2.2.2, Appendix A.2) and one that the paper does not have, ranked selection. No
+retriever, no model; standard library only.
 
 Terms: k is the document budget; `first` are the k1 documents of the first stage, best first; `pools[i]` are the second
 stage's candidates of d_i = first[i], best first, without first-stage documents; Cnt are the documents chosen so far.
@@ -211,12 +211,6 @@ def scaled(ids: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
     own = scores[: len(ids)]
     least, greatest = min(own, default=0.0), max(own, default=0.0)
     return {d: (value - least) / ((greatest - least) or 1.0) for d, value in zip(ids, own, strict=True)}
-
-
-def oracle(first: Sequence[str], pools: Sequence[Sequence[str]], k: int, gold: Collection[str]) -> list[str]:
-    """The gold documents among the same candidates, at most k: an upper bound on the recall of any selection."""
-    available = dict.fromkeys([*first, *(d for pool in pools for d in pool)])
-    return [d for d in available if d in gold][:k]
 
 
 def mean_log_odds(score: PairScore, d1: str, d2: str) -> float:

@@ -1,4 +1,4 @@
-"""Unanswerable questions (RE-RAG, Section 5.3): detection by a confidence threshold, and risk-coverage curves.
+"""Unanswerable questions (RE-RAG, Section 5.3): detection by a confidence threshold.
 
 A question is predicted unanswerable if all its kept contexts score below the threshold, which training chooses on
 validation: by the paper's best F1, or by a stated cost of refusing. "Unanswerable" is the positive class, as in the
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from models.metrics import check_scores, scores_and_labels
+from models.metrics import scores_and_labels
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)  # as in the paper
 
@@ -112,36 +112,3 @@ def _between(low: float, high: float) -> float:
     """The middle of two probabilities, to four digits where that lies between them."""
     middle = (low + high) / 2
     return next(value for value in (round(middle, 4), middle, high) if low < value <= high)
-
-
-@dataclass(frozen=True, slots=True)
-class RiskCoverage:
-    """Mean error of the i most confident questions against their share (El-Yaniv and Wiener 2010)."""
-
-    coverage_N: NDArray[np.float64]  # i / N for i = 1..N
-    risk_N: NDArray[np.float64]  # mean error of the i most confident questions
-
-    @property
-    def aurc(self) -> float:
-        """Area under the curve: the mean risk over all coverages; 0 is perfect, random order gives the mean error."""
-        return float(self.risk_N.mean())
-
-
-def risk_coverage(confidence_N: ArrayLike, error_N: ArrayLike) -> RiskCoverage:
-    """The risk-coverage curve.  Questions of equal confidence all count with their mean error.
-
-    Args:
-        confidence_N: Confidence of each answer; greater is more confident.
-        error_N: Error of each answer, in [0, 1].
-
-    Raises:
-        ValueError: If there is no question, a confidence is NaN or the lengths differ.
-    """
-    confidence_N = np.asarray(confidence_N, dtype=np.float64)
-    error_N = np.asarray(error_N, dtype=np.float64)
-    check_scores(confidence_N, error_N)
-    _, group_N, count = np.unique(-confidence_N, return_inverse=True, return_counts=True)
-    mean_error = np.bincount(group_N, weights=error_N) / count
-    tied_error_N = np.repeat(mean_error, count)
-    rank_N = np.arange(1, len(error_N) + 1)
-    return RiskCoverage(rank_N / len(error_N), tied_error_N.cumsum() / rank_N)

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
 from harness.evaluation.dmqr.methods import ALL_STRATEGIES
-from harness.evaluation.dmqr.overlap import rewrites_of, strategies_of
+from harness.evaluation.dmqr.rewrites import rewrites_of, strategies_of
 from harness.evaluation.dmqr.search import Found
 from harness.evaluation.dmqr.tables import Scored
 from harness.evaluation.plots import axes_of, save

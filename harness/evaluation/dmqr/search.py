@@ -38,7 +38,6 @@ class Found:
 
     method: Method
     hits: list[MultiQueryHits] = field(default_factory=list)  # `ranked`: by the method's fusion
-    fused: list[tuple[Ranked, ...]] = field(default_factory=list)  # by reciprocal ranks, before any reranking
     judges: list[str] = field(default_factory=list)  # the texts by which the passages are judged
 
 
@@ -212,7 +211,6 @@ def find_all(
             ]
     scores = _score(strategy, found.values(), questions, file, spent)
     for each in found.values():
-        each.fused = [hits.ranked[:most] for hits in each.hits]
         each.hits = [
             _ranked(each.method, hits, own.get(judge, {}), most)
             for hits, judge, own in zip(each.hits, each.judges, scores, strict=True)

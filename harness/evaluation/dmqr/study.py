@@ -1,4 +1,4 @@
-"""DMQR-RAG's study: H@k, P@k, EM and F1 of every method (Tables 2 to 4), and recall before and after reranking.
+"""DMQR-RAG's study: H@k, P@k, EM and F1 of every method (Tables 2 to 4), and recall.
 
 All methods share one search per query and one score per (question, passage); every rewriter is asked once per question.
 """
@@ -35,7 +35,7 @@ from harness.evaluation.dmqr.methods import (
     own_name,
     selected,
 )  # fmt: skip
-from harness.evaluation.dmqr.overlap import overlap_table, plot_overlap, plot_rewrites, rewrites_table
+from harness.evaluation.dmqr.rewrites import plot_rewrites, rewrites_table
 from harness.evaluation.dmqr.scores import Relevance
 from harness.evaluation.dmqr.search import Found, Spent, find_all, rewrite_all
 from harness.evaluation.dmqr.tables import (
@@ -43,7 +43,6 @@ from harness.evaluation.dmqr.tables import (
     JUDGED,
     NOTES,
     RECALL,
-    RECALLS,
     RULES,
     Scored,
     method_tables,
@@ -229,7 +228,7 @@ def _add_tables(
     texts: Mapping[str, Sequence[Answer]],
     settings: Settings,
 ) -> None:
-    """Tables 2 to 4, recall, overlap and number of rewrites, their plots, and the cases."""
+    """Tables 2 to 4, recall and number of rewrites, their plots, and the cases."""
     relevance, k = _relevance(strategy, questions), strategy.k
     scored = score_methods(found, relevance, k, settings.ks)
     for name, each in scored.items():
@@ -247,7 +246,7 @@ def _add_tables(
     recalls = recall_tables(scored, settings.ks, title, settings.bootstrap)
     findings.tables += [*method_tables(scored, columns, title, settings.bootstrap, paper), *recalls]
     findings.tables += [judge_costs] if judge_costs else []
-    findings.plots["recall.png"] = partial(plot_recall, [each for each in recalls if each.name in RECALLS])
+    findings.plots["recall.png"] = partial(plot_recall, recalls[:1])
     findings.paper = "DMQR-RAG" if paper else ""
     depths = [each.method.per_query for each in scored.values() if each.method.rewriter is None]
     deep = max(depths, default=strategy.search.per_query)
@@ -266,8 +265,6 @@ def _add_tables(
         findings.tables.append(choice_table(found, scored, own.method.name, columns, settings.bootstrap))
         findings.plots["choice.png"] = partial(plot_choice, findings.tables[-1])
     if own.method.rewriter is not None:
-        findings.tables.append(overlap_table(own, relevance, settings.bootstrap))
-        findings.plots["overlap.png"] = partial(plot_overlap, findings.tables[-1])
         hits = [scored[name].values[f"H@{k}"] for name in (own.method.name, OQR if OQR in scored else own.method.name)]
         findings.notes += "\n" + chosen_cases(questions, own.hits, relevance, *hits)
         findings.cases = [[query_case(number, each, relevance)] for number, each in enumerate(own.hits)]

@@ -1,6 +1,6 @@
 """DMQR-RAG's Tables 2 to 4: H@k, P@k, EM and F1 of every method, with paired differences.
 
-Also recall before and after reranking.
+Also recall.
 
 Shape legend: N questions, R rows.
 """
@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
-from harness.evaluation.dmqr.methods import ALL_STRATEGIES, FUSED, OQR, OQR_DEEP, RM3, Method
+from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, RM3, Method
 from harness.evaluation.dmqr.scores import Relevance
 from harness.evaluation.dmqr.search import Found
 from harness.evaluation.paper_figures import Paper, dmqr
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.tables import Cell, Cells, Table
 
-RECALLS = ("recall", "recall before reranking")  # names of the tables that are plotted
 COMPARED_TO = (OQR, OQR_DEEP, RM3, ALL_STRATEGIES)  # rows to which the others are compared
-_BEFORE = ", before"  # ending of a value that is measured before reranking
 _RECALL_AT = re.compile(r"recall@(\d+)")
 ALL = "recall of all"
 JUDGED = "judged "  # beginning of a judge's values
@@ -79,7 +77,6 @@ def score_methods(found: Mapping[str, Found], relevance: Relevance, k: int, ks: 
         row.values[f"H@{k}"], row.values[f"P@{k}"] = relevance.hits_and_precision(ranked, k)
         for n in ks:
             row.values[f"recall@{n}"] = relevance.recall(ranked, n)
-            row.values[f"recall@{n}{_BEFORE}"] = relevance.recall(each.fused, n)
         row.values[ALL] = relevance.recall_of(unions)
         row.queries = float(np.mean([len(hits.searches) for hits in each.hits]))
         row.passages = float(np.mean([*map(len, unions)]))
@@ -119,7 +116,7 @@ def _is_whole(method: Method, without: Mapping[str, Scored]) -> bool:
 
 
 def recall_tables(scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bootstrap: Bootstrap) -> list[Table]:
-    """Recall@k of every method by its fusion, and before reranking where a method reranks, with differences.
+    """Recall@k of every method by its fusion, with differences.
 
     Without Table 4.
     """
@@ -129,12 +126,6 @@ def recall_tables(scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bo
     by = "after reranking" if reranked else "by reciprocal rank fusion"
     tables = [_table("recall", f"Recall {by}, {rule}", scored, [*columns, ALL], bootstrap)]
     tables += differences("recall", "Recall", scored, columns, bootstrap)
-    if reranked:
-        before = [f"{name}{_BEFORE}" for name in columns]
-        kept = {name: each for name, each in scored.items() if not name.endswith(FUSED)}
-        title = f"Recall before reranking, by reciprocal rank fusion, {rule}"
-        tables.append(_table("recall before reranking", title, kept, before, bootstrap))
-        tables += differences("recall before reranking", "Recall before reranking", kept, before, bootstrap, (OQR,))
     return tables
 
 
@@ -157,7 +148,7 @@ def differences(
         tables.append(
             Table(
                 f"{table} - {baseline}", f"{title}: differences to {baseline}",
-                tuple(f"{name.removesuffix(_BEFORE)}, points" for name in known), rows, signed=frozenset(rows),
+                tuple(f"{name}, points" for name in known), rows, signed=frozenset(rows),
             )
         )  # fmt: skip
     return tables
@@ -190,7 +181,7 @@ def _table(
         row: [*(Cell(own[key]) if (key := _of_paper(each, columns)) in own else None for each in known), None, None]
         for row, own in (paper or {}).items()
     }
-    shown = tuple(f"{column.removesuffix(_BEFORE)} %" for column in known)
+    shown = tuple(f"{column} %" for column in known)
     return Table(name, title, (*shown, "queries", "passages"), rows, published)
 
 

@@ -1,4 +1,4 @@
-"""EM, F1 and accuracy of one reader on every selection's documents: DR-RAG's Tables 2 to 4.
+"""EM, F1, accuracy, steps and time of one reader on every selection's documents: DR-RAG's Tables 2 to 4.
 
 Shape legend: N questions, R rows.
 """
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.answer_metrics import Normalization
-from common.records import Answer, Question, Ranked
+from common.records import Answer, Ranked
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import MEASURES, Bootstrap, percent_cells, score_answers
 from harness.evaluation.drrag.recall import BASELINE, Evaluation, Outcome
@@ -19,7 +18,7 @@ from harness.readers.read_answers import sum_costs
 from harness.selection.lazy_scoring import Decision
 from harness.strategies.drrag import selected_answer
 
-COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:])
+COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:], "steps", "time")
 
 
 def selected_documents(evaluation: Evaluation, outcomes: Sequence[Outcome]) -> list[list[list[Ranked]]]:
@@ -62,17 +61,19 @@ def selected_answers(
 
 def selection_tables(
     evaluation: Evaluation,
-    texts: Sequence[Sequence[str]],
+    read: Sequence[Sequence[Answer]],
+    reading_seconds: float,
     normalization: Normalization,
     yes_no_rule: bool,
     paper: paper_figures.Paper | None,
     bootstrap: Bootstrap,
 ) -> list[Table]:
-    """One table per k, with paired differences to similarity matching; then EM by kind of question for every k.
+    """One table per k, with paired differences to similarity matching.
 
     Args:
         evaluation: Its outcomes were read; some of its questions have gold answers.
-        texts: What a reader answered from its outcomes' documents.
+        read: What a reader answered from its outcomes' documents.
+        reading_seconds: Of the reader, per question.
         normalization: Applied to answers and gold answers.
         yes_no_rule: See `common.answer_metrics.f1`.
         paper: Adds this paper's published results.
@@ -80,18 +81,23 @@ def selection_tables(
     """
     rows_N = [row for row, question in enumerate(evaluation.questions) if question.answers]
     questions = [evaluation.questions[row] for row in rows_N]
-    scored = [score_answers([row[n] for n in rows_N], questions, normalization, yes_no_rule).stacked() for row in texts]
-    measured = list(zip(evaluation.outcomes, scored, strict=True))
+    scored = [
+        score_answers([row[n].text for n in rows_N], questions, normalization, yes_no_rule).stacked() for row in read
+    ]
+    steps = [float(np.mean([row[n].costs.get("model_calls", 0.0) for n in rows_N])) for row in read]
+    measured = list(zip(evaluation.outcomes, scored, steps, strict=True))
     tables = []
     for k in dict.fromkeys(outcome.k for outcome in evaluation.outcomes):
-        at_k = [(outcome, scores_3N) for outcome, scores_3N in measured if outcome.k == k]
-        baseline_3N = next(scores_3N for outcome, scores_3N in at_k if outcome.name == BASELINE)
+        at_k = [each for each in measured if each[0].k == k]
+        baseline, baseline_3N, _ = next(each for each in at_k if each[0].name == BASELINE)
+        whole = baseline.seconds + reading_seconds
         rows: dict[str, Cells] = {}
-        for outcome, (exact_N, f1_N, inclusion_N) in at_k:
+        for outcome, (exact_N, f1_N, inclusion_N), calls in at_k:
             values = np.stack([exact_N, exact_N - baseline_3N[0], f1_N, inclusion_N])
-            cells: list[Cell | None] = [*percent_cells(values, bootstrap)]
+            time = Cell((outcome.seconds + reading_seconds) / whole) if whole else None
+            cells: list[Cell | None] = [*percent_cells(values, bootstrap), Cell(calls), time]
             rows[outcome.name] = cells if outcome.name != BASELINE else [cells[0], None, *cells[2:]]
-        published = paper_figures.answers(paper, k) if paper else {}
+        published = paper_figures.dr_rag_answers(paper, k) if paper else {}
         tables.append(
             Table(
                 f"answers, k = {k}",
@@ -99,20 +105,8 @@ def selection_tables(
                 COLUMNS,
                 rows,
                 {name: [cells[0], None, *cells[1:]] for name, cells in published.items()},
+                note="Steps: calls of the reader per question. Time: of retrieval, pair scoring and reading, to SM's.",
                 signed=frozenset({COLUMNS[1]}),
             )
         )
-    return [*tables, *_by_kind(questions, measured)]
-
-
-def _by_kind(questions: Sequence[Question], measured: Sequence[tuple[Outcome, NDArray[np.float64]]]) -> list[Table]:
-    kinds_N = np.array([question.kind or "-" for question in questions])
-    kinds, counts = np.unique(kinds_N, return_counts=True)
-    if len(kinds) < 2:
-        return []
-    order = np.argsort(-counts, kind="stable")
-    rows: dict[str, Cells] = {"questions": [Cell(int(counts[place])) for place in order]}
-    for outcome, (exact_N, *_) in measured:
-        means = [Cell(100 * float(exact_N[kinds_N == kinds[place]].mean())) for place in order]
-        rows[f"{outcome.name}, k = {outcome.k}"] = means
-    return [Table("EM by kind", "EM % by kind of question", tuple(str(kinds[place]) for place in order), rows)]
+    return tables

@@ -16,17 +16,12 @@ from common.records import Passage, Question, Ranked
 from harness.evaluation.bootstrap import paired_intervals
 from harness.interfaces import Retriever
 from harness.retrievers.two_stage import StageResults, search_by_weight
-from harness.selection.algorithms import oracle
 from harness.selection.lazy_scoring import Pair, decide
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, Triple
 
 BASELINE = "SM"
 OWN = "own"  # the strategy's own selection, where it is not a row of the table
-ORACLES = {  # row -> whose candidates it chooses from; QDC and CFS have the same
-    "oracle, pool of QDC and CFS": "QDC",
-    "oracle, pool of ranked": "ranked",
-}
 
 
 @dataclass(slots=True)
@@ -35,15 +30,15 @@ class Outcome:
 
     `documents` and `scores` hold, per question, the chosen ids in order and the pair scores used; `retrieved`, for
     retrievers alone, the passages with their scores. `seconds` is the time per question that this row alone would take,
-    and `stages` that of its stages; None and empty for oracles.
+    and `stages` that of its stages.
     """
 
     name: str
     k: int
     documents: list[tuple[str, ...]]
-    seconds: float | None
+    seconds: float
     scores: list[dict[Pair, float]] = field(default_factory=list)
-    options: SelectionOptions | None = None  # None for retrievers alone and oracles
+    options: SelectionOptions | None = None  # None for retrievers alone
     stages: dict[str, float] = field(default_factory=dict)
     retrieved: list[list[Ranked]] = field(default_factory=list)
     tokens: float = 0.0  # per question, of pair scoring
@@ -72,7 +67,7 @@ class Metrics:
     all_found: float  # share of questions with every gold passage found
     difference: float
     interval: tuple[float, float]
-    relative_time: float | None
+    relative_time: float | None  # None where the clock saw no time
 
 
 @dataclass(slots=True)
@@ -180,7 +175,7 @@ def run(
     for position, ((name, k), options) in enumerate(variants.items()):
         decided = decisions[position * len(questions) : (position + 1) * len(questions)]
         documents = [tuple(d.documents) for d in decided]
-        outcome = Outcome(name, options.k, documents, None, [d.scores for d in decided], options)
+        outcome = Outcome(name, options.k, documents, 0.0, [d.scores for d in decided], options)
         scoring = outcome.pairs_per_question * (cache.seconds_per_pair if cache is not None else 0.0)
         second = options.concatenations * each_concatenation
         outcome.stages = {"first_stage": first, "second_stage": second, "scoring": scoring}
@@ -196,15 +191,6 @@ def run(
             seconds = baseline_seconds[name] / len(questions)
             outcomes.append(Outcome(name, k, documents, seconds, stages={"retrieval": seconds}, retrieved=top))
         outcomes += [by_row[name, k] for name in selections]
-        for name, source in ORACLES.items():
-            if source in selections:
-                options = variants[source, k]
-                stages = [options.stages(each.rankings) for each in results[options.question_copies]]
-                documents = [
-                    tuple(oracle(*stage, k, question.support))
-                    for stage, question in zip(stages, questions, strict=True)
-                ]
-                outcomes.append(Outcome(name, k, documents, None))
     stage_seconds = {
         **{f"baseline {name}": value for name, value in baseline_seconds.items()},
         "first stage": first_seconds,
@@ -256,14 +242,6 @@ def differing(evaluation: Evaluation, k: int, row: str = "CFS", other: str = "QD
     if row not in chosen or other not in chosen:
         return None
     return sum(set(one) != set(two) for one, two in zip(chosen[row], chosen[other], strict=True))
-
-
-def recall_by_kind(evaluation: Evaluation, outcome: Outcome) -> dict[str, float]:
-    """Mean recall by kind of question (a field of the data set), the most frequent kind first."""
-    kinds_N = np.array([question.kind or "-" for question in evaluation.questions])
-    recall_N = evaluation.recall(outcome)
-    names, counts = np.unique(kinds_N, return_counts=True)
-    return {str(names[i]): float(recall_N[kinds_N == names[i]].mean()) for i in np.argsort(-counts, kind="stable")}
 
 
 def _baselines(

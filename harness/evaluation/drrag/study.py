@@ -14,7 +14,7 @@ from typing import cast
 from common.errors import UserError
 from common.files import sha256
 from common.ranges import PositiveInt
-from common.records import Question
+from common.records import Answer, Question
 from harness.evaluation.drrag import recall
 from harness.evaluation.drrag.answers import selected_answers, selected_documents, selection_tables
 from harness.evaluation.drrag.cases import cases_of
@@ -93,11 +93,11 @@ class Study:
         findings = Findings(budget=strategy.selection.k)
         reading = self._read(strategy.reader, evaluation, outcomes, settings.partial, findings)
         read = None if reading is None else reading.answers
+        seconds = reading.seconds_each if reading else 0.0
         texts = None if read is None else [[answer.text for answer in row] for row in read]
-        self._add_tables(evaluation, texts, settings, findings)
+        self._add_tables(evaluation, read, seconds, settings, findings)
 
         read_of = dict(zip(map(id, outcomes), read, strict=True)) if read else {}
-        seconds = reading.seconds_each if reading else 0.0
         of_own_k = [each for each in outcomes if each.k == evaluation.own.k and each.stages]
         answers = {id(each): selected_answers(evaluation, each, read_of.get(id(each)), seconds) for each in of_own_k}
         findings.answers = answers[id(evaluation.own)]
@@ -149,7 +149,12 @@ class Study:
         return read
 
     def _add_tables(
-        self, evaluation: Evaluation, texts: list[list[str]] | None, settings: Settings, findings: Findings
+        self,
+        evaluation: Evaluation,
+        given: Sequence[Sequence[Answer]] | None,
+        reading_seconds: float,
+        settings: Settings,
+        findings: Findings,
     ) -> None:
         """Tables of recall and of answers, and the plot of recall."""
         paper = cast(DrRagPaper, settings.paper) if settings.paper in DR_RAG else None
@@ -171,7 +176,6 @@ class Study:
                         "k": outcome.k,
                         **asdict(metrics),
                         "seconds_per_question": outcome.seconds,
-                        "recall_by_kind": recall.recall_by_kind(known, outcome),
                     }
                     for outcome, metrics in zip(known.outcomes, measured, strict=True)
                 ],
@@ -179,10 +183,10 @@ class Study:
         else:
             reason = not_measured("no question ships its gold passages")
             findings.tables = [Table("recall", "Recall of gold passages", ("recall %",), {recall.BASELINE: [reason]})]
-        if texts is not None and any(question.answers for question in known.questions):
-            read = [[row[place] for place in places] if places else row for row in texts[: len(known.outcomes)]]
+        if given is not None and any(question.answers for question in known.questions):
+            read = [[row[place] for place in places] if places else row for row in given[: len(known.outcomes)]]
             findings.tables += selection_tables(
-                known, read, settings.normalization, settings.yes_no_rule, paper, settings.bootstrap
+                known, read, reading_seconds, settings.normalization, settings.yes_no_rule, paper, settings.bootstrap
             )
 
 

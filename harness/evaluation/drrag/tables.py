@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.records import Question
-from harness.evaluation.drrag.recall import BASELINE, ORACLES, Evaluation, Metrics, Outcome, differing, recall_by_kind
+from harness.evaluation.drrag.recall import BASELINE, Evaluation, Metrics, Outcome, differing
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
 from harness.evaluation.plots import axes_of
-from harness.evaluation.tables import Cell, Cells, Table
+from harness.evaluation.tables import Cell, Table
 
 COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
 PAPER_COLUMNS = ("paper: recall %", "paper: documents")
@@ -17,9 +17,7 @@ every
 gold passage found. Difference: to SM at the same k, in points, with the 95% paired bootstrap interval over questions.
 Time: retrieval and pair scoring per question, relative to SM, without a reader; each row is charged the mean time per \
 pair
-for all pairs it needs, although rows share scores here. The oracles use the gold passages: each is the upper bound of \
-the
-selections that choose from the pool it names, and of no other.
+for all pairs it needs, although rows share scores here.
 """
 PAPER_NOTE = """\
 Columns marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder nor \
@@ -31,7 +29,7 @@ than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's E
 
 
 def recall_tables(evaluation: Evaluation, measured: Sequence[Metrics], paper: DrRagPaper | None) -> list[Table]:
-    """Per k a table of all rows, and one of recall by kind of question.
+    """Per k a table of all rows.
 
     Args:
         evaluation: All rows.
@@ -57,13 +55,6 @@ def recall_tables(evaluation: Evaluation, measured: Sequence[Metrics], paper: Dr
                 published=frozenset(PAPER_COLUMNS),
             )
         )
-        kinds = list(recall_by_kind(evaluation, rows[0][0]))
-        if len(kinds) > 1:
-            by_kind: dict[str, Cells] = {
-                o.name: [Cell(100 * value) for value in recall_by_kind(evaluation, o).values()] for o, _ in rows
-            }
-            name = f"recall by kind, k = {k}"
-            tables.append(Table(name, f"Recall % by kind of question, k = {k}", tuple(kinds), by_kind))
     return tables
 
 
@@ -130,12 +121,12 @@ def found_and_missed(
 
 
 def plot_recall(evaluation: Evaluation, measured: Sequence[Metrics], path: Path, title: str) -> None:
-    """Plot recall by k, one line per row, oracles dashed."""
+    """Plot recall by k, one line per row."""
     figure, (axes,) = axes_of()
     rows = list(zip(evaluation.outcomes, measured, strict=True))
     for name in dict.fromkeys(outcome.name for outcome in evaluation.outcomes):
         points = [(outcome.k, 100 * m.recall) for outcome, m in rows if outcome.name == name]
-        axes.plot(*zip(*points, strict=True), marker="o", linestyle="--" if name in ORACLES else "-", label=name)
+        axes.plot(*zip(*points, strict=True), marker="o", label=name)
     axes.set(xlabel="k (document budget)", ylabel="recall of gold passages, %", title=title)
     axes.set_xticks(sorted({outcome.k for outcome in evaluation.outcomes}))
     axes.grid(alpha=0.3)

@@ -1,7 +1,4 @@
-"""The collection at hand (HiQA's Table 6 in shape), and the Log-Rank Index for several gamma (Figure 11).
-
-Shape legend: N questions.
-"""
+"""The collection at hand (HiQA's Table 6 in shape), and the Log-Rank Index for several gamma (Figure 11)."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +9,7 @@ import numpy as np
 
 from common.records import Passage, Question
 from common.words import word_count
-from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
-from harness.evaluation.hiqa.ranking import Row, document_of
+from harness.evaluation.hiqa.ranking import document_of
 from harness.evaluation.log_rank import log_rank
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.tables import Cell, Cells, Table, not_measured
@@ -79,22 +75,6 @@ def _spread(counts: Sequence[int], absent: str = "") -> Cells:
     if not any(counts):
         return [not_measured(absent)] * 4
     return [Cell(sum(counts)), Cell(sum(counts) / len(counts)), Cell(min(counts)), Cell(max(counts))]
-
-
-def gammas_table(rows: Mapping[str, Row], own: float, bootstrap: Bootstrap) -> Table:
-    """Log-Rank Index of every row for several gamma.
-
-    Args:
-        rows: By name.
-        own: The gamma of the other tables, which is one of the columns.
-        bootstrap: For the intervals.
-    """
-    gammas = sorted({*GAMMAS, own})
-    cells = {
-        name: known_percent_cells([row.log_rank(gamma) for gamma in gammas], bootstrap) for name, row in rows.items()
-    }
-    columns = tuple(f"gamma {gamma:g}" for gamma in gammas)
-    return Table("gammas", "Log-Rank Index % by gamma", columns, cells)
 
 
 def draw_gammas(segments: int, path: Path) -> None:

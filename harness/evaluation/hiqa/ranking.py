@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from common.progress import track_batches
 from common.records import Passage, Question
-from harness.evaluation.log_rank import log_rank_index
 from harness.evaluation.retrieval_scores import by_document, gold_places, holders_of, retrieval_scores
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import passages_of
@@ -35,11 +34,6 @@ class Row:
     scores: Scores  # as in `retrieval_scores`
     by_size: Mapping[int, Scores]  # by number of documents
     by_budget: Mapping[int, Scores]  # by words of the context: HIT, RECALL, WHOLE
-    ranks: Sequence[Ranks]  # of each question's gold segments, from 1; None: no segment holds it whole
-
-    def log_rank(self, gamma: float) -> NDArray[np.float64]:
-        """The Log-Rank Index of every question, (N,)."""
-        return np.array([log_rank_index(ranks, self.segments, gamma) for ranks in self.ranks])
 
 
 def document_of(passage: Passage) -> str:
@@ -108,7 +102,6 @@ def rank_all(
     of_document = by_document(passages)
     words_of = {passage.id: shown_words(passage) for passage in passages} if budgets else {}
     found: list[Scores] = []
-    ranks: list[Ranks] = []
     smaller: dict[int, list[Scores]] = {size: [] for size in sizes}
     shown: dict[int, list[Scores]] = {budget: [] for budget in budgets}
     for batch in track_batches(at_once(questions, count), len(questions), f"ranking, {what}"):
@@ -116,7 +109,6 @@ def rank_all(
         holders = [holders_of(question, of_document) for question in batch]
         found.append(retrieval_scores(batch, rankings, (k,), indexed=count, gamma=gamma, holders=holders))
         for question, ranking, held in zip(batch, rankings, holders, strict=True):
-            ranks.append(gold_places(question, [hit.passage for hit in ranking], held)[0])
             words = [words_of[hit.passage.id] for hit in ranking] if budgets else []
             for budget, within in shown.items():
                 kept_passages = [ranking[place].passage for place in fitting(words, budget)]
@@ -127,7 +119,7 @@ def rank_all(
                 indexed = _count(segments, kept)
                 scores.append(retrieval_scores([question], [hits], (k,), indexed=indexed, gamma=gamma, holders=[held]))
     by_size, by_budget = ({key: _joined(parts) for key, parts in each.items()} for each in (smaller, shown))
-    return Row(count, _joined(found), by_size, by_budget, ranks)
+    return Row(count, _joined(found), by_size, by_budget)
 
 
 def _of_context(places: Ranks) -> Scores:

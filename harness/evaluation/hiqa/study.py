@@ -20,7 +20,7 @@ from harness.evaluation.hiqa.budgets import (
     read_at_budgets,
     readers_table,
 )
-from harness.evaluation.hiqa.overview import draw_gammas, gammas_table, overview_table
+from harness.evaluation.hiqa.overview import draw_gammas, overview_table
 from harness.evaluation.hiqa.ranking import Row, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import check_rows, retrievers_of
 from harness.evaluation.hiqa.table_fields import embed_tables, fields_table
@@ -29,7 +29,6 @@ from harness.evaluation.hiqa.tables import (
     degradation_tables,
     differences_table,
     draw_degradation,
-    kinds_tables,
     ranking_table,
 )
 from harness.evaluation.study import Findings, Settings
@@ -91,7 +90,7 @@ class Study:
             return Findings(facts=[f"rankings: not measured, {why}"])
         retrievers = retrievers_of(strategy.retriever, self.rows)
         rows = self._rank(retrievers, asked)
-        findings = self._ranked(rows, asked, settings)
+        findings = self._ranked(rows, settings)
         self._add_budgets(strategy, rows, asked, settings, findings)
         self._add_collection(strategy.retriever, asked, settings, findings)
         answers, seconds_before = answer_rows(strategy, retrievers, asked, settings.partial / "rows.jsonl")
@@ -110,13 +109,12 @@ class Study:
             rows[name] = rank_all(retriever, asked, segments, self.k, self.gamma, name, sizes, self.seed, self.budgets)
         return rows
 
-    def _ranked(self, rows: Mapping[str, Row], asked: Sequence[Question], settings: Settings) -> Findings:
+    def _ranked(self, rows: Mapping[str, Row], settings: Settings) -> Findings:
         """What the rankings say: Table 2, Figures 2 and 11."""
         scores, bootstrap = {name: row.scores for name, row in rows.items()}, settings.bootstrap
         count = next(iter(rows.values())).segments
         tables = [ranking_table(scores, self.k, self.gamma, count, bootstrap)]
         tables += [differences_table(scores, self.k, bootstrap)] * (len(rows) > 1)
-        tables += [*kinds_tables(scores, asked, self.k, bootstrap), gammas_table(rows, self.gamma, bootstrap)]
         findings = Findings(tables=tables, settings={"rows": list(rows), "k": self.k, "gamma": self.gamma})
         findings.plots["log_rank_index.png"] = partial(draw_gammas, count)
         by_size = {name: row.by_size for name, row in rows.items()}

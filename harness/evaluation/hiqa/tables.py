@@ -1,6 +1,6 @@
 """Tables and the plot of HiQA's study.
 
-Rankings of the rows, their differences, by kind of question, by number of documents.
+Rankings of the rows, their differences, by number of documents.
 
 Shape legend: N questions.
 """
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from common.records import Question
 from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
 from harness.evaluation.hiqa.ranking import Scores
 from harness.evaluation.plots import axes_of, save
@@ -44,25 +43,6 @@ def differences_table(rows: Mapping[str, Scores], k: int, bootstrap: Bootstrap) 
     }
     columns = tuple(f"{m}, points" for m in measures(k))
     return Table("differences", f"Differences of {own} to the others", columns, cells, signed=frozenset(cells))
-
-
-def kinds_tables(
-    rows: Mapping[str, Scores], questions: Sequence[Question], k: int, bootstrap: Bootstrap
-) -> list[Table]:
-    """Hit rate and Log-Rank Index of every row by kind of question; none for a single kind."""
-    kinds_N = np.array([question.kind or "-" for question in questions])
-    kinds, counts = np.unique(kinds_N, return_counts=True)
-    if len(kinds) < 2:
-        return []
-    columns = tuple(f"{kind} ({count})" for kind, count in zip(kinds, counts, strict=True))
-    tables = []
-    for measure in (f"hit@{k}", LOG_RANK):
-        cells: dict[str, Cells] = {
-            name: [known_percent_cells(each[measure][None, kinds_N == kind], bootstrap)[0] for kind in kinds]
-            for name, each in rows.items()
-        }
-        tables.append(Table(f"kinds - {measure}", f"{measure} % by kind of question (number)", columns, cells))
-    return tables
 
 
 def degradation_tables(

@@ -40,15 +40,12 @@ from harness.evaluation.msrag.tables import (
     NOTES,
     RUNS,
     YES_NO,
-    costs_table,
     differences_table,
     is_yes_no,
-    kinds_table,
     majority_row,
     runs_table,
     scores_of,
     scores_table,
-    sources_table,
 )
 from harness.evaluation.page import Case
 from harness.evaluation.study import Findings, Settings
@@ -106,7 +103,7 @@ class Study:
         values = {row: np.stack([scores_of(each[row].answers, questions, settings) for each in by_run]) for row in rows}
         findings.answers = own.answers
         findings.variants = {row: each.answers for row, each in rows.items() if row != name}
-        findings.tables = self._tables(strategy, questions, runs, by_run, values, name, settings)
+        findings.tables = self._tables(strategy, questions, values, name, settings)
         findings.notes = NOTES.format(accuracy=YES_NO if is_yes_no(questions) else INCLUSION)
         findings.paper = OWN if published(settings.paper, 1, 0) else ""
         findings.facts = [*_facts(strategy), *(oracle.facts if has_gold else [])]
@@ -147,19 +144,15 @@ class Study:
         self,
         strategy: Msrag,
         questions: Sequence[Question],
-        runs: Sequence[SourceAnswers],
-        by_run: Sequence[Mapping[str, Row]],
         values: Mapping[str, NDArray[np.float64]],
         name: str,
         settings: Settings,
     ) -> list[Table]:
-        """Tables 1 to 3, Figure 2, differences, kinds of question, sources, runs and costs.
+        """Tables 1 to 3, Figure 2, differences and runs.
 
         Args:
             strategy: The system.
             questions: The questions.
-            runs: The answers of every run.
-            by_run: The rows of every run.
             values: (R, 3, N) scores by row.
             name: Row of the system.
             settings: Of the evaluation.
@@ -182,15 +175,9 @@ class Study:
             shown = some(SINGLE[WEB], SR_RAG, UNSEGMENTED, OWN)
             tables.append(scores_table("segmentation", "Figure 2: with and without sub-questions", shown, settings))
         tables += [differences_table(name, means, singles, settings.bootstrap)] * (len(singles) > 1)
-        measure = 2 if is_yes_no(questions) else 0
-        tables += kinds_table(questions, some(*singles, OWN), measure, settings.bootstrap)
-        if any(question.answers for question in questions):
-            right = {source: values[SINGLE[source]][:, measure] for source in strategy.names}
-            answers = [found.answers for found in runs]
-            tables.append(sources_table(answers, [rows[name] for rows in by_run], right, settings.bootstrap))
         if self.runs > 1:
             tables.append(runs_table(values))
-        return [*tables, costs_table(by_run)]
+        return tables
 
 
 def _further_selectors(answers: Sequence[BySource], encoder: "AnswerEncoder") -> dict[str, AnswerSelector]:

@@ -1,10 +1,8 @@
-"""RE-RAG's plots: EM by number of contexts, EM by share of relevant contexts, risk-coverage curves."""
+"""RE-RAG's plots: EM by number of contexts, EM by share of relevant contexts."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.tables import Table
@@ -46,15 +44,6 @@ def plot_quality(table: Table, path: Path) -> None:
         ylim=(0, 100),
     )
     bars.set_ylabel("questions (bars)")
-    save(figure, [axes], path)
-
-
-def plot_coverage(curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]], path: Path) -> None:
-    """Risk-coverage curves, one line per confidence score."""
-    figure, (axes,) = axes_of()
-    for name, (coverage_N, risk_N) in curves.items():
-        axes.plot(100 * coverage_N, 100 * risk_N, label=name)
-    axes.set(xlabel="coverage, % of questions", ylabel="risk, % wrong", title="Risk-coverage curves")
     save(figure, [axes], path)
 
 

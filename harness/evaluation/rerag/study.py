@@ -17,10 +17,10 @@ from harness.evaluation.rerag.baseline import Baseline
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
 from harness.evaluation.rerag.candidates import Ranker, collect_candidates
 from harness.evaluation.rerag.llm_table import llm_table
-from harness.evaluation.rerag.plots import plot_contexts, plot_coverage, plot_quality
+from harness.evaluation.rerag.plots import plot_contexts, plot_quality
 from harness.evaluation.rerag.retrieval import Source, encoder_of, retrieval_facts, source_of
 from harness.evaluation.rerag.temperatures import Fitted, identity, read_temperatures, temperatures_for
-from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables
+from harness.evaluation.rerag.unanswerable import Confidence, refusal_tables
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings
 from harness.indexing.sentence_encoder import SentenceEncoder
@@ -187,16 +187,6 @@ def _findings(
     ]  # fmt: skip
     report.tables += refusal_tables(systems, bootstrap, paper)
     if readings:
-        certainty = {
-            f"probability of the answer, {marginal}": np.array(
-                [r.logprob if r.candidates else -np.inf for r in readings[rerag_tables.FULL, marginal]]
-            )
-            for marginal in marginals
-        }
-        certainty |= {f"greatest confidence, {system.name}": system.max_N for system in systems}
-        curves, table = coverage_curves(certainty, exact["estimator"])
-        report.tables.append(table)
-        report.plots["risk_coverage.png"] = partial(plot_coverage, curves)
         answers = {
             name: setting_answers(strategy, candidate_sets, name, readings[name, own], systems[0], seconds)
             for name in rerag_tables.ABLATION

@@ -1,11 +1,11 @@
-"""Detection of unanswerable questions: RE-RAG's Tables 4 and 5, AUROC and risk-coverage curves.
+"""Detection of unanswerable questions: RE-RAG's Tables 4 and 5.
 
 A question is unanswerable for a ranker if none of its selected contexts contains an answer; it is predicted
 unanswerable if no context's confidence reaches the threshold. Where all sets or none hold an answer, there is nothing
 to detect: the tables say so. Shape legend: N questions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, percent_cells
-from harness.evaluation.bootstrap import resampled_interval
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker
 from harness.evaluation.tables import Cell, Cells, Table, not_measured
-from models.metrics import auroc
-from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, risk_coverage, sweep
+from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, sweep
 
 EVERY, NONE = "every set holds an answer", "no set holds an answer"
 
@@ -83,16 +81,16 @@ class Confidence:
 def refusal_tables(
     systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None
 ) -> list[Table]:
-    """Tables 4 and 5, what refusal costs over all questions, and AUROC.
+    """Tables 4 and 5.
 
     Args:
         systems: The estimator first, then the retriever.
         bootstrap: For the intervals.
         paper: Adds this paper's published results.
     """
-    tables = [_detection_table(systems, paper), _auroc_table(systems, bootstrap)]
+    tables = [_detection_table(systems, paper)]
     if all(system.exact_N is not None for system in systems):
-        tables[1:1] = [_refusal_table(systems, bootstrap, paper), _cost_table(systems, bootstrap)]
+        tables.append(_refusal_table(systems, bootstrap, paper))
     return tables
 
 
@@ -128,31 +126,20 @@ def _detection_cells(result: Detection) -> Cells:
     return [Cell(100 * result.recall), precision, Cell(100 * result.f1)]
 
 
-def _refusals(
-    systems: Sequence[Confidence], rows: dict[str, Cells], columns: int
-) -> Iterator[tuple[str, Confidence, NDArray[np.float64], NDArray[np.bool_]]]:
-    """Yield each system that has a threshold: its row's name, itself, its EM and the questions it refuses, both (N,).
-
-    The row of a system without a threshold is written here: `columns` cells that say why.
-    """
-    for system in systems:
-        if system.no_threshold:
-            rows[system.name] = [not_measured(system.no_threshold)] * columns
-            continue
-        assert system.exact_N is not None
-        threshold, source = system.used
-        yield f"{system.name}, threshold {threshold:g} ({source})", system, system.exact_N, system.max_N < threshold
-
-
 def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None) -> Table:
     columns = ("with answer", "EM % before", "EM % after", "without answer", "refused %")
     rows: dict[str, Cells] = {}
-    for name, system, exact_N, refused_N in _refusals(systems, rows, len(columns)):
-        with_N = system.answerable_N
+    for system in systems:
+        if system.no_threshold:
+            rows[system.name] = [not_measured(system.no_threshold)] * len(columns)
+            continue
+        assert system.exact_N is not None
+        threshold, source = system.used
+        exact_N, refused_N, with_N = system.exact_N, system.max_N < threshold, system.answerable_N
         before_N, after_N = exact_N[with_N], (exact_N * ~refused_N)[with_N]
         before, after = percent_cells(np.stack([before_N, after_N]), bootstrap, NONE)
         (refused,) = percent_cells(refused_N[~with_N][None].astype(float), bootstrap, EVERY)
-        rows[name] = [
+        rows[f"{system.name}, threshold {threshold:g} ({source})"] = [
             Cell(int(with_N.sum())), before, after, Cell(int((~with_N).sum())), refused,
         ]  # fmt: skip
     return Table(
@@ -163,80 +150,3 @@ def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: p
         paper_figures.refusal(paper),
         "EM on sets with an answer, before and after refusal; share of refused questions among sets without an answer.",
     )
-
-
-def _cost_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
-    """What refusal costs over all questions.
-
-    Refused sets with an answer, EM, and accuracy where a right refusal counts.
-    """
-    columns = ("with answer, refused", "without answer, refused", "EM % before", "EM % after", "points", "correct %")
-    rows: dict[str, Cells] = {}
-    for name, system, exact_N, refused_N in _refusals(systems, rows, len(columns)):
-        with_N = system.answerable_N
-        after_N = exact_N * ~refused_N
-        correct_N = after_N + (refused_N & ~with_N)
-        measures = np.stack([exact_N, after_N, after_N - exact_N, correct_N])
-        counts = [Cell(int((refused_N & with_N).sum())), Cell(int((refused_N & ~with_N).sum()))]
-        rows[name] = [*counts, *percent_cells(measures, bootstrap)]
-    return Table(
-        "refusal cost",
-        "What refusal costs, all questions",
-        columns,
-        rows,
-        note=(
-            "EM over all questions, a refusal counted as wrong. Correct: a refused set without an answer counted as "
-            "right."
-        ),
-        signed=frozenset({"points"}),
-    )
-
-
-def _auroc_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
-    rows: dict[str, Cells] = {}
-    for system in systems:
-        scores = system.max_N, system.answerable_N
-        area = not_measured(system.one_kind)
-        if not system.one_kind:
-            area = Cell(auroc(*scores), resampled_interval(auroc, *scores, bootstrap.resamples, bootstrap.seed))
-        rows[system.name] = [area]
-    return Table(
-        "auroc",
-        "Discrimination of sets with and without an answer",
-        ("AUROC",),
-        rows,
-        note="Score: the greatest confidence among the selected contexts.",
-        decimals=3,
-    )
-
-
-def coverage_curves(
-    confidences: dict[str, NDArray[np.float64]], exact_N: NDArray[np.float64]
-) -> tuple[dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]], Table]:
-    """Risk-coverage curve of each confidence score, name -> (coverage, risk), and a table of the areas (AURC).
-
-    Args:
-        confidences: Name -> confidence per question, (N,).
-        exact_N: EM of the answers.
-    """
-    curves = {name: risk_coverage(each, 1 - exact_N) for name, each in confidences.items()}
-    coverages = (0.25, 0.5, 0.75, 1.0)
-    rows: dict[str, Cells] = {
-        name: [Cell(curve.aurc), *(Cell(float(curve.risk_N[max(1, round(c * len(exact_N))) - 1])) for c in coverages)]
-        for name, curve in curves.items()
-    }
-    if exact_N.min() == exact_N.max():  # every order of the questions has this risk
-        reason = "every answer is right" if exact_N[0] else "no answer is right"
-        rows = {name: [not_measured(reason)] * (1 + len(coverages)) for name in confidences}
-    table = Table(
-        "risk-coverage",
-        "Risk and coverage",
-        ("AURC", *(f"risk at {c:.0%}" for c in coverages)),
-        rows,
-        note=(
-            "Risk: share of wrong answers (1 - EM) among the most confident questions; AURC: mean risk over all "
-            "coverages."
-        ),
-        decimals=3,
-    )
-    return {name: (curve.coverage_N, curve.risk_N) for name, curve in curves.items()}, table

@@ -156,7 +156,7 @@ def test_several_rewriters_are_measured_in_one_run(place: Path) -> None:
     assert made["further indexes"].keys() == {"RM3"}  # the others search with the system's own retriever
     text = (place / "several" / "report.md").read_text()
     assert "- chosen: rewriter: lm, " in text
-    assert len(list((place / "several").glob("*.png"))) == 3
+    assert len(list((place / "several").glob("*.png"))) == 2
 
 
 def test_an_interrupted_study_goes_on_and_reports_the_same(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from harness.evaluation import bootstrap
-from harness.evaluation.bootstrap import paired_intervals, resampled_interval
-from models.metrics import auroc
+from harness.evaluation.bootstrap import paired_intervals
 
 pytestmark = pytest.mark.numeric
 
@@ -43,26 +42,3 @@ def test_a_constant_difference_has_no_width():
 def test_refuses_nothing_to_resample(questions, resamples, confidence):
     with pytest.raises(ValueError, match=r"nothing to resample|between 0 and 1"):
         paired_intervals(np.zeros((1, questions)), resamples, 0, confidence)
-
-
-def test_interval_of_auroc_holds_the_truth_and_tells_when_there_is_none() -> None:
-    random = np.random.default_rng(0)
-    label_N = random.random(300) < 0.5
-    low, high = resampled_interval(auroc, random.normal(size=300) + label_N, label_N, 200)
-    assert low < 0.76 < high  # Phi(1 / sqrt 2)
-    assert 0.06 < high - low < 0.2
-    assert resampled_interval(auroc, np.ones(3), np.ones(3, bool), 200) is None
-
-
-def test_interval_of_a_statistic_equals_a_plain_loop_and_skips_the_undefined() -> None:
-    value_N = np.array([0.5, 2.0, 3.0, 7.0])
-    kept_N = np.array([True, False, False, True])
-    random, means = np.random.default_rng(4), []
-    for _ in range(60):
-        drawn = random.integers(0, 4, 4)
-        means += [value_N[drawn][kept_N[drawn]].mean()] if kept_N[drawn].any() else []
-    assert len(means) < 60
-    found = resampled_interval(
-        lambda one, other: one[other].mean() if other.any() else float("nan"), value_N, kept_N, 60, seed=4
-    )
-    assert found == tuple(np.quantile(means, [0.025, 0.975]))

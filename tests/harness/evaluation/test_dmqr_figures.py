@@ -1,6 +1,6 @@
 """Figures of DMQR-RAG's study by hand.
 
-Scores, overlap of what queries find, and the costs that each method is charged.
+Scores, rewrites, and the costs that each method is charged.
 """
 
 import random
@@ -11,7 +11,7 @@ import pytest
 
 from common.records import Passage, Question, Ranked
 from common.rewrites import Rewrites
-from harness.evaluation.dmqr.overlap import rewrites_of, shares
+from harness.evaluation.dmqr.rewrites import rewrites_of
 from harness.evaluation.dmqr.scores import Relevance
 from harness.evaluation.dmqr.search import restricted
 from harness.evaluation.retrieval_scores import retrieval_scores
@@ -64,20 +64,7 @@ def test_the_same_figures_as_the_tables_of_every_system(has_gold: bool) -> None:
         np.testing.assert_array_equal(relevance.recall(ranked, k), expected[f"{recall}@{k}"])
 
 
-def test_overlap_by_hand() -> None:
-    lists = [
-        {"question": dict.fromkeys("1234", ""), "kwr": dict.fromkeys("345", ""), "par": {}},
-        {"question": dict.fromkeys("12", ""), "kwr": dict.fromkeys("12", "")},
-    ]
-    shared_SSN, alone_SN = shares(lists, ("question", "kwr", "par"))
-    nan = np.nan
-    np.testing.assert_allclose(shared_SSN[0], [[1, 1], [1 / 2, 1], [0, nan]])
-    np.testing.assert_allclose(shared_SSN[1], [[2 / 3, 1], [1, 1], [0, nan]])
-    np.testing.assert_allclose(shared_SSN[2], [[nan, nan]] * 3)
-    np.testing.assert_allclose(alone_SN, [[1 / 2, 0], [1 / 3, 0], [nan, nan]])
-
-
-def test_the_table_of_overlap_and_the_cases(tmp_path: Path) -> None:
+def test_the_number_of_rewrites_and_the_cases(tmp_path: Path) -> None:
     retriever = Bm25Retriever(write_index(tmp_path))
     everything = tuple(PASSAGES.values())
     asked = [
@@ -90,13 +77,6 @@ def test_the_table_of_overlap_and_the_cases(tmp_path: Path) -> None:
     found = measured(Dmqr(retriever, rewriter, ("kwr", "par"), 3, 2, "rrf"), tmp_path, asked)
     # a: the question finds Alba, Calder, Alba (ship); kwr Elbe, Fulda; par Alba (ship), Alba, Brune. b: Elbe; Elbe;
     # Calder, Dorn
-    assert value(found, "overlap", "question", "shared with kwr %") == 50  # nothing of a, all of b
-    assert value(found, "overlap", "question", "shared with par %") == pytest.approx(100 / 3)
-    assert value(found, "overlap", "kwr", "alone %") == 50
-    assert value(found, "overlap", "kwr", "fell back %") == 50
-    assert value(found, "overlap", "question", "recall of it alone %") == 75
-    assert value(found, "overlap", "kwr", "recall lost without it, points") == 25  # Elbe of a
-    assert value(found, "overlap", "question", "recall lost without it, points") == 0
     assert [value(found, "rewrites", "DMQR-RAG", column) for column in ("mean", "0 %", "1 %", "2 %")] == [
         1.5,
         0,

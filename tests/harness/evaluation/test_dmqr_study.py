@@ -212,7 +212,7 @@ def test_rm3_gets_its_feedback_from_another_index(bm25: Bm25Retriever, tmp_path:
 def test_without_a_rewriter_the_baselines_are_measured(bm25: Bm25Retriever, tmp_path: Path) -> None:
     found = measured(system(bm25, None), tmp_path, deep=9)
     assert list(found.systems) == ["dmqr", "OQR deep", "RM3", "RM3 deep"]
-    assert not {"overlap", "rewrites", "ablation"} & {each.name for each in found.findings.tables}
+    assert not {"rewrites", "ablation"} & {each.name for each in found.findings.tables}
     assert "OQR deep" not in measured(system(bm25, None), tmp_path).systems  # as deep as OQR
     only = Dmqr(bm25, TableRewriter(TABLE), ("par",), 5, 4, "rrf", original=False)
     assert list(measured(only, tmp_path).systems) == ["dmqr", "OQR", "RM3"]  # one query: OQR deep would be OQR

@@ -10,8 +10,7 @@ from common.documents import Document, Heading, Paragraph, Table
 from common.records import GoldSegment, Passage, Question
 from harness.documents.segments.augmentation import passages, segments
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.hiqa.overview import draw_gammas, gammas_table, overview_table
-from harness.evaluation.hiqa.ranking import Row
+from harness.evaluation.hiqa.overview import draw_gammas, overview_table
 from harness.evaluation.hiqa.table_fields import (
     WHOLE,
     WITH,
@@ -125,13 +124,3 @@ def test_without_a_gold_table_nothing_is_measured(dense: DenseRetriever, tmp_pat
     assert "no gold segment is a table" in fields_table(None, BOOTSTRAP).rows[WITHOUT][0].reason  # type: ignore[union-attr]
     draw_gammas(18, tmp_path / "gammas.png")
     assert (tmp_path / "gammas.png").stat().st_size > 1000
-
-
-def test_a_greater_gamma_gives_a_lower_index() -> None:
-    row = Row(100, {}, {}, {}, [[1], [10], [None, 2]])
-    table = gammas_table({"HCA": row}, 2.0, BOOTSTRAP)
-    assert table.columns == ("gamma 0.1", "gamma 1", "gamma 2", "gamma 10")
-    values = [cell.value for cell in table.rows["HCA"] if cell]
-    assert values == sorted(values, reverse=True)
-    expected = (1 + 1 - math.log(10) / math.log(100) + (1 - math.log(2) / math.log(100)) / 2) / 3
-    assert values[1] == pytest.approx(100 * expected)

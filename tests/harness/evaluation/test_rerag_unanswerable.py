@@ -1,4 +1,4 @@
-"""Refusing unanswerable questions: detection, AUROC, risk and coverage, and their tables, worked out by hand."""
+"""Refusing unanswerable questions: detection, AUROC, and their tables, worked out by hand."""
 
 import math
 
@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness.evaluation.rerag import tables as rerag_tables
-from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables
+from harness.evaluation.rerag.unanswerable import Confidence, refusal_tables
 from harness.evaluation.tables import tables_markdown
 from models.metrics import auroc
 from models.rerag.calibration import Calibration
@@ -16,7 +16,6 @@ from models.rerag.unanswerable import (
     best_refusal_threshold,
     cheapest_refusal_threshold,
     detection,
-    risk_coverage,
     sweep,
 )
 from tests.helpers.candidate_sets import FEW, NAN, POOLS, values
@@ -52,21 +51,6 @@ def test_auroc_is_the_share_of_ordered_pairs(rows: list[tuple[int, bool]]) -> No
     assert found == pytest.approx(np.mean(pairs)) if pairs else math.isnan(found)
 
 
-@given(scored, st.randoms(use_true_random=False))
-def test_risk_does_not_depend_on_the_order_of_equals(rows: list[tuple[int, bool]], chance) -> None:
-    shuffled = chance.sample(rows, len(rows))
-    one, other = (risk_coverage([s for s, _ in each], [float(e) for _, e in each]) for each in (rows, shuffled))
-    assert one.risk_N == pytest.approx(other.risk_N)
-    assert one.risk_N[-1] == pytest.approx(np.mean([e for _, e in rows]))
-
-
-def test_risk_coverage_by_hand() -> None:
-    curve = risk_coverage([0.9, 0.5, 0.5, 0.1], [0, 1, 0, 1])
-    assert curve.risk_N.tolist() == pytest.approx([0, 0.25, 1 / 3, 0.5])
-    assert curve.coverage_N.tolist() == [0.25, 0.5, 0.75, 1.0]
-    assert curve.aurc == pytest.approx((0.25 + 1 / 3 + 0.5) / 4)
-
-
 def test_refusal_by_hand() -> None:
     exact = np.array([1.0, 1, 0, 0])
     confidences = rerag_tables.calibrated(POOLS, Calibration(1.0, 0.0))
@@ -74,22 +58,16 @@ def test_refusal_by_hand() -> None:
     # of the two kept, question 3 has no answer either; its best P is sigmoid(2) = 0.88, question 0's sigmoid(4) = 0.98
     assert system.answerable_N.tolist() == [True, True, False, False]
     assert system.max_N == pytest.approx([1 / (1 + math.exp(-s)) for s in (4, 5, -3, 2)])
-    detected, refused, cost, area = refusal_tables([system], FEW, "nq")
+    detected, refused = refusal_tables([system], FEW, "nq")
     assert values(detected, "RE, exported threshold 0.9") == [100, 100, 100]
     assert values(detected, "RE, 0.5") == [50, 100, pytest.approx(66.6667)]
     assert values(detected, "RE, 0.9 (best F1 here)") == [100, 100, 100]
     assert values(refused, "RE, threshold 0.9 (exported)") == [2, 100, 100, 2, 100]
-    assert values(area, "RE") == [1]
-    # questions 2 and 3, without an answer, are refused: no right answer is lost, and all four are right
-    assert values(cost, "RE, threshold 0.9 (exported)") == [0, 2, 50, 50, 0, 100]
     strict = Confidence.of("RE", "estimator", POOLS, confidences, 2, exact, 0.99)
     # 0.98 is refused now: question 0's right answer is lost
     assert values(refusal_tables([strict], FEW, None)[1], "RE, threshold 0.99 (exported)")[:3] == [2, 100, 50]
-    lost = refusal_tables([strict], FEW, None)[2]
-    assert values(lost, "RE, threshold 0.99 (exported)") == [1, 2, 50, 25, -25, 75]
-    assert "-25.00" in tables_markdown("", [], [lost], "")
     free = Confidence.of("RE", "estimator", POOLS, confidences, 2, None)
-    assert [table.name for table in refusal_tables([free], FEW, None)] == ["detection", "auroc"]
+    assert [table.name for table in refusal_tables([free], FEW, None)] == ["detection"]
 
 
 @pytest.mark.parametrize(
@@ -101,17 +79,14 @@ def test_questions_of_one_kind_have_nothing_to_detect(answerable: bool, reason: 
         Confidence("RE", np.array([0.9, 0.4, 0.9, 0.4]), label_N, exact_N, 0.5),
         Confidence("retriever", np.array([0.8, 0.7, 0.6, 0.5]), label_N, exact_N, None),
     ]
-    detected, refused, cost, area = refusal_tables(systems, FEW, None)
-    for table in (detected, area):
-        text = tables_markdown("Title", [], [table], "")
-        assert f"not measured: {reason}." in text
-        assert "0.00" not in text
-        assert "|" not in text
-    # what refusal costs is measured with the exported threshold; a retriever's threshold cannot be chosen here
-    assert values(cost, "RE, threshold 0.5 (exported)")[2:5] == [50, 25, -25]
+    detected, refused = refusal_tables(systems, FEW, None)
+    text = tables_markdown("Title", [], [detected], "")
+    assert f"not measured: {reason}." in text
+    assert "0.00" not in text
+    assert "|" not in text
+    # a retriever's threshold cannot be chosen here
     chosen = f"not measured: no threshold is exported, and {reason}"
-    for table in (refused, cost):
-        assert f"| retriever | {chosen} |" in tables_markdown("", [], [table], "")
+    assert f"| retriever | {chosen} |" in tables_markdown("", [], [refused], "")
     row = refused.rows["RE, threshold 0.5 (exported)"]
     unmeasured = {name: cell.reason for name, cell in zip(refused.columns, row, strict=True)}
     expected = ["refused %"] if answerable else ["EM % before", "EM % after"]
@@ -166,12 +141,3 @@ def test_a_cost_for_another_share_of_unanswerable_questions(rows: list[tuple[flo
     v, s = 1 - label_N.mean(), 1 - kinds.mean()
     here = cheapest_refusal_threshold(best_N, label_N, cost * (1 - s) * v / (s * (1 - v)))[0]
     assert cheapest_refusal_threshold(often, kinds, cost)[0] == here
-
-
-def test_coverage_table() -> None:
-    curves, table = coverage_curves({"sure": np.array([4.0, 3, 2, -np.inf])}, np.array([1.0, 1, 0, 0]))
-    assert values(table, "sure") == [round((0 + 0 + 1 / 3 + 0.5) / 4, 4), 0, 0, 0.3333, 0.5]
-    assert curves["sure"][1].tolist() == pytest.approx([0, 0, 1 / 3, 0.5])
-    for exact, reason in ((0.0, "no answer is right"), (1.0, "every answer is right")):
-        _, table = coverage_curves({"sure": np.array([2.0, 1.0])}, np.array([exact] * 2))
-        assert f"not measured: {reason}." in tables_markdown("", [], [table], "")

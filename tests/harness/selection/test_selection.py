@@ -177,11 +177,6 @@ def test_ranked_tells_saturated_probabilities_apart_from_the_rest():
     assert algorithms.ranked(["a"], ["a"], [["z", "y", "x"]], 3, lambda d1, d2: table[d1, d2]) == ["a", "x", "y"]
 
 
-def test_oracle_takes_what_gold_there_is():
-    assert algorithms.oracle(FIRST, POOLS, 2, {"b", "y", "w", "missing"}) == ["b", "y"]
-    assert algorithms.oracle(FIRST, POOLS, 9, {"b", "y", "w", "missing"}) == ["b", "y", "w"]
-
-
 IDS = [f"d{i}" for i in range(14)]
 
 
