@@ -173,12 +173,13 @@ class Prompt:
     def answer(self, reply: str) -> str:
         """The answer in a reply: what follows the last `answer_after`, up to `answer_until` or the line's end.
 
+        A reply without these words goes on after those of a prompt that ends in them.
         It has no Markdown, tags, quotes, brackets and final stop or semicolon unless it is `verbatim`.
         """
         text = self.marked(reply)
         if self.verbatim:
             return text
-        if text is not reply:
+        if text is not reply or (self.answer_after and self.user.endswith(self.answer_after)):
             text = next((line for line in text.splitlines() if line.strip(_MARKS)), "")
         return bare(clean(text).partition(self.answer_until)[0] if self.answer_until else text)
 

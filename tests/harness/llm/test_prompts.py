@@ -95,6 +95,9 @@ def test_the_answer_is_what_follows_the_last_mark(reply: str, answer: str) -> No
 def test_without_a_mark_and_without_an_end() -> None:
     assert prompt().answer("<answer>Paris</answer>") == "Paris"
     assert prompt(answer_after="Answer:").answer("Answer: A; B\nfor sure") == "A; B"
+    assert Prompt.load("closed_book").answer("\nParis.\n\nExplanation: because") == "Paris"
+    assert Prompt.load("rerag_nq").answer(" **Paris**\n\n###Question: Who?") == "Paris"
+    assert Prompt.load("drrag").answer("Paris\nor so") == "Paris or so"  # it reasons first
     assert Prompt.load("drrag").answer("Both are.\n\n**Answer**: yes; document 1 says so") == "yes"
     assert prompt(answer_after="Passage:", verbatim=True).answer("**Passage:** A.\nB.") == " A.\nB."
 
