@@ -8,7 +8,6 @@ query -> search service -> links -> pages -> texts -> pieces -> BM25 among the p
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import astuple
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from common.records import Passage, Ranked, clean
 from common.sources import WEB
 from harness.retrievers.bm25 import rank_by_bm25
+from harness.runtime.concurrent_work import as_completed
 from harness.web.addresses import parse_networks
 from harness.web.cache import WebCache
 from harness.web.client import FetchError, HttpClient
@@ -155,13 +155,13 @@ class WebRetriever:
             lambda query: self._results(http, query, cache), queries, f"searching with {self.service.name}"
         )
         found: dict[str, Found] = {}
-        for query, answer in zip(queries, answers, strict=True):
+        for query in queries:
             self.failures.pop(query, None)
-            if isinstance(answer, SearchError):
-                self.failures[query] = str(answer)
+            if isinstance(answers[query], SearchError):
+                self.failures[query] = str(answers[query])
                 self.totals["failures"] += 1
             else:
-                found[query] = answer
+                found[query] = answers[query]
         if not found:
             why = self.failures[queries[-1]]
             raise UnavailableError(
@@ -172,30 +172,24 @@ class WebRetriever:
         http = HttpClient(self._networks, self.environment_proxies)
         with closing(extractor(self.concurrency)) as processes:
             texts = self._each(lambda link: self._page(http, processes, link, cache), links, "reading pages")
-        self.lost_pages.update(
-            {link: str(text) for link, text in zip(links, texts, strict=True) if isinstance(text, FetchError)}
-        )
-        return found, {link: text for link, text in zip(links, texts, strict=True) if not isinstance(text, FetchError)}
+        lost = {link: str(texts.pop(link)) for link in links if isinstance(texts[link], FetchError)}
+        self.lost_pages.update(lost)
+        return found, texts
 
-    def _each(self, work: Callable[[str], Any], items: Sequence[str], what: str) -> list[Any]:
-        """The results of some work on every item, or the SearchError or FetchError that says why there is none."""
+    def _each(self, work: Callable[[str], Any], items: Sequence[str], what: str) -> dict[str, Any]:
+        """The result of some work on every item, or the SearchError or FetchError that says why there is none."""
 
-        def one(item: str) -> Any:
+        def one(item: str) -> tuple[str, Any]:
             try:
-                return work(item)
+                return item, work(item)
             except (SearchError, FetchError) as error:
-                return error
+                return item, error
 
-        self._client.stopped.clear()
-        with Progress(what, len(items)) as progress, ThreadPoolExecutor(self.concurrency) as threads:
-            done = []
-            try:
-                for each in threads.map(one, items):
-                    done.append(each)
-                    progress.advance()
-            except BaseException:
-                self._client.stopped.set()
-                raise
+        done = {}
+        with Progress(what, len(items)) as progress:
+            for item, result in as_completed(one, items, self.concurrency):
+                done[item] = result
+                progress.advance()
         return done
 
     def _results(self, http: HttpClient, query: str, cache: WebCache | None) -> Found:

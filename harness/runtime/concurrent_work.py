@@ -59,14 +59,8 @@ def run_together(
                 done[name].error = error
             done[name].seconds = time.perf_counter() - started
 
-    if len(groups) < 2:
-        run([name for group in groups for name in group])
-    else:
-        threads = [threading.Thread(target=run, args=(group,), daemon=True) for group in groups]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    for _ in map(run, groups) if len(groups) < 2 else as_completed(run, groups, len(groups)):
+        pass
     for each in done.values():
         if each.error is not None:
             raise each.error

@@ -2,8 +2,8 @@
 
 import json
 from collections import Counter
-from threading import Event, Lock
-from time import monotonic
+from threading import Lock
+from time import monotonic, sleep
 
 from common.errors import UnavailableError, UserError
 from harness.runtime.retries import Health, backoff_seconds, retry_after_seconds
@@ -47,7 +47,6 @@ class SearchClient:
             max_retries,
             totals,
         )
-        self.stopped = Event()  # waits no longer; set when no search can succeed
         self._lock = Lock()
         self._health = Health(service.title, concurrency, kept, "searches")
         self._answered = False
@@ -61,18 +60,11 @@ class SearchClient:
             UserError: If no search can succeed: wrong key, wrong address, no credit, a SearXNG that gives no JSON.
             UnavailableError: If the service cannot be reached, or too many searches in a row have failed.
         """
-        try:
-            return self._search(http, query, self.service.key())
-        except (UserError, UnavailableError):
-            self.stopped.set()
-            raise
-
-    def _search(self, http: HttpClient, query: str, key: str) -> list[Result]:
+        key = self.service.key()
         self.count("searches")
         least = min(_FIRST_CONNECTIONS, self.max_retries + 1) - 1
         for number in range(self.max_retries + 1):
-            if self.stopped.wait(max(self._not_before - monotonic(), 0)):
-                raise SearchError("it was stopped, as another one ended the command")
+            sleep(max(self._not_before - monotonic(), 0))
             wait_seconds = None
             try:
                 method, link, headers, content = self.service.request(query, key)
@@ -103,7 +95,7 @@ class SearchClient:
             self.count("retries")
             if wait_seconds:
                 self._not_before = max(self._not_before, monotonic() + wait_seconds)
-            self.stopped.wait(backoff_seconds(number, wait_seconds))
+            sleep(backoff_seconds(number, wait_seconds))
         with self._lock:
             self._health.failed(why)
         raise SearchError(f"{why} (retries: {self.max_retries})")

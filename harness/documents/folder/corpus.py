@@ -5,7 +5,6 @@ What has changed is read, several documents at a time, and all segments are pass
 
 import shutil
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from harness.documents.folder.options import Cutting, Limits, Model, Reading
 from harness.documents.folder.report import Row, say_summary, write_report
 from harness.documents.stored_document import IMAGES
 from harness.indexing.index_folder import Documents
+from harness.runtime.concurrent_work import as_completed
 
 
 class Pass(Protocol):
@@ -133,13 +133,9 @@ class DocumentFolder:
     def _read_all(self, reader: DocumentReader, documents: list[tuple[File, Row]], what: str) -> dict[str, Entry]:
         """The segments by document, of those that have any."""
         entries: dict[str, Entry] = {}
-        with (
-            Progress(what, len(documents)) as progress,
-            ThreadPoolExecutor(self.limits.processes) as threads,
-            closing(reader),  # before the threads: after an error or Ctrl-C none of them waits for a process
-        ):
-            found = threads.map(lambda job: reader.read(*job), documents)
-            for (_, row), entry in zip(documents, found, strict=True):
+        with Progress(what, len(documents)) as progress, closing(reader):
+            read = as_completed(lambda job: (job[1], reader.read(*job)), documents, self.limits.processes)
+            for row, entry in read:
                 if entry is not None:
                     entries[row.name] = entry
                 progress.advance() if row.read_now else progress.skip()
