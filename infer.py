@@ -29,7 +29,7 @@ from typing import Any
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle OpenMP threads sleep instead of spinning
 
-from jsonargparse import ArgumentParser, auto_cli, set_parsing_settings
+from jsonargparse import ArgumentParser, auto_cli, auto_parser, set_parsing_settings
 
 from common.command_line import CommandLine
 from common.errors import exit_code
@@ -70,28 +70,27 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
         return super().instantiate(namespace, *args, **kwargs)
 
 
+INSTANTIATORS = [(construct, object, True)]
+PARSER: dict[str, Any] = {
+    "as_positional": False, "allow_abbrev": False, "description": __doc__, "version": VERSION, "parser_class": Parser,
+}  # fmt: skip
+
+
 def main(args: list[str] | None = None) -> None:
     """Run one command."""
     given = sys.argv[1:] if args is None else args
     with shared_models():
         if systems := systems_of(given):
-            compare(systems, call)
+            compare({name: evaluation(each) for name, each in systems.items()})
         else:
-            call(COMMANDS, given)
+            auto_cli(COMMANDS, args=given, instantiators=INSTANTIATORS, **PARSER)
 
 
-def call(commands: dict[str, Any], args: list[str]) -> Any:
-    """What a command returns for these arguments."""
-    return auto_cli(
-        commands,
-        args=args,
-        as_positional=False,
-        instantiators=[(construct, object, True)],
-        allow_abbrev=False,
-        description=__doc__,
-        version=VERSION,
-        parser_class=Parser,
-    )
+def evaluation(args: list[str]) -> dict[str, Any]:
+    """The arguments with which `evaluate` would be called, its objects built."""
+    parser = auto_parser(COMMANDS, **PARSER)
+    options = parser.instantiate(parser.parse_args(args), instantiators=INSTANTIATORS).evaluate
+    return {name: value for name, value in vars(options).items() if name != "config"}
 
 
 def kept() -> str:

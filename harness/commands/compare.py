@@ -1,22 +1,19 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import UserError
 from common.files import whole_folder
 from common.progress import say
-from harness.commands.evaluate import check_ks, evaluate, evaluate_into, files_of, remove_partial, settings_of
+from harness.commands.evaluate import check_ks, evaluate_into, files_of, remove_partial, settings_of
 from harness.interfaces import Strategy
 from harness.runtime.loading import load
 from harness.runtime.provenance import configuration
 
 if TYPE_CHECKING:
     from harness.evaluation.engine import Measured
-
-Call = Callable[[dict[str, Any], list[str]], Any]  # commands by name, arguments -> what the command returns
 
 
 def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
@@ -54,14 +51,12 @@ def _distinct(stems: Sequence[str]) -> list[str]:
     return names
 
 
-def compare(systems: Mapping[str, list[str]], call: Call) -> None:
+def compare(given: Mapping[str, dict[str, Any]]) -> None:
     """Check the options of all systems, measure one after the other, and write the comparison.
 
     Args:
-        systems: From `systems_of`.
-        call: Parses a command line.
+        given: System -> the arguments of its evaluation; a system is taken out when its turn comes.
     """
-    given = {name: call({"evaluate": _returning_its_arguments}, args) for name, args in systems.items()}
     _check_all_taken(given)
     _check_shared(given)
     from harness.evaluation.comparison import write_comparison
@@ -69,7 +64,7 @@ def compare(systems: Mapping[str, list[str]], call: Call) -> None:
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
 
-    first = given[next(iter(systems))]
+    first = next(iter(given.values()))
     check_ks(first["ks"])
     out, judge = Path(first["out"]), first["judge"]
     files = files_of(**{name: first[name] for name in ("questions", "layout", "limit", "held_out", "gold")})
@@ -87,8 +82,8 @@ def compare(systems: Mapping[str, list[str]], call: Call) -> None:
             load(judge)
             judge.keep_in(settings.partial)
         with whole_folder(out) as folder:
-            for number, name in enumerate(systems, 1):
-                say(f"System {number} of {len(systems)}: {name}.")
+            for number, name in enumerate(given, 1):
+                say(f"System {number} of {len(given)}: {name}.")
                 # taken out: what a system has loaded is freed before the next one loads
                 strategy, study = given[name].pop("strategy"), studies.pop(name)
                 load(strategy)
@@ -96,10 +91,10 @@ def compare(systems: Mapping[str, list[str]], call: Call) -> None:
                 (folder / name).mkdir()
                 found = evaluate_into(folder / name, strategy, study if first["studies"] else None, files, own, judge)
                 # the system's report is written: what only it needs may hold all that was retrieved
-                found.findings.plots, found.findings.records = {}, ()
+                found.findings.plots, found.findings.records, found.asked.found = {}, (), None
                 measured[name] = found
             write_comparison(folder, measured, files, settings, judge_several(judge, measured, settings))
-        for name in systems:
+        for name in given:
             remove_partial(settings.partial / f"{name}.partial")
         remove_partial(settings.partial)
         print((out / "report.md").read_text(encoding="utf-8"))
@@ -150,8 +145,3 @@ def _check_shared(given: Mapping[str, Mapping[str, Any]]) -> None:
                     f"{key} is {one} for {first_name} and {other} for {name}: all systems of a comparison need the "
                     f"same. Type --{key} VALUE."
                 )
-
-
-@functools.wraps(evaluate)
-def _returning_its_arguments(**options: Any) -> dict[str, Any]:
-    return options

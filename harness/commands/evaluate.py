@@ -154,7 +154,7 @@ def evaluate_into(
         say(f"{fact}.")
     measured = measure(strategy, asked.questions, study, replace(settings, judge=judge))
     judge_measured(judge, measured, settings)
-    measured.facts, measured.asked = [*facts, *index_facts(strategy), *model_facts(strategy)], asked.read
+    measured.facts, measured.read = [*facts, *index_facts(strategy), *model_facts(strategy)], asked.read
     write_report(folder, measured, strategy, files, settings, absent)
     return measured
 

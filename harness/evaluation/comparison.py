@@ -23,7 +23,7 @@ from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.report import REPORT, defined, notes_of, write_tables
-from harness.evaluation.study import NOT_ASKED, Settings
+from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, Cells, Table
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR", "Log-Rank")
@@ -62,7 +62,7 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
     others = {name: measures for name, (_, measures) in systems.items() if name != first_name}
     quality = _cells({name: [measures[each] for each in known] for name, (_, measures) in systems.items()}, settings)
     for name, (answers, _) in systems.items():
-        quality[name].append(Cell(float(np.mean([len(answer.evidence) for answer in _asked(answers)]))))
+        quality[name].append(Cell(float(np.mean([len(answer.evidence) for answer in answers]))))
     differences = _cells(
         {name: [measures[each] - first[each] for each in known] for name, measures in others.items()}, settings
     )
@@ -138,7 +138,7 @@ def write_comparison(
     measures = {name: defined(each) for name, (_, each) in systems.items()}
     plots = {"quality and cost": picture.read_bytes()}
     write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))
-    record = files.record(len(questions), first.asked)
+    record = files.record(len(questions), first.read)
     write_json(folder / REPORT, {"questions": record, "systems": list(measured), "judge": judged.record or None})
 
 
@@ -150,7 +150,7 @@ def costs_of(systems: Mapping[str, Sequence[Answer]]) -> Table:
     )
     rows: dict[str, Cells] = {}
     for system, answers in systems.items():
-        mean = {name: mean_cost(name, _asked(answers))[1] for name in [*used, *stages]}
+        mean = {name: mean_cost(name, answers)[1] for name in [*used, *stages]}
         has = {name for answer in answers for name in answer.costs}
         cells = {name: Cell(mean[name]) if name in has else None for name in [*used, *stages]}
         seconds = [Cell(sum(mean[name] for name in stages)), *(cells[name] for name in stages)]
@@ -186,9 +186,7 @@ def plot_quality_and_cost(measured: Mapping[str, Measured], path: Path) -> None:
         for system, (answers, measures) in systems.items():
             if not _is_known(measures[name]):
                 continue
-            seconds = [
-                sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in _asked(answers)
-            ]
+            seconds = [sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in answers]
             points[system] = (max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name])))
             owner, variant = owner_of[system]
             size, marker, label = (30, "x", None) if variant else (90, "o", owner)
@@ -221,11 +219,6 @@ def labels_of(points: Mapping[str, tuple[float, float]]) -> list[tuple[list[str]
         else:
             labels[number][0].append(name)
     return labels
-
-
-def _asked(answers: Sequence[Answer]) -> list[Answer]:
-    """The answers that were asked for."""
-    return [answer for answer in answers if answer is not NOT_ASKED]
 
 
 def _is_known(values_N: NDArray[np.float64]) -> bool:

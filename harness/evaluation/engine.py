@@ -16,7 +16,7 @@ from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.retrieval_tables import evidence_table
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
-from harness.evaluation.study import NOT_ASKED, Findings, Settings, Study, word_of
+from harness.evaluation.study import Asked, Findings, Settings, Study, word_of
 from harness.evaluation.tables import Table, not_measured
 from harness.interfaces import Strategy
 from harness.retrievers.corpora import passages_of
@@ -34,7 +34,7 @@ class Measured:
 
     word: str
     questions: list[Question]
-    answers: list[Answer]
+    asked: Asked
     findings: Findings
     tables: list[Table]
     measures: dict[
@@ -43,12 +43,17 @@ class Measured:
     seconds: float  # computing time, that of interrupted runs included
     facts: list[str] = field(default_factory=list)  # on the questions (first, the same for all systems) and the indexes
     judged: Judged | None = None  # None without a judge
-    asked: int = 0  # number of questions read, those without gold answers and gold passages included
+    read: int = 0  # number of questions read, those without gold answers and gold passages included
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """Of the strategy itself."""
+        return self.asked.answers
 
     @property
     def systems(self) -> dict[str, Sequence[Answer]]:
         """The answers of the strategy itself and of its study's variants, by name."""
-        return {self.word: self.answers, **self.findings.variants}
+        return {self.word: self.asked.answers, **self.asked.variants}
 
     def cases_of(self, number: int) -> Sequence[Case]:
         """The study's tables about one question, and the judge's."""
@@ -57,7 +62,7 @@ class Measured:
 
 
 def measure(strategy: Strategy, questions: Sequence[Question], study: Study | None, settings: Settings) -> Measured:
-    """Run the system's study, ask the strategy what the study has not asked it, and score all answers.
+    """Ask the system, score all answers, and let its study make tables of them.
 
     Args:
         strategy: The system.
@@ -66,10 +71,10 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
         settings: Shared by all systems.
     """
     started = time.perf_counter()
-    findings = study.measure(strategy, questions, settings) if study else Findings()
-    answers, seconds_before = _answers(strategy, questions, findings.answers, settings)
-    word = word_of(strategy)
-    systems = {word: answers, **findings.variants}
+    asked = getattr(study, "ask", ask)(strategy, questions, settings)
+    findings = study.measure(strategy, questions, asked, settings) if study else Findings()
+    word, answers = word_of(strategy), asked.answers
+    systems = {word: answers, **asked.variants}
     indexed = indexed_passages(strategy)
     measures = {name: measures_of(questions, given, settings, indexed) for name, given in systems.items()}
     costs = costs_table(answers)
@@ -78,9 +83,9 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
         evidence_table(questions, answers, settings, indexed),
         *([costs] if costs else []),
     ]
-    seconds = seconds_before + findings.seconds_before + time.perf_counter() - started
+    seconds = asked.seconds_before + time.perf_counter() - started
     tables += findings.tables
-    return Measured(word, list(questions), answers, findings, tables, measures, seconds)
+    return Measured(word, list(questions), asked, findings, tables, measures, seconds)
 
 
 def indexed_passages(strategy: Strategy) -> int | None:
@@ -96,8 +101,7 @@ def measures_of(
 
     With the number of `indexed` passages, the Log-Rank Index too.
 
-    EM, F1 and accuracy are undefined for questions without gold answers, and for a system without a reader; all are
-    undefined for questions that the system was not asked.
+    EM, F1 and accuracy are undefined for questions without gold answers, and for a system without a reader.
     """
     known_N = np.array([bool(question.answers) for question in questions]) & has_read(answers)
     texts = [answer.text if known else "" for answer, known in zip(answers, known_N, strict=True)]
@@ -109,8 +113,7 @@ def measures_of(
     measures |= {name: retrieved[f"{key}@{most}"] for key, name in names.items()}
     measures["MRR"] = retrieved["MRR"]
     measures["Log-Rank"] = retrieved.get("Log-Rank", np.full(len(questions), np.nan))
-    asked_N = np.array([answer is not NOT_ASKED for answer in answers])
-    return {name: np.where(asked_N, values_N, np.nan) for name, values_N in measures.items()}
+    return measures
 
 
 def has_read(answers: Sequence[Answer]) -> bool:
@@ -141,28 +144,27 @@ def _answer_tables(
     return tables
 
 
-def _answers(
-    strategy: Strategy, questions: Sequence[Question], known: Sequence[Answer | None] | None, settings: Settings
-) -> tuple[list[Answer], float]:
-    """All answers, those that are not known asked for in resumable batches; and the computing time, in seconds, of
-    answers reused from an interrupted run."""
-    answers = list(known or [None] * len(questions))
-    places = [place for place, answer in enumerate(answers) if answer is None]
-    asked = [questions[place] for place in places]
+def ask(strategy: Strategy, questions: Sequence[Question], settings: Settings) -> Asked:
+    """What a system answers, asked in resumable batches.
+
+    Args:
+        strategy: The system.
+        questions: All of them.
+        settings: The answers are kept in its folder.
+    """
 
     def work(batch: Sequence[Question]) -> list[dict]:
         return [pack_answer(question, answer) for question, answer in zip(batch, strategy.answer(batch), strict=True)]
 
     system = configuration(strategy)
     saved = ResumableBatches()
-    if system is not None and asked:
-        depends_on: dict[str, object] = {**system, "questions": digest(asked), "hardware": hardware()}
+    if system is not None:
+        depends_on: dict[str, object] = {**system, "questions": digest(questions), "hardware": hardware()}
         depends_on |= {
             f"{name} recipe": part.recipe for name, part in models_of(strategy).items() if hasattr(part, "recipe")
         }
         saved = ResumableBatches(settings.partial / "answers.jsonl", depends_on)
-    batches = [asked[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(asked), QUESTIONS_AT_ONCE)]
+    batches = [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]
     packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))
-    for place, each in zip(places, packed, strict=True):
-        answers[place] = unpack_answer(questions[place], each)
-    return [answer for answer in answers if answer is not None], saved.seconds
+    answers = [unpack_answer(question, each) for question, each in zip(questions, packed, strict=True)]
+    return Asked(answers, seconds_before=saved.seconds)

@@ -78,7 +78,7 @@ def write_report(
     write_json(
         folder / REPORT,
         {
-            "questions": files.record(count, measured.asked) | {"gold passages not in the index": absent_gold},
+            "questions": files.record(count, measured.read) | {"gold passages not in the index": absent_gold},
             "strategy": type(strategy).__name__,
             "indexes": indexes_of_system(strategy),
             "models": model_facts(strategy),
@@ -160,7 +160,7 @@ def question_records(measured: Measured) -> Iterator[str]:
     """
     measures = measured.measures[measured.word]
     for number, question in enumerate(measured.questions):
-        answer = measured.answers[number]
+        answer = measured.asked.answers[number]
         record: dict[str, object] = {
             "id": question.id,
             "question": question.text,

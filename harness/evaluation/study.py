@@ -30,9 +30,6 @@ OURS = "harness.strategies"  # the package of this project's strategies
 TUNE = "`infer.py tune`"
 
 
-NOT_ASKED = Answer("", "", ())  # in the place of a variant's answer to a question that the study left out
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What all systems of an evaluation share."""
@@ -52,13 +49,19 @@ class Settings:
 
 
 @dataclass(slots=True)
-class Findings:
-    """What a study found.  All lists have one entry per question given to it."""
+class Asked:
+    """What a system answered.  All lists have one entry per question."""
 
-    answers: Sequence[Answer | None] | None = None  # of the strategy itself; None where the study has not asked it
-    variants: Mapping[str, Sequence[Answer]] = field(
-        default_factory=dict
-    )  # of the system's other settings; or NOT_ASKED
+    answers: Sequence[Answer]
+    variants: Mapping[str, Sequence[Answer]] = field(default_factory=dict)  # of the system's other settings, by name
+    seconds_before: float = 0.0  # computing time of results reused from an interrupted run
+    found: Any = None  # what the study's tables are made of besides, such as rankings and pair scores
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a study makes of the answers.  All lists have one entry per question."""
+
     tables: list[Table] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     notes: str = ""  # below the tables
@@ -68,24 +71,6 @@ class Findings:
     plots: dict[str, Callable[[Path], None]] = field(default_factory=dict)  # file name -> draws the plot into a file
     paper: str = ""  # name of the paper whose figures stand in the study's own tables; else `Settings.paper` chooses
     budget: int | None = None  # of the strategy's passages, where a paper's tables have rows for several
-    seconds_before: float = 0.0  # computing time of results reused from an interrupted run
-
-    def spread(self, places: Sequence[int], count: int) -> "Findings":
-        """Findings on some questions as findings on all `count` questions, of which `places` were measured."""
-        if len(places) < count:
-            answers = self.answers
-            self.answers = None if answers is None else _spread(answers, places, [None] * count)
-            self.variants = {name: _spread(each, places, [NOT_ASKED] * count) for name, each in self.variants.items()}
-            self.records = _spread(self.records, places, [{} for _ in range(count)]) if self.records else ()
-            self.cases = _spread(self.cases, places, [[] for _ in range(count)]) if self.cases else ()
-        return self
-
-
-def _spread(values: Sequence[Any], places: Sequence[int], absent: Sequence[Any]) -> list[Any]:
-    spread = list(absent)
-    for place, value in zip(places, values, strict=True):
-        spread[place] = value
-    return spread
 
 
 def partial_folder(out: Path) -> Path:
@@ -100,12 +85,21 @@ class Study(Protocol):
     `study.py` beside the strategy's file.
 
     The constructor's parameters are the options `--study.*`. A method `check(strategy, out, layout)` is called before
-    anything is loaded, where there is one; `out` is the report's folder. A class attribute `needs_gold` that is true
-    makes an index without any of the gold passages an error; otherwise the report only says so.
+    anything is loaded, where there is one; `out` is the report's folder. A method `ask(strategy, questions, settings)`
+    returns what the system and its variants answered (`Asked`), where they share work, such as one search and one
+    score of every pair; without it the engine asks the system. A class attribute `needs_gold` that is true makes an
+    index without any of the gold passages an error; otherwise the report only says so.
     """
 
-    def measure(self, strategy: Any, questions: Sequence[Question], settings: Settings) -> Findings:
-        """Measure the strategy on questions with gold answers or gold passages."""
+    def measure(self, strategy: Any, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+        """Make tables of the answers to questions with gold answers or gold passages.
+
+        Args:
+            strategy: The system.
+            questions: All that were asked.
+            asked: What it answered.
+            settings: Of the evaluation.
+        """
 
 
 class Tuning(Protocol):

@@ -4,7 +4,7 @@ All methods share one search per query and one score per (question, passage); ev
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -52,7 +52,7 @@ from harness.evaluation.dmqr.tables import (
 )
 from harness.evaluation.paper_figures import DMQR, dmqr
 from harness.evaluation.reading import ReadChoices, read_choices
-from harness.evaluation.study import Findings, Settings, word_of
+from harness.evaluation.study import Asked, Findings, Settings, word_of
 from harness.indexing.index_folder import open_index
 from harness.interfaces import Retriever, Rewriter
 from harness.retrievers.bm25 import Bm25Retriever
@@ -61,6 +61,18 @@ from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.runtime.provenance import computed_in
 from harness.strategies.dmqr import Dmqr
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the tables are made of; by method."""
+
+    found: dict[str, Found]
+    texts: dict[str, list[Answer]]  # of the methods that the reader has read
+    answers: dict[str, list[Answer]]
+    spent: Spent
+    facts: list[str]  # of the rewriters
+    further_indexes: dict[str, list[dict[str, object]]]
 
 
 class Study:
@@ -104,8 +116,8 @@ class Study:
         given = {name: further_rewriter(name, each, strategy) for name, each in self.rewriters.items()}
         return given | without_choice(strategy)
 
-    def measure(self, strategy: Dmqr, questions: Sequence[Question], settings: Settings) -> Findings:
-        """Measure all methods: retrieval on questions to which the rule applies, answers on those with gold answers.
+    def ask(self, strategy: Dmqr, questions: Sequence[Question], settings: Settings) -> Asked:
+        """What all methods find, and what the reader answers from it.
 
         Raises:
             UserError: If a question has earlier turns.
@@ -123,8 +135,8 @@ class Study:
         methods = selected(every, self.rows, own_name(own))
         used = {method.retriever for method in methods.values()}
         retrievers = {name: each for name, each in retrievers.items() if name in used}
-        findings = Findings()
-        rewrites = self._rewrites(strategy, questions, methods, further, retrievers, settings.partial, spent, findings)
+        facts: list[str] = []
+        rewrites = self._rewrites(strategy, questions, methods, further, retrievers, settings.partial, spent, facts)
         most = max(strategy.k, *settings.ks)
         found = find_all(
             strategy, methods.values(), retrievers, questions, rewrites, most, settings.partial / "scores.jsonl", spent
@@ -137,14 +149,26 @@ class Study:
             name: method_answers(questions, each, strategy.k, spent, texts.get(name), seconds_each)
             for name, each in found.items()
         }
-        _add_tables(findings, strategy, questions, found, texts, settings)
-        costs = costs_of(answers)
+        further_indexes = index_records({name: each for name, each in retrievers.items() if name != OWN_REWRITER})
+        shared = Shared(found, texts, answers, spent, facts, further_indexes)
+        own_row = own_name(own)
+        variants = {name: each for name, each in answers.items() if name != own_row}
+        seconds_before = spent.seconds_before + (read.seconds_before if read else 0.0)
+        return Asked(answers[own_row], variants, seconds_before, shared)
+
+    def measure(self, strategy: Dmqr, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+        """Tables of all methods.
+
+        Retrieval on questions to which the rule applies, answers on those with gold answers.
+        """
+        shared: Shared = asked.found
+        spent, methods = shared.spent, {name: each.method for name, each in shared.found.items()}
+        findings = Findings(facts=shared.facts)
+        _add_tables(findings, strategy, questions, shared.found, shared.texts, settings)
+        costs = costs_of(shared.answers)
         costs.name, costs.title = "costs of the methods", "Costs of the methods per question"
         findings.tables.append(costs)
-        findings.records = [_record(number, answers) for number in range(len(questions))]
-        findings.answers = answers.pop(own_name(own))
-        findings.variants = answers
-        findings.seconds_before = spent.seconds_before + (read.seconds_before if read else 0.0)
+        findings.records = [_record(number, shared.answers) for number in range(len(questions))]
         findings.facts += [
             f"{len(methods)} methods; {spent.pairs:,} (question, passage) scored once each in "
             f"{spent.pairs * spent.pair_seconds:.0f} s"
@@ -152,7 +176,7 @@ class Study:
         ]
         findings.settings |= {
             "methods": {name: asdict(method) for name, method in methods.items()},
-            "further indexes": index_records({name: each for name, each in retrievers.items() if name != OWN_REWRITER}),
+            "further indexes": shared.further_indexes,
             "passages scored": spent.pairs,
         }
         return findings
@@ -176,7 +200,7 @@ class Study:
         retrievers: Mapping[str, Retriever],
         folder: Path,
         spent: Spent,
-        findings: Findings,
+        facts: list[str],
     ) -> dict[str, list[Rewrites]]:
         """What every rewriter makes of the questions.
 
@@ -196,7 +220,7 @@ class Study:
                 search.load()
                 rewrites[name] = rewrite_all(search, questions, folder / f"rewrites-{number}.jsonl", spent)
                 name_and_version = [each.rewriter.name] if each.rewriter else []
-                findings.facts += [f"{name}: {fact}" for fact in getattr(each.rewriter, "facts", name_and_version)]
+                facts += [f"{name}: {fact}" for fact in getattr(each.rewriter, "facts", name_and_version)]
         return rewrites
 
 

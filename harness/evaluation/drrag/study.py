@@ -5,7 +5,7 @@ Recall of gold passages for every selection and budget (Tables 4 and 5), what a 
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -22,7 +22,7 @@ from harness.evaluation.drrag.recall import OWN, Evaluation, Outcome
 from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, plot_recall, recall_tables, selection_record
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.reading import ReadChoices, read_choices
-from harness.evaluation.study import Findings, Settings, partial_folder
+from harness.evaluation.study import Asked, Findings, Settings, partial_folder
 from harness.evaluation.tables import Table, not_measured
 from harness.indexing.index_folder import open_index
 from harness.interfaces import Reader, Retriever
@@ -34,6 +34,18 @@ from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, scores_file
 from harness.strategies.drrag import DrRag, tuned_options
 from models.serving_manifest import MANIFEST
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the tables are made of."""
+
+    evaluation: Evaluation
+    read: list[list[Answer]] | None  # by row, one per question; None without a reader
+    reading_seconds: float  # per question
+    pairs: int  # scored
+    further_indexes: dict[str, list[dict[str, object]]]
+    rows: dict[str, list[Answer]]  # of the strategy's k
 
 
 class Study:
@@ -79,8 +91,8 @@ class Study:
                 "replaced or removed at the end."
             )
 
-    def measure(self, strategy: DrRag, questions: Sequence[Question], settings: Settings) -> Findings:
-        """Measure every selection: recall on the questions whose gold passages are all in the file, answers on all."""
+    def ask(self, strategy: DrRag, questions: Sequence[Question], settings: Settings) -> Asked:
+        """What every selection chooses, and what the reader answers from it; every pair is scored once."""
         selections = _selected_rows(recall.table_selections(strategy.given, strategy.scorer is not None), self.rows)
         baselines = _baselines(strategy.retriever, self.bm25)
         cache = self._score_cache(strategy, settings.partial)
@@ -90,22 +102,30 @@ class Study:
         )  # fmt: skip
         assert evaluation.own is not None  # the strategy's selection is given
         outcomes = [*evaluation.outcomes, *([] if evaluation.own in evaluation.outcomes else [evaluation.own])]
-        findings = Findings(budget=strategy.selection.k)
-        reading = self._read(strategy.reader, evaluation, outcomes, settings.partial, findings)
+        reading = self._read(strategy.reader, evaluation, outcomes, settings.partial)
         read = None if reading is None else reading.answers
         seconds = reading.seconds_each if reading else 0.0
-        texts = None if read is None else [[answer.text for answer in row] for row in read]
-        self._add_tables(evaluation, read, seconds, settings, findings)
-
         read_of = dict(zip(map(id, outcomes), read, strict=True)) if read else {}
         of_own_k = [each for each in outcomes if each.k == evaluation.own.k and each.stages]
         answers = {id(each): selected_answers(evaluation, each, read_of.get(id(each)), seconds) for each in of_own_k}
-        findings.answers = answers[id(evaluation.own)]
-        findings.variants = {each.name: answers[id(each)] for each in of_own_k if each is not evaluation.own}
         names = {id(each): each.name if each.name != OWN else strategy.selection.method for each in of_own_k}
-        findings.cases = cases_of(questions, {names[place]: found for place, found in answers.items()})
+        found = Found(
+            evaluation, read, seconds, cache.scored if cache else 0, index_records(baselines),
+            {names[place]: each for place, each in answers.items()},
+        )  # fmt: skip
+        variants = {each.name: answers[id(each)] for each in of_own_k if each is not evaluation.own}
+        seconds_before = reading.seconds_before if reading else 0.0
+        return Asked(answers[id(evaluation.own)], variants, seconds_before, found)
+
+    def measure(self, strategy: DrRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+        """Tables of every selection: recall on questions whose gold passages are all in the file, answers on all."""
+        found: Found = asked.found
+        evaluation, read, pairs = found.evaluation, found.read, found.pairs
+        findings = Findings(budget=strategy.selection.k, cases=cases_of(questions, found.rows))
+        self._add_tables(evaluation, read, found.reading_seconds, settings, findings)
+        texts = None if read is None else [[answer.text for answer in row] for row in read]
         findings.records = [selection_record(evaluation, n, texts) for n in range(len(questions))]
-        serving, pairs = strategy.serving, cache.scored if cache else 0
+        serving = strategy.serving
         dtype = computed_in(strategy.scorer)
         findings.facts = [
             f"classifier: {serving or 'none'}, threshold {strategy.selection.threshold:.4f}, "
@@ -120,7 +140,7 @@ class Study:
                 "computed in": dtype,
             },
             "selection": asdict(strategy.selection),
-            "further indexes": index_records(baselines),
+            "further indexes": found.further_indexes,
             "pairs scored": pairs,
             "seconds": evaluation.seconds,
             **findings.settings,
@@ -137,7 +157,7 @@ class Study:
 
     @staticmethod
     def _read(
-        reader: Reader | None, evaluation: Evaluation, outcomes: Sequence[Outcome], folder: Path, findings: Findings
+        reader: Reader | None, evaluation: Evaluation, outcomes: Sequence[Outcome], folder: Path
     ) -> ReadChoices | None:
         """What the reader answers from every outcome's documents; None without a reader or without gold answers."""
         if reader is None or not any(question.answers for question in evaluation.questions):
@@ -145,7 +165,7 @@ class Study:
         chosen = selected_documents(evaluation, outcomes)
         of_rows = [[outcome.name, outcome.k] for outcome in outcomes]
         read = read_choices(reader, evaluation.questions, chosen, folder / "reading.jsonl", of_rows)
-        evaluation.seconds["reading"], findings.seconds_before = read.seconds, read.seconds_before
+        evaluation.seconds["reading"] = read.seconds
         return read
 
     def _add_tables(

@@ -10,6 +10,7 @@ from pathlib import Path
 from common.errors import UserError
 from common.ranges import PositiveFloat, PositiveInt
 from common.records import Answer, Question
+from harness.evaluation.engine import ask
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
 from harness.evaluation.hiqa.answers import answer_rows
 from harness.evaluation.hiqa.budgets import (
@@ -31,7 +32,7 @@ from harness.evaluation.hiqa.tables import (
     draw_degradation,
     ranking_table,
 )
-from harness.evaluation.study import Findings, Settings
+from harness.evaluation.study import Asked, Findings, Settings
 from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Reader, Retriever
 from harness.retrievers.corpora import indexes_of
@@ -78,27 +79,28 @@ class Study:
         """Raise MissingInputError if an index is missing."""
         check_rows(self.rows)
 
-    def measure(self, strategy: HiQa, questions: Sequence[Question], settings: Settings) -> Findings:
-        """Rank all segments for every question with gold segments, by every row.
-
-        With a reader, answer from every row.
-        """
-        places = [place for place, question in enumerate(questions) if question.gold_segments]
-        asked = [questions[place] for place in places]
-        if not asked or not indexes_of(strategy.retriever):
-            why = "no question names gold segments" if not asked else "the retriever searches no index"
-            return Findings(facts=[f"rankings: not measured, {why}"])
+    def ask(self, strategy: HiQa, questions: Sequence[Question], settings: Settings) -> Asked:
+        """What the system answers from the passages of every row."""
+        if _why_not(strategy, questions):
+            return ask(strategy, questions, settings)
         retrievers = retrievers_of(strategy.retriever, self.rows)
-        rows = self._rank(retrievers, asked)
+        answers, seconds_before = answer_rows(strategy, retrievers, questions, settings.partial / "rows.jsonl")
+        return Asked(answers.pop(next(iter(retrievers))), answers, seconds_before, retrievers)
+
+    def measure(self, strategy: HiQa, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+        """Rank all segments for every question with gold segments, by every row; score the answers with a reader."""
+        if why := _why_not(strategy, questions):
+            return Findings(facts=[f"rankings: not measured, {why}"])
+        places = [place for place, question in enumerate(questions) if question.gold_segments]
+        known, retrievers = [questions[place] for place in places], asked.found
+        rows = self._rank(retrievers, known)
         findings = self._ranked(rows, settings)
-        self._add_budgets(strategy, rows, asked, settings, findings)
-        self._add_collection(strategy.retriever, asked, settings, findings)
-        answers, seconds_before = answer_rows(strategy, retrievers, asked, settings.partial / "rows.jsonl")
-        findings.seconds_before += seconds_before
-        findings.tables += answer_tables_of_rows(answers, asked, settings)
-        findings.answers = answers.pop(next(iter(retrievers)))
-        findings.variants = answers
-        return findings.spread(places, len(questions))
+        asked.seconds_before += self._add_budgets(strategy, rows, known, settings, findings)
+        self._add_collection(strategy.retriever, known, settings, findings)
+        answers = dict(zip(retrievers, (asked.answers, *asked.variants.values()), strict=True))
+        of_rows = {name: [own[place] for place in places] for name, own in answers.items()}
+        findings.tables += answer_tables_of_rows(of_rows, known, settings)
+        return findings
 
     def _rank(self, retrievers: Mapping[str, Retriever], asked: Sequence[Question]) -> dict[str, Row]:
         """The rankings of all rows."""
@@ -126,17 +128,21 @@ class Study:
 
     def _add_budgets(
         self, strategy: HiQa, rows: Mapping[str, Row], asked: Sequence[Question], settings: Settings, findings: Findings
-    ) -> None:
-        """The rows in contexts of equal length, and readers at several lengths: Table 7."""
+    ) -> float:
+        """The rows in contexts of equal length, and readers at several lengths: Table 7.
+
+        Returns the seconds of reading that an interrupted run had spent.
+        """
         if not self.budgets:
-            return
+            return 0.0
         findings.tables += budget_tables(rows, self.budgets, settings.bootstrap)
         findings.plots["budgets.png"] = partial(draw_budgets, rows, self.budgets)
-        own, answers = next(iter(rows.values())), dict[str, list[list[Answer]]]()
+        own, answers, seconds_before = next(iter(rows.values())), dict[str, list[list[Answer]]](), 0.0
         if self.readers:
             contexts = contexts_of(strategy.retriever, asked, self.budgets, own.segments)
-            answers, findings.seconds_before = read_at_budgets(self.readers, asked, contexts, settings.partial)
+            answers, seconds_before = read_at_budgets(self.readers, asked, contexts, settings.partial)
         findings.tables.append(readers_table(answers, own, self.budgets, asked, settings))
+        return seconds_before
 
     def _add_collection(
         self, retriever: Retriever, asked: Sequence[Question], settings: Settings, findings: Findings
@@ -149,3 +155,10 @@ class Study:
         if vectors is not None and self.table_fields:
             found = embed_tables(vectors, asked, self.k, self.gamma)
             findings.tables.append(fields_table(found, settings.bootstrap))
+
+
+def _why_not(strategy: HiQa, questions: Sequence[Question]) -> str:
+    """Why no rankings are measured; empty if they are."""
+    if not any(question.gold_segments for question in questions):
+        return "no question names gold segments"
+    return "" if indexes_of(strategy.retriever) else "the retriever searches no index"

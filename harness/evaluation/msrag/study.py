@@ -48,7 +48,7 @@ from harness.evaluation.msrag.tables import (
     scores_table,
 )
 from harness.evaluation.page import Case
-from harness.evaluation.study import Findings, Settings
+from harness.evaluation.study import Asked, Findings, Settings
 from harness.evaluation.tables import Table
 from harness.interfaces import AnswerSelector
 from harness.runtime.turns import with_turns
@@ -83,8 +83,8 @@ class Study:
                 "study.runs, or give the reader or a source a temperature above 0."
             )
 
-    def measure(self, strategy: Msrag, questions: Sequence[Question], settings: Settings) -> Findings:
-        """Ask every source once per run, and score what each row makes of the answers."""
+    def ask(self, strategy: Msrag, questions: Sequence[Question], settings: Settings) -> Asked:
+        """Ask every source once per run; every row is a choice among these answers."""
         questions = [with_turns(question) for question in questions]
         runs = [ask_sources(strategy, questions, settings, self.segmentation, run) for run in range(self.runs)]
         from harness.choice.answer_encoder import AnswerEncoder
@@ -93,25 +93,32 @@ class Study:
         oracle = Oracle(loaded=encoder)
         has_gold = all(question.answers for question in questions)
         by_run = [self._rows(strategy, questions, found, encoder, oracle if has_gold else None) for found in runs]
-        findings = Findings(seconds_before=sum(found.seconds_before for found in runs))
         common = [
             row for row in by_run[0] if all(row in each for each in by_run)
         ]  # a failed reading notes no P(relevant)
         by_run = [{row: each[row] for row in common} for each in by_run]
         name = f"{OWN}, {strategy.selector.name}"
-        rows, own = by_run[0], by_run[0][name]
+        rows = by_run[0]
+        variants = {row: each.answers for row, each in rows.items() if row != name}
+        facts = [*_facts(strategy), *(oracle.facts if has_gold else [])]
+        return Asked(rows[name].answers, variants, sum(found.seconds_before for found in runs), (by_run, facts))
+
+    def measure(self, strategy: Msrag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+        """Score what each row makes of the answers."""
+        by_run, facts = asked.found
+        rows, name = by_run[0], f"{OWN}, {strategy.selector.name}"
+        questions = [with_turns(question) for question in questions]
         values = {row: np.stack([scores_of(each[row].answers, questions, settings) for each in by_run]) for row in rows}
-        findings.answers = own.answers
-        findings.variants = {row: each.answers for row, each in rows.items() if row != name}
+        findings = Findings()
         findings.tables = self._tables(strategy, questions, values, name, settings)
         findings.notes = NOTES.format(accuracy=YES_NO if is_yes_no(questions) else INCLUSION)
         findings.paper = OWN if published(settings.paper, 1, 0) else ""
-        findings.facts = [*_facts(strategy), *(oracle.facts if has_gold else [])]
+        findings.facts = facts
         if self.runs > 1:
             findings.notes += RUNS.format(runs=self.runs)
             findings.facts.append(f"runs: {self.runs}, with the samples of {', '.join(_sampling(strategy))}")
         findings.settings |= {"selector": strategy.selector.name, "sources": list(strategy.names), "runs": self.runs}
-        findings.cases = [[_case(answer)] for answer in own.answers]
+        findings.cases = [[_case(answer)] for answer in asked.answers]
         return findings
 
     def _rows(

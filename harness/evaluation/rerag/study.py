@@ -1,6 +1,7 @@
 """RE-RAG's study: recall before and after reranking, ablation, refusal, further tables, plots, questions' contexts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,18 +12,20 @@ from common.errors import MissingInputError, UserError
 from common.files import sha256
 from common.records import Question
 from harness.evaluation import paper_figures
+from harness.evaluation.answer_scores import with_answers
+from harness.evaluation.engine import ask
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.answers import candidates_record, contexts_case, setting_answers
 from harness.evaluation.rerag.baseline import Baseline
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
-from harness.evaluation.rerag.candidates import Ranker, collect_candidates
+from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates
 from harness.evaluation.rerag.llm_table import llm_table
 from harness.evaluation.rerag.plots import plot_contexts, plot_quality
 from harness.evaluation.rerag.retrieval import Source, encoder_of, retrieval_facts, source_of
 from harness.evaluation.rerag.temperatures import Fitted, identity, read_temperatures, temperatures_for
 from harness.evaluation.rerag.unanswerable import Confidence, refusal_tables
 from harness.evaluation.serialization import digest
-from harness.evaluation.study import Findings, Settings
+from harness.evaluation.study import Asked, Findings, Settings
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import PerContextReader
 from harness.readers.t5 import generator_reader
@@ -37,6 +40,26 @@ _NO_GENERATOR = (
     "not measured without a generator or a reader: answers, ablation, EM by contexts and quality, refusal, risk and "
     "coverage"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the tables are made of."""
+
+    sets: list[CandidateSet]  # one per question
+    readings: rerag_tables.Readings  # one entry per question in each; empty without a reader
+    marginals: tuple[AnyMarginal, ...]
+    own: AnyMarginal  # the strategy's
+    seconds: dict[str, float]  # by stage, all questions together
+    encoder: SentenceEncoder | None
+    fitted: dict[Source, Fitted]
+    temperature: float  # of the estimator's weights
+    baseline: Baseline | None
+
+    def of(self, places: Sequence[int]) -> "Found":
+        """The same of some of the questions."""
+        readings = {key: [own[place] for place in places] for key, own in self.readings.items()}
+        return replace(self, sets=[self.sets[place] for place in places], readings=readings)
 
 
 class Study:
@@ -74,73 +97,96 @@ class Study:
                 "exported, such as checkpoints/rerag-nq-baseline/serving."
             )
 
-    def measure(self, strategy: ReRag, questions: Sequence[Question], settings: Settings) -> Findings:
-        """Compute all answers, tables and curves on the questions with gold answers.
+    def ask(self, strategy: ReRag, questions: Sequence[Question], settings: Settings) -> Asked:
+        """Score every candidate and read every context once, also of questions without gold answers.
 
         Raises:
-            UserError: If an option needs an estimator or a generator that the strategy lacks.
+            UserError: If an option needs an estimator or a generator that the strategy lacks, or no question has a gold
+                answer.
         """
         model = strategy.model
-        if model.estimator is None:
-            if self.temperatures is not None:
-                raise UserError("study.temperatures is for RE-RAG with an estimator only: omit it.")
-            if self.baseline_serving is not None:
-                raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
-            return Findings()
-        if self.baseline_serving is not None and (model.generator is None or strategy.reader is not None):
+        if model.estimator is None and self.temperatures is not None:
+            raise UserError("study.temperatures is for RE-RAG with an estimator only: omit it.")
+        if self.baseline_serving is not None and (
+            model.estimator is None or model.generator is None or strategy.reader is not None
+        ):
             raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
-        places = [place for place, question in enumerate(questions) if question.answers]
-        if not places:
-            raise UserError("None of the questions has a gold answer: choose a file with answers, such as a dev file.")
+        if model.estimator is None:
+            return ask(strategy, questions, settings)
+        with_answers(questions)
         baseline = None
         if self.baseline_serving is not None:
             assert model.generator is not None  # checked above
             baseline = Baseline.load(self.baseline_serving, str(model.generator.network.device), strategy.precision)
-        usable = [questions[place] for place in places]
-        findings = _findings(strategy, usable, self.temperatures, self.encoder, settings, baseline)
+        found, seconds_before = self._candidates(strategy, questions, settings, baseline)
+        if not found.readings:
+            asked = ask(strategy, questions, settings)
+            return Asked(asked.answers, {}, asked.seconds_before + seconds_before, found)
+        calibrated = rerag_tables.calibrated(found.sets, model.calibration)
+        confident = Confidence.of("RE", "estimator", found.sets, calibrated, strategy.contexts, None)
+        answers = {
+            name: setting_answers(strategy, found.sets, name, found.readings[name, found.own], confident, found.seconds)
+            for name in rerag_tables.ABLATION
+        }
+        return Asked(answers.pop(rerag_tables.FULL), answers, seconds_before, found)
+
+    def _candidates(
+        self, strategy: ReRag, questions: Sequence[Question], settings: Settings, baseline: Baseline | None
+    ) -> tuple[Found, float]:
+        """The candidates of every question, scored and read; and the seconds of results that were reused."""
+        encoder = None
+        sources = dict.fromkeys(source_of(question, strategy.retriever) for question in questions)
+        if "cosine" in sources:
+            encoder = encoder_of(strategy, self.encoder)
+        of_questions, of_baseline = _saved_batches(strategy, questions, encoder, settings.partial, baseline)
+        # fitted for the generator's `thorough`, which the tables have also where the strategy answers by `fast`
+        temperature = strategy.model.relevance_temperature if strategy.reader is None else 1.0
+        fitted: dict[Source, Fitted] = {}
+        if self.temperatures is not None:
+            wanted = {source: identity(source, strategy, encoder) for source in sources}
+            fitted = temperatures_for(self.temperatures, wanted)
+        sets, seconds = collect_candidates(
+            questions, strategy.model, _reader(strategy), strategy.retriever, encoder, strategy.candidates,
+            strategy.contexts, {source: each.temperature for source, each in fitted.items()}, of_questions, temperature,
+        )  # fmt: skip
+        marginals = _marginals(strategy)
+        readings: rerag_tables.Readings = {}
+        if strategy.context_reader is not None:
+            readings = rerag_tables.read_settings(sets, strategy.contexts, marginals)
+        if baseline is not None:
+            by_baseline = baseline.read(sets, of_baseline)
+            readings |= rerag_tables.read_settings(by_baseline, strategy.contexts, marginals, rerag_tables.BASELINE)
+        own: AnyMarginal = marginals[0] if strategy.reader is not None else strategy.marginal
+        found = Found(sets, readings, marginals, own, seconds, encoder, fitted, temperature, baseline)
+        return found, of_questions.seconds + of_baseline.seconds
+
+    def measure(self, strategy: ReRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+        """All tables and curves, on the questions with gold answers."""
+        if asked.found is None:  # without an estimator
+            return Findings()
+        found: Found = asked.found
+        places = [place for place, question in enumerate(questions) if question.answers]
+        findings = _findings(strategy, found.of(places), settings)
+        findings.cases = [[contexts_case(strategy, each)] for each in found.sets]
+        findings.records = [
+            candidates_record(strategy, each, found.readings, number) for number, each in enumerate(found.sets)
+        ]
         findings.settings["temperatures file"] = str(self.temperatures) if self.temperatures else None
-        return findings.spread(places, len(questions))
+        return findings
 
 
-def _findings(
-    strategy: ReRag,
-    questions: Sequence[Question],
-    temperatures_file: Path | None,
-    encoder_name: str | None,
-    settings: Settings,
-    baseline: Baseline | None,
-) -> Findings:
-    """All answers, tables and curves.
+def _findings(strategy: ReRag, found: Found, settings: Settings) -> Findings:
+    """All tables, plots and facts.
 
     Args:
         strategy: With an estimator; without a generator, the tables that need one are omitted.
-        questions: All with answers.
-        temperatures_file: Of the retriever's scores; temperature 1 when None.
-        encoder_name: As in `Study`.
+        found: Of questions with answers.
         settings: Of the evaluation.
-        baseline: The generator of Table 7's first four rows; needs the strategy's generator; None omits the rows.
     """
-    bootstrap = settings.bootstrap
+    bootstrap, candidate_sets, readings, own = settings.bootstrap, found.sets, found.readings, found.own
     paper = settings.paper if settings.paper in paper_figures.RE_RAG else None
-    encoder = None
-    sources = dict.fromkeys(source_of(question, strategy.retriever) for question in questions)
-    if "cosine" in sources:
-        encoder = encoder_of(strategy, encoder_name)
-    of_questions, of_baseline = _saved_batches(strategy, questions, encoder, settings.partial, baseline)
-    candidates, contexts = strategy.candidates, strategy.contexts
-    # fitted for the generator's `thorough`, which the tables have also where the strategy answers by `fast`
-    temperature = strategy.model.relevance_temperature if strategy.reader is None else 1.0
-    fitted: dict[Source, Fitted] = {}
-    if temperatures_file is not None:
-        wanted = {source: identity(source, strategy, encoder) for source in sources}
-        fitted = temperatures_for(temperatures_file, wanted)
-    temperatures = {source: each.temperature for source, each in fitted.items()}
-    candidate_sets, seconds = collect_candidates(
-        questions, strategy.model, _reader(strategy), strategy.retriever, encoder, candidates, contexts, temperatures,
-        of_questions, temperature,
-    )  # fmt: skip
-    marginals = _marginals(strategy)
-    scoring = rerag_tables.Scoring(settings.normalization, bootstrap, marginals)
+    questions = [each.question for each in candidate_sets]
+    scoring = rerag_tables.Scoring(settings.normalization, bootstrap, found.marginals)
     others: dict[str, rerag_tables.Orders] = {}
     if strategy.retriever is None:
         lexical = bm25_of_shipped(questions)
@@ -149,20 +195,12 @@ def _findings(
             for each, scores in zip(candidate_sets, lexical, strict=True)
         ]
     report = Findings(tables=[rerag_tables.recall_table(candidate_sets, settings.ks, bootstrap, paper, others)])
-    report.seconds_before = of_questions.seconds
     confidences: dict[Ranker, list[NDArray[np.float64]]] = {
         "estimator": rerag_tables.calibrated(candidate_sets, strategy.model.calibration),
         "retriever": rerag_tables.retriever_confidence(candidate_sets),
     }
     exact: dict[Ranker, NDArray[np.float64]] = {}
-    readings: rerag_tables.Readings = {}
-    own: AnyMarginal = marginals[0] if strategy.reader is not None else strategy.marginal
-    if strategy.context_reader is not None:
-        readings = rerag_tables.read_settings(candidate_sets, strategy.contexts, marginals)
-        if baseline is not None:
-            others_sets = baseline.read(candidate_sets, of_baseline)
-            readings |= rerag_tables.read_settings(others_sets, strategy.contexts, marginals, rerag_tables.BASELINE)
-            report.seconds_before += of_baseline.seconds
+    if readings:
         exact = {
             "estimator": scoring.exact(candidate_sets, readings[rerag_tables.FULL, own]),
             "retriever": scoring.exact(candidate_sets, readings["Baseline", own]),
@@ -186,23 +224,14 @@ def _findings(
         for ranker, name in rerag_tables.RANKERS.items()
     ]  # fmt: skip
     report.tables += refusal_tables(systems, bootstrap, paper)
-    if readings:
-        answers = {
-            name: setting_answers(strategy, candidate_sets, name, readings[name, own], systems[0], seconds)
-            for name in rerag_tables.ABLATION
-        }
-        report.answers = [*answers.pop(rerag_tables.FULL)]
-        report.variants = answers
-    report.cases = [[contexts_case(strategy, each)] for each in candidate_sets]
-    report.records = [candidates_record(strategy, each, readings, number) for number, each in enumerate(candidate_sets)]
     report.facts = [
         *retrieval_facts(
             questions,
             strategy.retriever,
-            encoder,
-            {source: (each.temperature, each.questions) for source, each in fitted.items()},
+            found.encoder,
+            {source: (each.temperature, each.questions) for source, each in found.fitted.items()},
         ),
-        *[f"temperature of the estimator's weights for `thorough`: {temperature:g}"] * (strategy.reader is None),
+        *[f"temperature of the estimator's weights for `thorough`: {found.temperature:g}"] * (strategy.reader is None),
         f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} "
         "contexts per ranker"
         + _SAME_CONTEXTS
@@ -211,9 +240,9 @@ def _findings(
         *[f"matrix products of the models in {computed_in(strategy.model.estimator)}"]
         * (computed_in(strategy.model.estimator) is not None),
         *[_NO_GENERATOR] * (strategy.context_reader is None),
-        "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
+        "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in found.seconds.items()),
     ]
-    if baseline is not None:
+    if (baseline := found.baseline) is not None:
         report.facts.append(
             f"generator without RE: {baseline.serving}; temperature of the retriever's scores "
             f"{baseline.temperature:.4g}, as in its training: it fits here if one retriever gave the scores of both"
@@ -227,11 +256,11 @@ def _findings(
         "threshold": strategy.threshold,
         "threshold_source": strategy.threshold_source,
         "refuse": strategy.refuse,
-        "temperature": next((temperatures[source] for source in sources if source in temperatures), 1.0),
-        "temperatures": temperatures,
-        "relevance_temperature": temperature,
+        "temperature": next((each.temperature for each in found.fitted.values()), 1.0),
+        "temperatures": {source: each.temperature for source, each in found.fitted.items()},
+        "relevance_temperature": found.temperature,
         "baseline": {"serving": str(baseline.serving), "temperature": baseline.temperature} if baseline else None,
-        "seconds": seconds,
+        "seconds": found.seconds,
     }
     return report
 

@@ -245,7 +245,7 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
         "no file of temperatures": {"study": {"temperatures": "no.json"}},
         "without passages": {"questions": str(bare), "layout": "flashrag",
             "study": {"encoder": str(folders["encoder"])}},
-        "None of the questions has a gold answer": {"questions": str(hidden)},
+        "None of the 2 questions has a gold answer": {"questions": str(hidden)},
         "is not a report of `infer.py evaluate`": {"out": tmp_path},
     }.items():  # fmt: skip
         with pytest.raises(UserError, match=message):

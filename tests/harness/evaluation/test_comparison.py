@@ -32,7 +32,7 @@ class Held:
     pass
 
 class Study:
-    def measure(self, strategy, questions, settings):
+    def measure(self, strategy, questions, asked, settings):
         return Findings(plots={"empty.png": lambda path, held=Held(): path.write_bytes(b"")}, records=[{"held": 1} for \
 _ in questions])
 """

@@ -18,8 +18,9 @@ from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.drrag.study import Study as DrRagStudy
 from harness.evaluation.engine import Measured, measure, measures_of
 from harness.evaluation.rerag.study import Study as ReRagStudy
-from harness.evaluation.study import NOT_ASKED, Findings, Settings
-from harness.evaluation.tables import Table
+from harness.evaluation.study import Asked as Answered
+from harness.evaluation.study import Findings, Settings
+from harness.evaluation.tables import Cell, Table
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
@@ -126,44 +127,36 @@ class Asks(RetrieveRead):
         return super().answer(questions)
 
 
-class OfTheSecond:
-    """A study that asks only the second question, with another k as a variant."""
+class OfAnswers:
+    """A study that makes a table of the answers that the engine asked for."""
 
-    def measure(self, strategy: Any, questions: Sequence[Question], settings: Settings) -> Findings:
-        own = strategy.answer(questions[1:2])
-        one = RetrieveRead(strategy.retriever, 1, strategy.reader).answer(questions[1:2])
-        found = Findings(own, {"one": one}, [Table("own", "Own", ("x",), {})], seconds_before=1000.0)
-        found.records, found.cases = [{"own": 1}], [[]]
-        return found.spread([1], len(questions))
+    def measure(self, strategy: Any, questions: Sequence[Question], asked: Answered, settings: Settings) -> Findings:
+        return Findings([Table("own", "Own", ("answers",), {"own": [Cell(len(asked.answers))]})])
 
 
-def test_the_strategy_is_asked_what_its_study_has_not_asked(index: Path, settings: Settings) -> None:
+class WithAVariant(OfAnswers):
+    """A study that asks itself, with another k as a variant."""
+
+    def ask(self, strategy: Any, questions: Sequence[Question], settings: Settings) -> Answered:
+        one = RetrieveRead(strategy.retriever, 1, strategy.reader).answer(questions)
+        return Answered(strategy.answer(questions), {"one": one}, seconds_before=1000.0)
+
+
+@pytest.mark.parametrize("study", [OfAnswers(), WithAVariant()])
+def test_the_system_is_asked_once_and_before_its_study(index: Path, settings: Settings, study: Any) -> None:
     strategy = Asks(Bm25Retriever(index), k=2, reader=Titles())
-    measured = measure(strategy, ASKED, OfTheSecond(), settings)
-    assert strategy.asked == ["q2", "q1", "q3"]
+    measured = measure(strategy, ASKED, study, settings)
+    assert strategy.asked == ["q1", "q2", "q3"]
     plain = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()).answer(ASKED)
     assert [(a.question_id, a.text, a.evidence) for a in measured.answers] == [
         (a.question_id, a.text, a.evidence) for a in plain
     ]
     assert [table.name for table in measured.tables][-1] == "own"
-    assert measured.seconds > 1000
-    assert list(measured.systems) == list(measured.measures) == ["test_engine", "one"]
-    # what the study has not asked the variant is undefined, not wrong
-    assert np.isnan(measured.measures["one"]["recall of gold"]).tolist() == [True, False, True]
-    assert measured.measures["one"]["recall of gold"][1] == 0.5
-    assert np.isnan(measured.measures["one"]["EM"]).tolist() == [True, False, True]
-
-
-def test_findings_are_spread_over_all_questions() -> None:
-    first, second = Answer("a", "x", ()), Answer("b", "y", ())
-    found = Findings([first, second], {"v": [second, first]}, records=[{"n": 1}, {"n": 2}]).spread([0, 2], 4)
-    assert found.answers == [first, None, second, None]
-    assert found.variants == {"v": [second, NOT_ASKED, first, NOT_ASKED]}
-    assert found.records == [{"n": 1}, {}, {"n": 2}, {}]
-    assert found.cases == ()
-    assert Findings(None).spread([1], 2).answers is None
-    whole = Findings([first, second]).spread([0, 1], 2)
-    assert whole.answers == [first, second]
+    assert values(measured, "own", "own") == [3]
+    if isinstance(study, WithAVariant):
+        assert measured.seconds > 1000
+        assert list(measured.systems) == list(measured.measures) == ["test_engine", "one"]
+        assert measured.measures["one"]["recall of gold"][1] == 0.5
 
 
 def test_a_system_that_finds_nothing_has_zeros(settings: Settings) -> None:
@@ -332,7 +325,5 @@ def test_answers_and_gold_passages_are_each_used_where_they_are(tmp_path: Path, 
         assert gold[-1] == pytest.approx(50 * (records[0]["recall_of_gold"] + records[2]["recall_of_gold"]), abs=1e-3)
         means = report(tmp_path / word)["means"]
         assert means[word]["recall of gold"] == pytest.approx(gold[-1] / 100, abs=1e-4)
-    # RE-RAG's settings were not asked about q1: their recall is that of q3 alone
-    of_settings = report(tmp_path / "rerag")["means"]
-    assert of_settings.pop("rerag")["recall of gold"] == 0.75
-    assert [means["recall of gold"] for means in of_settings.values()] == [1, 1, 1]
+    # RE-RAG's settings, too, are asked about all questions: of q1 they find one gold passage, of q3 both
+    assert [means["recall of gold"] for means in report(tmp_path / "rerag")["means"].values()] == [0.75] * 4

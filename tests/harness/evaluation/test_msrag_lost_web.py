@@ -16,6 +16,7 @@ from harness.strategies.msrag import Msrag
 from tests.harness.evaluation.test_msrag_study import QUESTIONS, cells, settings
 from tests.harness.strategies.test_msrag import WordReader
 from tests.helpers.river_corpus import write_index
+from tests.helpers.studied import studied
 
 
 def test_rows_that_search_the_web_have_lost_it(tmp_path: Path, encoder_folder: str) -> None:
@@ -23,7 +24,7 @@ def test_rows_that_search_the_web_have_lost_it(tmp_path: Path, encoder_folder: s
     facts = IndexedFacts(Bm25Retriever(write_index(tmp_path)))
     selector = Agreement(loaded=AnswerEncoder(encoder_folder, "cpu"))
     system = Msrag(WordReader("lake"), selector, WebContext(web), facts)
-    findings = Study(encoder=encoder_folder).measure(system, QUESTIONS, settings(tmp_path))
+    findings = studied(Study(encoder=encoder_folder), system, QUESTIONS, settings(tmp_path))
     one = cells(findings, "table 1")
     assert (one["web alone"][0], one["SR-RAG"][0]) == (0.0, 0.0)
     assert one["MSRAG, agreement"][0] == 100.0  # the facts', and from memory where they have none

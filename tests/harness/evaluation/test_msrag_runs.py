@@ -24,6 +24,7 @@ from harness.strategies.msrag import Msrag
 from tests.harness.evaluation.test_msrag_study import cells, evaluate, place, settings
 from tests.helpers.commands import refused
 from tests.helpers.river_corpus import write_index
+from tests.helpers.studied import studied
 
 __all__ = ["place"]  # a fixture
 QUESTIONS = [
@@ -67,7 +68,7 @@ def strategy(tmp_path: Path, encoder_folder: str) -> Msrag:
 
 
 def measured(strategy: Msrag, folder: Path, encoder_folder: str, runs: int):
-    return Study(encoder=encoder_folder, runs=runs).measure(strategy, QUESTIONS, settings(folder))
+    return studied(Study(encoder=encoder_folder, runs=runs), strategy, QUESTIONS, settings(folder))
 
 
 def test_figures_are_means_over_runs_with_other_samples(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:

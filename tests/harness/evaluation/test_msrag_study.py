@@ -27,6 +27,7 @@ from tests.harness.strategies.test_msrag import WordReader
 from tests.helpers.commands import command, refused
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.river_corpus import write_index, write_questions
+from tests.helpers.studied import studied
 from tests.helpers.table_rewriter import TableRewriter
 
 QUESTIONS = [
@@ -57,7 +58,7 @@ def cells(findings, table: str) -> dict[str, list]:
 
 
 def test_rows_are_what_systems_answer(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:
-    findings = Study(encoder=encoder_folder).measure(strategy, QUESTIONS, settings(tmp_path, paper="hotpotqa"))
+    findings = studied(Study(encoder=encoder_folder), strategy, QUESTIONS, settings(tmp_path, paper="hotpotqa"))
     # alone: the web ends in the ocean, mountain, dorn and finds nothing; the facts: brune, mountain, dorn, nothing;
     # memory: lake
     one, two, three = (cells(findings, f"table {number}") for number in (1, 2, 3))
@@ -83,7 +84,7 @@ def test_rows_are_what_systems_answer(strategy: Msrag, tmp_path: Path, encoder_f
 
 
 def test_without_segmentation_there_is_one_search_less(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:
-    findings = Study(segmentation=False, encoder=encoder_folder).measure(strategy, QUESTIONS, settings(tmp_path))
+    findings = studied(Study(segmentation=False, encoder=encoder_folder), strategy, QUESTIONS, settings(tmp_path))
     assert "SR-RAG" not in findings.variants
     assert not [table for table in findings.tables if table.name == "segmentation"]
 
@@ -91,7 +92,7 @@ def test_without_segmentation_there_is_one_search_less(strategy: Msrag, tmp_path
 def test_yes_and_no_are_scored_by_the_first_word_beside_the_majority(tmp_path: Path, encoder_folder: str) -> None:
     system = Msrag(WordReader("No, never"), Agreement(loaded=AnswerEncoder(encoder_folder, "cpu")), sources=("none",))
     questions = [Question("1", "a?", ("no",)), Question("2", "b?", ("yes",)), Question("3", "c?", ("no",))]
-    findings = Study(encoder=encoder_folder).measure(system, questions, settings(tmp_path, "strategyqa", "strategyqa"))
+    findings = studied(Study(encoder=encoder_folder), system, questions, settings(tmp_path, "strategyqa", "strategyqa"))
     table = cells(findings, "table 1")
     assert table["No-RAG"][2] == pytest.approx(200 / 3)
     assert table["No-RAG"][0] == 0

@@ -7,7 +7,7 @@ from expansion.strategy import TitleExpansion
 
 from common.ranges import PositiveInt
 from common.records import Question
-from harness.evaluation.study import Findings, Settings
+from harness.evaluation.study import Asked, Findings, Settings
 from harness.evaluation.tables import Cell, Table
 from harness.strategies.retrieve_read import RetrieveRead
 
@@ -22,15 +22,20 @@ class Study:
     def __init__(self, plain_k: PositiveInt | None = None) -> None:
         self.plain_k = plain_k
 
-    def measure(self, strategy: TitleExpansion, questions: Sequence[Question], settings: Settings) -> Findings:
+    def ask(self, strategy: TitleExpansion, questions: Sequence[Question], settings: Settings) -> Asked:
         """Answer all questions with the strategy and with one search."""
-        answers = strategy.answer(questions)
         plain = RetrieveRead(strategy.retriever, self.plain_k or strategy.k, strategy.reader).answer(questions)
+        return Asked(strategy.answer(questions), {"one search": plain})
+
+    def measure(
+        self, strategy: TitleExpansion, questions: Sequence[Question], asked: Asked, settings: Settings
+    ) -> Findings:
+        """Count what the second search adds."""
         added = [
             len({hit.passage.id for hit in ours.evidence} - {hit.passage.id for hit in theirs.evidence})
-            for ours, theirs in zip(answers, plain, strict=True)
+            for ours, theirs in zip(asked.answers, asked.variants["one search"], strict=True)
         ]
         table = Table(
             "expansion", "Passages that one search does not find", ("per question",), {"added": [Cell(np.mean(added))]}
         )
-        return Findings(answers, variants={"one search": plain}, tables=[table])
+        return Findings([table])
