@@ -52,7 +52,7 @@ def convert(asked: dict[str, Any]) -> dict[str, Any]:
             about: dict[str, Any] = {"format": file_type(data, name), "bytes": len(data), "counts": _counts(document)}
             about |= {"seconds": round(time.process_time() - started, 3)}
             about |= {"reading": asked["reading"], "linked": linked.digests, **_shares(about["format"], data, document)}
-            for outdated in folder.glob("segments-*"):
+            for outdated in [*folder.glob("segments-*"), *folder.glob(".tmp-*")]:  # of another cut; of a killed process
                 outdated.unlink()
             save_document(folder, document, to_markdown(document), about)
         _save_segments(Path(asked["segments"]), passages_of(document, name, Cutting(**asked["cutting"])))

@@ -41,7 +41,7 @@ def test_other_methods_take_the_candidates_alone_or_nothing(file: Path) -> None:
 
 def test_a_budget_that_was_not_tuned_is_refused(file: Path) -> None:
     with pytest.raises(
-        UserError, match=r"has options for k = 3, 4, none for k = 5\. .*--study\.ks '\[5\]' --study\.tune"
+        UserError, match=r"has options for k = 3, 4, none for k = 5\. .*infer\.py tune with --tuning\.ks '\[5\]'"
     ):
         completed(SelectionOptions("cfs", 5), CHOSEN, file)
 
@@ -54,13 +54,13 @@ def test_a_file_of_another_classifier_is_refused(file: Path) -> None:
 
 
 def test_missing_corrupt_and_edited_files_are_refused(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(MissingInputError, match=r"study\.tune"):
+    with pytest.raises(MissingInputError, match=r"infer\.py tune"):
         read_selection(tmp_path / "none.json", "abc")
     text = file.read_text()
     for broken in (text[:-9], text.replace("0.4", "0.5"), "[]", ""):
         file.write_text(broken)
         assert not is_selection_file(file)
-        with pytest.raises(ArtifactError, match=r"study\.tune"):
+        with pytest.raises(ArtifactError, match=r"infer\.py tune"):
             read_selection(file, "abc")
 
 

@@ -58,8 +58,8 @@ def test_the_text_without_the_menu_in_any_encoding() -> None:
 
 def test_a_page_that_takes_too_long_is_lost_and_the_others_are_not() -> None:
     began = time.monotonic()
-    found = extract([html(PAGE), html(SLOW), html(PAGE), html(PAGE)], threads=1, seconds=1.0)
-    assert time.monotonic() - began < 40  # one second, and the start of two processes
+    found = extract([html(PAGE), html(SLOW), html(PAGE), html(PAGE)], threads=1, seconds=4.0)
+    assert time.monotonic() - began < 60  # four seconds, and the start of two processes
     assert ["sea" in str(each) for each in found] == [True, False, True, True]
     assert "takes too much time or memory to extract" in str(found[1])
 
