@@ -54,6 +54,6 @@ def test_its_file_is_read_back_exactly_and_refused_when_it_was_changed(tmp_path:
     assert not is_answer_model(file)
     with pytest.raises(ArtifactError):
         AnswerModel.load(file)
-    with pytest.raises(MissingInputError, match=r"--study\.fit FILE"):
+    with pytest.raises(MissingInputError, match=r"infer\.py tune"):
         AnswerModel.load(tmp_path / "no.json")
     assert not is_answer_model(tmp_path)

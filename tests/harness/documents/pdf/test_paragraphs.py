@@ -146,7 +146,9 @@ def test_a_table_ends_the_paragraph_before_only_where_that_ends() -> None:
 
 any_line = st.builds(
     line,
-    st.text(st.characters(categories=("L", "N", "P", "Zs")), min_size=1, max_size=30).filter(lambda text: text.strip()),
+    st.text(st.characters(categories=("L", "N", "P", "Zs")), min_size=1, max_size=30).filter(
+        lambda text: text.split()[:1] not in ([], ["o"])  # a word "o" at a line's beginning is a bullet
+    ),
     st.floats(0, 800),
     st.floats(50, 300),
     st.sampled_from([8.0, 10.0, 14.0]),
