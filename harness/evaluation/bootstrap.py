@@ -5,8 +5,6 @@ Percentile intervals of mean differences between systems, and of other statistic
 Shape legend: N questions, R rows compared, B resamples.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,34 +33,6 @@ def paired_intervals(
     means_BR = _resampled_means(differences_RN, resamples, seed)
     tail = (1 - confidence) / 2
     return np.quantile(means_BR, [tail, 1 - tail], axis=0).T
-
-
-def interval_of_means(
-    statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    values_RN: NDArray[np.float64],
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> tuple[float, float] | None:
-    """95% percentile interval of a statistic of the rows' means, such as a ratio of two of them.
-
-    Args:
-        statistic: (B, R) means -> (B,) values, NaN where it is undefined.
-        values_RN: One value per question for each row.
-        resamples: How often N questions are drawn with replacement.
-        seed: Of the random draws.
-
-    Returns:
-        Lower and upper end.  Resamples in which the statistic is undefined are skipped; None if it is in all.
-
-    Raises:
-        ValueError: If there is no question or no resample.
-    """
-    values_B = statistic(_resampled_means(values_RN, resamples, seed))
-    values_B = values_B[~np.isnan(values_B)]
-    if not len(values_B):
-        return None
-    low, high = np.quantile(values_B, [0.025, 0.975])
-    return float(low), float(high)
 
 
 def _resampled_means(values_RN: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
