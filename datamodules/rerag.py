@@ -29,6 +29,7 @@ from datamodules.stored.splits import are_stored, split_questions
 from models.context_tokenizer import FEW_TEXTS, ContextEncoder
 from models.rerag.model import Relevance
 
+TOKENS_PER_BUCKET = {"cpu": 8192, "cuda": 32_768}
 TEMPERATURE_QUESTIONS = 2000  # on which the temperature of the retriever's scores is fitted
 PROOF_QUESTIONS, PROOF_CONTEXTS = 2, 8  # on which an export is compared: on a CPU, in fp32
 
@@ -77,7 +78,8 @@ class ReRagData(StepData):
         word_swaps: Share of lower-case words in training texts that are replaced by one of their nearest
             words by embedding, again in every epoch, so that the model generalizes over wordings.
         questions_per_step: Questions of one optimizer step, over all ranks and accumulated batches.
-        tokens_per_bucket: Maximum padded tokens of one forward pass.
+        tokens_per_bucket: Maximum padded tokens of one forward pass. When null: 8,192 on a CPU, 32,768 on a GPU, which
+            waits for the processor in smaller ones.
         questions_per_validation_batch: Questions of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
         cache: Folder in which the questions of files above 32 MiB are stored, for all ranks and later starts; it can be
@@ -107,7 +109,7 @@ class ReRagData(StepData):
         substitution: Share = 0.0,
         word_swaps: Share = 0.0,
         questions_per_step: PositiveInt = 64,
-        tokens_per_bucket: PositiveInt = 8192,
+        tokens_per_bucket: PositiveInt | None = None,
         questions_per_validation_batch: PositiveInt = 16,
         sampling_seed: int = 0,
         cache: str | None = DEFAULT,
@@ -201,7 +203,8 @@ class ReRagData(StepData):
             )
         self.questions = questions
         self._keep_few_tokens()
-        tensors = ContextTensors(module.encoders, module.answer_labels, module.packed, self.tokens_per_bucket)
+        tokens = self.tokens_per_bucket or TOKENS_PER_BUCKET[self.trainer.strategy.root_device.type]
+        tensors = ContextTensors(module.encoders, module.answer_labels, module.packed, tokens)
         batches = partial(ContextBatches, draws=self.draws, tensors=tensors)
         self._training_batches = batches(questions, self.contexts, self.pick)
         self._validation_batches = batches(validation, self.validation_contexts, self.validation_pick)

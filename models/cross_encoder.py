@@ -30,6 +30,7 @@ from models.context_tokenizer import ContextEncoder, ContextFormat, text_format
 from models.devices import autocast, compute_dtype, resolve_device
 from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
+from models.fused_kernels import fuse_kernels
 from models.length_batching import length_batches
 from models.loading import load_network, save_network
 from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
@@ -92,6 +93,7 @@ class RelevanceEstimator(CountsTokens, nn.Module):
             freeze_pooler(network.bert)
         if not self.generative:
             train_fast_on_cpu(network)
+            fuse_kernels(network)
             compute_first_token(network)
 
     @classmethod

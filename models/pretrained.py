@@ -120,6 +120,7 @@ def load_seq2seq(
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
+    from models.fused_kernels import fuse_kernels
     from models.loading import load_network
     from models.sdpa import train_fast_on_cpu
 
@@ -154,6 +155,7 @@ def load_seq2seq(
             "the tokenizer that belongs to it in that folder (an mT5 has no extra_ids)."
         )
     train_fast_on_cpu(network)
+    fuse_kernels(network)
     if gradient_checkpointing:
         network.activation_checkpointing_enable({"use_reentrant": False})
     return network, tokenizer

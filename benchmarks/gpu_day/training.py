@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 
 from benchmarks.gpu_day.sizes import Sizes
 from benchmarks.gpu_day.training_cases import CASES, Case
-from benchmarks.gpu_day.turns import GIB, OURS, Peak, Row, room, row
+from benchmarks.gpu_day.turns import GIB, OURS, Peak, Row, choose_attention, room, row
 from benchmarks.training import wait
 from trainers.run.throughput import flops_per_token
 from trainers.run.trainer import RunTrainer
@@ -69,14 +69,14 @@ class InTurns(pl.Callback):
         prepared = self.case.prepare(batch)
         if THEIRS not in self.missing:
             with room(THEIRS, self.missing):
-                self._begin(self.case.plain, self.optimizer)
+                self._begin(THEIRS, self.case.plain, self.optimizer)
                 with torch.autocast(module.device.type, torch.bfloat16):
                     loss = self.case.loss(prepared)
                 loss.backward()
                 self.optimizer.step()
                 self._end(THEIRS, self.case.plain, batch, index)
             self.optimizer.zero_grad()
-        self._begin(self.case.ours, trainer.optimizers[0])
+        self._begin(OURS, self.case.ours, trainer.optimizers[0])
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, module: pl.LightningModule, outputs: Any, batch: Any, index: int
@@ -84,7 +84,8 @@ class InTurns(pl.Callback):
         """The end of our step."""
         self._end(OURS, self.case.ours, batch, index)
 
-    def _begin(self, networks: list[PreTrainedModel], optimizer: Any) -> None:
+    def _begin(self, name: str, networks: list[PreTrainedModel], optimizer: Any) -> None:
+        choose_attention(name)
         wait()
         self._peak, self._held, self._started = Peak(), held(networks, optimizer), perf_counter()
 

@@ -45,6 +45,11 @@ class Peak:
         return torch.cuda.max_memory_allocated() - self.before if self.on_card else 0
 
 
+def choose_attention(name: str) -> None:
+    """Ours attends without cuDNN, see `models.devices.avoid_cudnn_attention`; others as torch chooses."""
+    torch.backends.cuda.enable_cudnn_sdp(name != OURS)
+
+
 def compared(what: str, steps: dict[str, Callable[[], object]], units: int, unit: str, repeats: int) -> Iterator[Row]:
     """Two rows: units per second of each step by its median time, and its peak of memory in GiB.
 
@@ -62,6 +67,7 @@ def compared(what: str, steps: dict[str, Callable[[], object]], units: int, unit
         for name, step in steps.items():
             if name in missing:
                 continue
+            choose_attention(name)
             wait()
             peak, started = Peak(), time.perf_counter()
             with room(name, missing):

@@ -39,6 +39,7 @@ from models.devices import autocast, compute_dtype, resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, Padding, TripleEncoder
 from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
+from models.fused_kernels import fuse_kernels
 from models.length_batching import length_batches
 from models.loading import load_network
 from models.lora import Lora, add_adapter
@@ -73,6 +74,7 @@ class TripleClassifier(CountsTokens, nn.Module):
         super().__init__()
         self.network, self.encode = network, encode
         keep_heads_in_fp32(network)
+        fuse_kernels(network)
         self.sparse = False
         if network.config.model_type == "big_bird":
             kind = resolve_kind(attention, encode.max_tokens)

@@ -88,7 +88,7 @@ def assert_same_logs(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], r
 
 
 def weights(folder: Path, name: str, file: str = "last.ckpt") -> dict[str, torch.Tensor]:
-    return torch.load(folder / "checkpoints" / name / file, weights_only=True)["state_dict"]
+    return torch.load(folder / "checkpoints" / name / file, map_location="cpu", weights_only=True)["state_dict"]
 
 
 def largest_difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:

@@ -8,7 +8,7 @@ from pytorch_lightning.utilities import rank_zero_only
 
 from common.errors import UserError
 from common.ranges import NonNegativeFloat, PositiveInt
-from models.devices import auto_is_bf16
+from models.devices import auto_is_bf16, avoid_cudnn_attention
 
 TrainingPrecision: TypeAlias = Literal["auto", "32-true", "bf16-mixed", "32", "bf16"]  # the last two as Lightning's
 
@@ -34,6 +34,7 @@ class RunTrainer(pl.Trainer):
         gradient_clip_val: NonNegativeFloat | None = None,
         **kwargs: Any,
     ) -> None:
+        avoid_cudnn_attention()
         if precision == "auto":
             gpu = torch.cuda.is_available() and kwargs.get("accelerator", "auto") != "cpu"
             lower, reason = auto_is_bf16(torch.device("cuda" if gpu else "cpu"))
