@@ -1,10 +1,13 @@
 """Device and precision selection, and inference in bf16 beside fp32."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from common.errors import UserError
 from models.devices import auto_is_bf16, autocast, bf16_flags, compute_dtype, resolve_device
+from trainers.run.trainer import RunTrainer
 
 CPU = torch.device("cpu")
 
@@ -27,6 +30,16 @@ def test_a_single_process_takes_torchs_current_gpu(monkeypatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     monkeypatch.setenv("LOCAL_RANK", "3")  # a job's shell may have it
     assert resolve_device("auto", 8) == resolve_device("cuda", 8) == torch.device("cuda")
+
+
+@pytest.mark.parametrize(
+    "choose", [lambda: resolve_device("auto", 1), lambda: RunTrainer(accelerator="cpu", logger=False)]
+)
+def test_cudnn_attends_neither_in_serving_nor_in_training(choose: Callable[[], object]) -> None:
+    """It compiles a kernel for every shape of a batch: benchmarks/results/gpu."""
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    choose()
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
 
 
 @pytest.mark.parametrize(
