@@ -91,7 +91,7 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
                 (folder / name).mkdir()
                 found = evaluate_into(folder / name, strategy, study if first["studies"] else None, files, own, judge)
                 # the system's report is written: what only it needs may hold all that was retrieved
-                found.findings.plots, found.findings.records, found.asked.found = {}, (), None
+                found.findings.plots, found.findings.records = {}, ()
                 measured[name] = found
             write_comparison(folder, measured, files, settings, judge_several(judge, measured, settings))
         for name in given:

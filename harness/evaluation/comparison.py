@@ -23,7 +23,7 @@ from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.report import REPORT, defined, notes_of, write_tables
-from harness.evaluation.study import Settings
+from harness.evaluation.study import NOT_ASKED, Settings
 from harness.evaluation.tables import Cell, Cells, Table
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR", "Log-Rank")
@@ -36,11 +36,15 @@ COSTS = (
 
 
 def all_systems(measured: Mapping[str, Measured]) -> dict[str, tuple[Sequence[Answer], Measures]]:
-    """The answers and measures of every system, and of every variant in its study as `system: variant`."""
+    """The answers and measures of every system, and of every variant in its study as `system: variant`.
+
+    Without the places of answers that were not asked for.
+    """
     systems: dict[str, tuple[Sequence[Answer], Measures]] = {}
     for name, each in measured.items():
         for variant, answers in each.systems.items():
-            systems[shown_name(name, each, variant)] = (answers, each.measures[variant])
+            asked = [answer for answer in answers if answer is not NOT_ASKED]
+            systems[shown_name(name, each, variant)] = (asked, each.measures[variant])
     return systems
 
 
@@ -134,7 +138,11 @@ def write_comparison(
         for number in range(len(questions))
     ]
     systems = all_systems(measured)
-    answers = {name: given for name, (given, _) in systems.items()}
+    answers = {
+        shown_name(name, each, variant): given
+        for name, each in measured.items()
+        for variant, given in each.systems.items()
+    }
     measures = {name: defined(each) for name, (_, each) in systems.items()}
     plots = {"quality and cost": picture.read_bytes()}
     write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))

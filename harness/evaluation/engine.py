@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.retrieval_tables import evidence_table
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
-from harness.evaluation.study import Asked, Findings, Settings, Study, word_of
+from harness.evaluation.study import NOT_ASKED, Asked, Findings, Settings, Study, word_of
 from harness.evaluation.tables import Table, not_measured
 from harness.interfaces import Strategy
 from harness.retrievers.corpora import passages_of
@@ -71,12 +72,21 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
         settings: Shared by all systems.
     """
     started = time.perf_counter()
-    asked = getattr(study, "ask", ask)(strategy, questions, settings)
-    findings = study.measure(strategy, questions, asked, settings) if study else Findings()
-    word, answers = word_of(strategy), asked.answers
-    systems = {word: answers, **asked.variants}
-    indexed = indexed_passages(strategy)
-    measures = {name: measures_of(questions, given, settings, indexed) for name, given in systems.items()}
+    places = getattr(study, "scorable", lambda _, asked: range(len(asked)))(strategy, questions)
+    scorable = [questions[place] for place in places]
+    asked = getattr(study, "ask", ask)(strategy, scorable, settings) if scorable else Asked([])
+    findings = study.measure(strategy, scorable, asked, settings) if study else Findings()
+    asked.found = None  # may hold all that was retrieved
+    word, indexed = word_of(strategy), indexed_passages(strategy)
+    measures = {name: measures_of(scorable, given, settings, indexed) for name, given in asked.variants.items()}
+    if len(scorable) < len(questions):
+        measures = {
+            name: {key: np.array(_spread([*each], places, [np.nan] * len(questions))) for key, each in own.items()}
+            for name, own in measures.items()
+        }
+        _ask_the_others(strategy, questions, places, asked, findings, settings)
+    answers = asked.answers
+    measures = {word: measures_of(questions, answers, settings, indexed)} | measures
     costs = costs_table(answers)
     tables = [
         *_answer_tables(questions, answers, settings, findings),
@@ -86,6 +96,44 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
     seconds = asked.seconds_before + time.perf_counter() - started
     tables += findings.tables
     return Measured(word, list(questions), asked, findings, tables, measures, seconds)
+
+
+def _ask_the_others(
+    strategy: Strategy,
+    questions: Sequence[Question],
+    places: Sequence[int],
+    asked: Asked,
+    findings: Findings,
+    settings: Settings,
+) -> None:
+    """Ask the system alone the questions that its study cannot score, and fill the places of these in all lists.
+
+    Args:
+        strategy: The system.
+        questions: All of them.
+        places: Of the questions that the study has scored.
+        asked: What was answered to these.
+        findings: What the study found of these.
+        settings: Of the evaluation.
+    """
+    count = len(questions)
+    others = sorted({*range(count)} - {*places})
+    rest = ask(strategy, [questions[place] for place in others], settings, "others.jsonl")
+    answers = dict(zip([*places, *others], [*asked.answers, *rest.answers], strict=True))
+    asked.answers = [answers[place] for place in range(count)]
+    asked.seconds_before += rest.seconds_before
+    asked.variants = {name: _spread(each, places, [NOT_ASKED] * count) for name, each in asked.variants.items()}
+    findings.records = _spread(findings.records, places, [{}] * count) if findings.records else ()
+    findings.cases = _spread(findings.cases, places, [()] * count) if findings.cases else ()
+    if places:
+        told = f"study: {len(places):,} of {count:,} questions; the others have nothing that it can score"
+        findings.facts.append(told)
+
+
+def _spread(values: Sequence[Any], places: Sequence[int], absent: Sequence[Any]) -> list[Any]:
+    """The values at their places among those of all questions."""
+    known = dict(zip(places, values, strict=True))
+    return [known.get(place, value) for place, value in enumerate(absent)]
 
 
 def indexed_passages(strategy: Strategy) -> int | None:
@@ -144,13 +192,14 @@ def _answer_tables(
     return tables
 
 
-def ask(strategy: Strategy, questions: Sequence[Question], settings: Settings) -> Asked:
+def ask(strategy: Strategy, questions: Sequence[Question], settings: Settings, file: str = "answers.jsonl") -> Asked:
     """What a system answers, asked in resumable batches.
 
     Args:
         strategy: The system.
-        questions: All of them.
+        questions: Those to ask.
         settings: The answers are kept in its folder.
+        file: Name of the file in which they are kept.
     """
 
     def work(batch: Sequence[Question]) -> list[dict]:
@@ -163,7 +212,7 @@ def ask(strategy: Strategy, questions: Sequence[Question], settings: Settings) -
         depends_on |= {
             f"{name} recipe": part.recipe for name, part in models_of(strategy).items() if hasattr(part, "recipe")
         }
-        saved = ResumableBatches(settings.partial / "answers.jsonl", depends_on)
+        saved = ResumableBatches(settings.partial / file, depends_on)
     batches = [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]
     packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))
     answers = [unpack_answer(question, each) for question, each in zip(questions, packed, strict=True)]

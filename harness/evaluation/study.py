@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 OURS = "harness.strategies"  # the package of this project's strategies
 TUNE = "`infer.py tune`"
+NOT_ASKED = Answer("", "", ())  # in the place of a variant's answer to a question that its study cannot score
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,10 @@ class Study(Protocol):
     The constructor's parameters are the options `--study.*`. A method `check(strategy, out, layout)` is called before
     anything is loaded, where there is one; `out` is the report's folder. A method `ask(strategy, questions, settings)`
     returns what the system and its variants answered (`Asked`), where they share work, such as one search and one
-    score of every pair; without it the engine asks the system. A class attribute `needs_gold` that is true makes an
-    index without any of the gold passages an error; otherwise the report only says so.
+    score of every pair; without it the engine asks the system. A method `scorable(strategy, questions)` returns the
+    places of the questions that the study can score, where these are not all: `ask` and `measure` get these, and the
+    engine asks the system alone the others. A class attribute `needs_gold` that is true makes an index without any of
+    the gold passages an error; otherwise the report only says so.
     """
 
     def measure(self, strategy: Any, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
@@ -96,8 +99,8 @@ class Study(Protocol):
 
         Args:
             strategy: The system.
-            questions: All that were asked.
-            asked: What it answered.
+            questions: Those that the study can score.
+            asked: What the system and its variants answered to them.
             settings: Of the evaluation.
         """
 

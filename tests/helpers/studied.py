@@ -6,13 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from common.records import Question
-from harness.evaluation.engine import ask
+from harness.evaluation.engine import measure
 from harness.evaluation.study import Settings
 
 
 def studied(study: Any, strategy: Any, questions: Sequence[Question], settings: Settings) -> Any:
     """All fields of what was asked and of what was found."""
-    asked = getattr(study, "ask", ask)(strategy, questions, settings)
-    findings = study.measure(strategy, questions, asked, settings)
-    both = [(each, field.name) for each in (asked, findings) for field in fields(each)]
+    measured = measure(strategy, questions, study, settings)
+    both = [(each, field.name) for each in (measured.asked, measured.findings) for field in fields(each)]
     return SimpleNamespace(**{name: getattr(each, name) for each, name in both})

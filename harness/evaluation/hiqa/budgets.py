@@ -17,14 +17,13 @@ from common.answer_metrics import NORMALIZATIONS, exact_match
 from common.records import Answer, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
 from harness.evaluation.hiqa.accuracy import RIGHT_OR_WRONG, credits, exact_accuracy
-from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, Row, at_once
+from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, Row
 from harness.evaluation.judging.tables import value_cells
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.reading import read_choices
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cells, Table, not_measured
-from harness.interfaces import Reader, Retriever
-from harness.strategies.hiqa import within_budget
+from harness.interfaces import Reader
 
 BUDGETS = (500, 1000, 1500, 3000)
 TITLES = {RECALL: "Gold segments in a context of so many words, %", WHOLE: "Questions with all gold segments in it, %"}
@@ -72,25 +71,6 @@ def draw_budgets(rows: Mapping[str, Row], budgets: Sequence[int], path: Path) ->
     save(figure, panels, path)
 
 
-def contexts_of(
-    retriever: Retriever, questions: Sequence[Question], budgets: Sequence[int], count: int
-) -> list[list[list[Ranked]]]:
-    """The passages that fit, by budget and question.
-
-    Args:
-        retriever: Ranks its whole index.
-        questions: The questions.
-        budgets: Words.
-        count: Passages of the index.
-    """
-    contexts: list[list[list[Ranked]]] = [[] for _ in budgets]
-    for batch in at_once(questions, count):
-        for ranking in retriever.search([question.text for question in batch], count):
-            for own, budget in zip(contexts, budgets, strict=True):
-                own.append(within_budget(ranking, budget))
-    return contexts
-
-
 def read_at_budgets(
     readers: dict[str, Reader],
     questions: Sequence[Question],
@@ -104,7 +84,7 @@ def read_at_budgets(
     Args:
         readers: By name; taken out one after the other.
         questions: Those without gold answers are not read.
-        contexts: As of `contexts_of`.
+        contexts: Passages by budget and question.
         folder: For what was read, so that an interrupted evaluation goes on.
     """
     answers: dict[str, list[list[Answer]]] = {}

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.progress import track_batches
-from common.records import Passage, Question
+from common.records import Passage, Question, Ranked
 from harness.evaluation.retrieval_scores import by_document, gold_places, holders_of, retrieval_scores
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import passages_of
@@ -34,6 +34,7 @@ class Row:
     scores: Scores  # as in `retrieval_scores`
     by_size: Mapping[int, Scores]  # by number of documents
     by_budget: Mapping[int, Scores]  # by words of the context: HIT, RECALL, WHOLE
+    contexts: list[list[list[Ranked]]]  # the passages that fit, by budget and question
 
 
 def document_of(passage: Passage) -> str:
@@ -104,22 +105,23 @@ def rank_all(
     found: list[Scores] = []
     smaller: dict[int, list[Scores]] = {size: [] for size in sizes}
     shown: dict[int, list[Scores]] = {budget: [] for budget in budgets}
+    contexts: list[list[list[Ranked]]] = [[] for _ in budgets]
     for batch in track_batches(at_once(questions, count), len(questions), f"ranking, {what}"):
         rankings = retriever.search([question.text for question in batch], count)
         holders = [holders_of(question, of_document) for question in batch]
         found.append(retrieval_scores(batch, rankings, (k,), indexed=count, gamma=gamma, holders=holders))
         for question, ranking, held in zip(batch, rankings, holders, strict=True):
             words = [words_of[hit.passage.id] for hit in ranking] if budgets else []
-            for budget, within in shown.items():
-                kept_passages = [ranking[place].passage for place in fitting(words, budget)]
-                within.append(_of_context(gold_places(question, kept_passages, held)[0]))
+            for own, (budget, within) in zip(contexts, shown.items(), strict=True):
+                own.append([ranking[place] for place in fitting(words, budget)])
+                within.append(_of_context(gold_places(question, [hit.passage for hit in own[-1]], held)[0]))
             for size, scores in smaller.items():
                 kept = kept_documents(question, documents, size, seed)
                 hits = [hit for hit in ranking if document_of(hit.passage) in kept]
                 indexed = _count(segments, kept)
                 scores.append(retrieval_scores([question], [hits], (k,), indexed=indexed, gamma=gamma, holders=[held]))
     by_size, by_budget = ({key: _joined(parts) for key, parts in each.items()} for each in (smaller, shown))
-    return Row(count, _joined(found), by_size, by_budget)
+    return Row(count, _joined(found), by_size, by_budget, contexts)
 
 
 def _of_context(places: Ranks) -> Scores:

@@ -4,19 +4,18 @@ Metadata cascaded or not, segments or fixed chunks, each route alone, more and m
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from common.errors import UserError
 from common.ranges import PositiveFloat, PositiveInt
 from common.records import Answer, Question
-from harness.evaluation.engine import ask
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
 from harness.evaluation.hiqa.answers import answer_rows
 from harness.evaluation.hiqa.budgets import (
     BUDGETS,
     budget_tables,
-    contexts_of,
     draw_budgets,
     read_at_budgets,
     readers_table,
@@ -24,7 +23,7 @@ from harness.evaluation.hiqa.budgets import (
 from harness.evaluation.hiqa.overview import draw_gammas, overview_table
 from harness.evaluation.hiqa.ranking import Row, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import check_rows, retrievers_of
-from harness.evaluation.hiqa.table_fields import embed_tables, fields_table
+from harness.evaluation.hiqa.table_fields import TableVectors, embed_tables, fields_table
 from harness.evaluation.hiqa.tables import (
     LOG_RANK,
     degradation_tables,
@@ -34,10 +33,20 @@ from harness.evaluation.hiqa.tables import (
 )
 from harness.evaluation.study import Asked, Findings, Settings
 from harness.indexing.passage_store import PassageStore
-from harness.interfaces import Reader, Retriever
+from harness.interfaces import Reader
 from harness.retrievers.corpora import indexes_of
 from harness.retrievers.dense import DenseRetriever
 from harness.strategies.hiqa import HiQa
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the tables are made of."""
+
+    rows: dict[str, Row]
+    read: dict[str, list[list[Answer]]]  # by reader and budget
+    vectors: DenseRetriever | None  # of the system's retriever
+    embedded: TableVectors | None  # None also where no gold segment is a table
 
 
 class Study:
@@ -79,37 +88,51 @@ class Study:
         """Raise MissingInputError if an index is missing."""
         check_rows(self.rows)
 
+    def scorable(self, strategy: HiQa, questions: Sequence[Question]) -> list[int]:
+        """The places of the questions with gold segments; none if the retriever searches no index."""
+        known = [place for place, question in enumerate(questions) if question.gold_segments]
+        return known if indexes_of(strategy.retriever) else []
+
     def ask(self, strategy: HiQa, questions: Sequence[Question], settings: Settings) -> Asked:
-        """What the system answers from the passages of every row."""
-        if _why_not(strategy, questions):
-            return ask(strategy, questions, settings)
+        """Rank all segments by every row, and answer from the passages of every row, and at every budget."""
         retrievers = retrievers_of(strategy.retriever, self.rows)
-        answers, seconds_before = answer_rows(strategy, retrievers, questions, settings.partial / "rows.jsonl")
-        return Asked(answers.pop(next(iter(retrievers))), answers, seconds_before, retrievers)
-
-    def measure(self, strategy: HiQa, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
-        """Rank all segments for every question with gold segments, by every row; score the answers with a reader."""
-        if why := _why_not(strategy, questions):
-            return Findings(facts=[f"rankings: not measured, {why}"])
-        places = [place for place, question in enumerate(questions) if question.gold_segments]
-        known, retrievers = [questions[place] for place in places], asked.found
-        rows = self._rank(retrievers, known)
-        findings = self._ranked(rows, settings)
-        asked.seconds_before += self._add_budgets(strategy, rows, known, settings, findings)
-        self._add_collection(strategy.retriever, known, settings, findings)
-        answers = dict(zip(retrievers, (asked.answers, *asked.variants.values()), strict=True))
-        of_rows = {name: [own[place] for place in places] for name, own in answers.items()}
-        findings.tables += answer_tables_of_rows(of_rows, known, settings)
-        return findings
-
-    def _rank(self, retrievers: Mapping[str, Retriever], asked: Sequence[Question]) -> dict[str, Row]:
-        """The rankings of all rows."""
         rows: dict[str, Row] = {}
         for name, retriever in retrievers.items():
             segments = segments_by_document(retriever)
             sizes = [size for size in self.documents if size <= len(segments)]
-            rows[name] = rank_all(retriever, asked, segments, self.k, self.gamma, name, sizes, self.seed, self.budgets)
-        return rows
+            rows[name] = rank_all(
+                retriever, questions, segments, self.k, self.gamma, name, sizes, self.seed, self.budgets
+            )
+        own, *_ = rows
+        read, seconds = read_at_budgets(self.readers, questions, rows[own].contexts, settings.partial)
+        answers, seconds_before = answer_rows(strategy, retrievers, questions, settings.partial / "rows.jsonl")
+        dense = getattr(strategy.retriever, "dense", strategy.retriever)
+        vectors = dense if isinstance(dense, DenseRetriever) else None
+        embedded = embed_tables(vectors, questions, self.k, self.gamma) if vectors and self.table_fields else None
+        found = Found(rows, read, vectors, embedded)
+        return Asked(answers.pop(own), answers, seconds + seconds_before, found)
+
+    def measure(self, strategy: HiQa, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+        """Tables of the rankings and of the answers."""
+        if not questions:
+            searched = bool(indexes_of(strategy.retriever))
+            why = "no question names gold segments" if searched else "the retriever searches no index"
+            return Findings(facts=[f"rankings: not measured, {why}"])
+        found: Found = asked.found
+        findings = self._ranked(found.rows, settings)
+        if self.budgets:
+            findings.tables += budget_tables(found.rows, self.budgets, settings.bootstrap)
+            findings.plots["budgets.png"] = partial(draw_budgets, found.rows, self.budgets)
+            own = next(iter(found.rows.values()))
+            findings.tables.append(readers_table(found.read, own, self.budgets, questions, settings))
+        passages = PassageStore(indexes_of(strategy.retriever)[0].folder)
+        tokenizer = found.vectors.encoder.tokenizer if found.vectors else None
+        findings.tables.append(overview_table(passages, questions, tokenizer))
+        if found.vectors is not None and self.table_fields:
+            findings.tables.append(fields_table(found.embedded, settings.bootstrap))
+        answers = dict(zip(found.rows, (asked.answers, *asked.variants.values()), strict=True))
+        findings.tables += answer_tables_of_rows(answers, questions, settings)
+        return findings
 
     def _ranked(self, rows: Mapping[str, Row], settings: Settings) -> Findings:
         """What the rankings say: Table 2, Figures 2 and 11."""
@@ -125,40 +148,3 @@ class Study:
             for name, measure in (("hits", f"hit@{self.k}"), ("log_rank", LOG_RANK)):
                 findings.plots[f"documents_{name}.png"] = partial(draw_degradation, by_size, sizes, measure)
         return findings
-
-    def _add_budgets(
-        self, strategy: HiQa, rows: Mapping[str, Row], asked: Sequence[Question], settings: Settings, findings: Findings
-    ) -> float:
-        """The rows in contexts of equal length, and readers at several lengths: Table 7.
-
-        Returns the seconds of reading that an interrupted run had spent.
-        """
-        if not self.budgets:
-            return 0.0
-        findings.tables += budget_tables(rows, self.budgets, settings.bootstrap)
-        findings.plots["budgets.png"] = partial(draw_budgets, rows, self.budgets)
-        own, answers, seconds_before = next(iter(rows.values())), dict[str, list[list[Answer]]](), 0.0
-        if self.readers:
-            contexts = contexts_of(strategy.retriever, asked, self.budgets, own.segments)
-            answers, seconds_before = read_at_budgets(self.readers, asked, contexts, settings.partial)
-        findings.tables.append(readers_table(answers, own, self.budgets, asked, settings))
-        return seconds_before
-
-    def _add_collection(
-        self, retriever: Retriever, asked: Sequence[Question], settings: Settings, findings: Findings
-    ) -> None:
-        """The collection and its tables: Tables 3 and 6."""
-        dense = getattr(retriever, "dense", retriever)
-        vectors = dense if isinstance(dense, DenseRetriever) else None
-        passages = PassageStore(indexes_of(retriever)[0].folder)
-        findings.tables.append(overview_table(passages, asked, vectors.encoder.tokenizer if vectors else None))
-        if vectors is not None and self.table_fields:
-            found = embed_tables(vectors, asked, self.k, self.gamma)
-            findings.tables.append(fields_table(found, settings.bootstrap))
-
-
-def _why_not(strategy: HiQa, questions: Sequence[Question]) -> str:
-    """Why no rankings are measured; empty if they are."""
-    if not any(question.gold_segments for question in questions):
-        return "no question names gold segments"
-    return "" if indexes_of(strategy.retriever) else "the retriever searches no index"

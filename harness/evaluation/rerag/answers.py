@@ -1,6 +1,7 @@
 """The answers of RE-RAG's settings, and one question's contexts with the answer read from each."""
 
 from collections.abc import Sequence
+from itertools import repeat
 
 from common.records import Answer, Ranked
 from harness.evaluation.page import Case
@@ -18,7 +19,7 @@ def setting_answers(
     strategy: ReRag,
     candidate_sets: Sequence[CandidateSet],
     name: str,
-    readings: Sequence[Reading],
+    readings: Sequence[Reading] | None,
     confident: Confidence,
     seconds: dict[str, float],
 ) -> list[Answer]:
@@ -28,13 +29,13 @@ def setting_answers(
         strategy: The strategy.
         candidate_sets: One per question.
         name: Of the setting.
-        readings: Under this setting, one per question.
+        readings: Under this setting, one per question; None without a reader.
         confident: The estimator's confidence in each question.
         seconds: Per stage, over all questions.
     """
     setting, full = ABLATION[name], name == FULL
     answers = []
-    for number, (each, reading) in enumerate(zip(candidate_sets, readings, strict=True)):
+    for number, (each, reading) in enumerate(zip(candidate_sets, readings or repeat(None), strict=False)):
         order = each.order(setting.contexts)[: strategy.contexts]
         scores = each.relevance_C if setting.weights == "estimator" else each.retriever_C
         contexts = [Ranked(each.passages[i], float(scores[i])) for i in order]
@@ -55,7 +56,8 @@ def setting_answers(
         }
         notes = explanation(contexts, read, strategy.model.calibration if setting.weights == "estimator" else None)
         notes |= {"answerable": answerable, "threshold": strategy.threshold} if full else {}
-        text, logprob = UNANSWERABLE if refused else reading.text, read.answer_logprob if read else None
+        text = UNANSWERABLE if refused else reading.text if reading else ""
+        logprob = read.answer_logprob if read else None
         answers.append(Answer(each.question.id, text, tuple(contexts), logprob, costs, notes))
     return answers
 

@@ -1,7 +1,7 @@
 """RE-RAG's study: recall before and after reranking, ablation, refusal, further tables, plots, questions' contexts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from common.files import sha256
 from common.records import Question
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import with_answers
-from harness.evaluation.engine import ask
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.answers import candidates_record, contexts_case, setting_answers
 from harness.evaluation.rerag.baseline import Baseline
@@ -56,11 +55,6 @@ class Found:
     temperature: float  # of the estimator's weights
     baseline: Baseline | None
 
-    def of(self, places: Sequence[int]) -> "Found":
-        """The same of some of the questions."""
-        readings = {key: [own[place] for place in places] for key, own in self.readings.items()}
-        return replace(self, sets=[self.sets[place] for place in places], readings=readings)
-
 
 class Study:
     """Recall before and after reranking, the ablation, EM by number of contexts, and RE-RAG's further tables.
@@ -97,8 +91,8 @@ class Study:
                 "exported, such as checkpoints/rerag-nq-baseline/serving."
             )
 
-    def ask(self, strategy: ReRag, questions: Sequence[Question], settings: Settings) -> Asked:
-        """Score every candidate and read every context once, also of questions without gold answers.
+    def scorable(self, strategy: ReRag, questions: Sequence[Question]) -> list[int]:
+        """The places of the questions with gold answers; none without an estimator.
 
         Raises:
             UserError: If an option needs an estimator or a generator that the strategy lacks, or no question has a gold
@@ -112,21 +106,24 @@ class Study:
         ):
             raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
         if model.estimator is None:
-            return ask(strategy, questions, settings)
+            return []
         with_answers(questions)
-        baseline = None
+        return [place for place, question in enumerate(questions) if question.answers]
+
+    def ask(self, strategy: ReRag, questions: Sequence[Question], settings: Settings) -> Asked:
+        """Score every candidate and read every context once."""
+        model, baseline = strategy.model, None
         if self.baseline_serving is not None:
-            assert model.generator is not None  # checked above
+            assert model.generator is not None  # checked in `scorable`
             baseline = Baseline.load(self.baseline_serving, str(model.generator.network.device), strategy.precision)
         found, seconds_before = self._candidates(strategy, questions, settings, baseline)
-        if not found.readings:
-            asked = ask(strategy, questions, settings)
-            return Asked(asked.answers, {}, asked.seconds_before + seconds_before, found)
         calibrated = rerag_tables.calibrated(found.sets, model.calibration)
         confident = Confidence.of("RE", "estimator", found.sets, calibrated, strategy.contexts, None)
         answers = {
-            name: setting_answers(strategy, found.sets, name, found.readings[name, found.own], confident, found.seconds)
-            for name in rerag_tables.ABLATION
+            name: setting_answers(
+                strategy, found.sets, name, found.readings.get((name, found.own)), confident, found.seconds
+            )
+            for name in (rerag_tables.ABLATION if found.readings else (rerag_tables.FULL,))
         }
         return Asked(answers.pop(rerag_tables.FULL), answers, seconds_before, found)
 
@@ -161,12 +158,11 @@ class Study:
         return found, of_questions.seconds + of_baseline.seconds
 
     def measure(self, strategy: ReRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
-        """All tables and curves, on the questions with gold answers."""
-        if asked.found is None:  # without an estimator
+        """All tables and curves."""
+        if not questions:  # without an estimator
             return Findings()
         found: Found = asked.found
-        places = [place for place, question in enumerate(questions) if question.answers]
-        findings = _findings(strategy, found.of(places), settings)
+        findings = _findings(strategy, found, settings)
         findings.cases = [[contexts_case(strategy, each)] for each in found.sets]
         findings.records = [
             candidates_record(strategy, each, found.readings, number) for number, each in enumerate(found.sets)

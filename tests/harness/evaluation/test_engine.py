@@ -18,14 +18,15 @@ from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.drrag.study import Study as DrRagStudy
 from harness.evaluation.engine import Measured, measure, measures_of
 from harness.evaluation.rerag.study import Study as ReRagStudy
+from harness.evaluation.study import NOT_ASKED, Findings, Settings
 from harness.evaluation.study import Asked as Answered
-from harness.evaluation.study import Findings, Settings
 from harness.evaluation.tables import Cell, Table
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
 from harness.strategies.retrieve_read import RetrieveRead
+from models.cross_encoder import RelevanceEstimator
 from models.rerag.calibration import Calibration
 from tests.helpers import rerag_world
 from tests.helpers.reports import cells, report
@@ -142,21 +143,45 @@ class WithAVariant(OfAnswers):
         return Answered(strategy.answer(questions), {"one": one}, seconds_before=1000.0)
 
 
-@pytest.mark.parametrize("study", [OfAnswers(), WithAVariant()])
-def test_the_system_is_asked_once_and_before_its_study(index: Path, settings: Settings, study: Any) -> None:
+class OfTheSecond(WithAVariant):
+    """One that can score the second question alone."""
+
+    def scorable(self, strategy: Any, questions: Sequence[Question]) -> list[int]:
+        return [1]
+
+    def measure(self, strategy: Any, questions: Sequence[Question], asked: Answered, settings: Settings) -> Findings:
+        found = super().measure(strategy, questions, asked, settings)
+        found.records, found.cases = [{"own": 1}], [["case"]]  # type: ignore[list-item]
+        return found
+
+
+@pytest.mark.parametrize(
+    ("study", "order", "variant_N"),
+    [(OfAnswers(), "123", None), (WithAVariant(), "123", [1, 1, 1]), (OfTheSecond(), "213", [0, 1, 0])],
+)
+def test_the_system_is_asked_once_and_before_its_study(
+    index: Path, settings: Settings, study: Any, order: str, variant_N: list[int] | None
+) -> None:
     strategy = Asks(Bm25Retriever(index), k=2, reader=Titles())
     measured = measure(strategy, ASKED, study, settings)
-    assert strategy.asked == ["q1", "q2", "q3"]
+    assert strategy.asked == [f"q{number}" for number in order]
     plain = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()).answer(ASKED)
     assert [(a.question_id, a.text, a.evidence) for a in measured.answers] == [
         (a.question_id, a.text, a.evidence) for a in plain
     ]
     assert [table.name for table in measured.tables][-1] == "own"
-    assert values(measured, "own", "own") == [3]
-    if isinstance(study, WithAVariant):
+    assert values(measured, "own", "own") == [sum(variant_N or [3])]
+    if variant_N is not None:
         assert measured.seconds > 1000
         assert list(measured.systems) == list(measured.measures) == ["test_engine", "one"]
         assert measured.measures["one"]["recall of gold"][1] == 0.5
+        # what the study cannot score is undefined of the variant, not wrong
+        for name in ("recall of gold", "EM"):
+            assert np.isnan(measured.measures["one"][name]).tolist() == [not known for known in variant_N]
+        assert [each is NOT_ASKED for each in measured.systems["one"]] == [not known for known in variant_N]
+    if isinstance(study, OfTheSecond):
+        assert measured.findings.records == [{}, {"own": 1}, {}]
+        assert measured.findings.cases == [(), ["case"], ()]
 
 
 def test_a_system_that_finds_nothing_has_zeros(settings: Settings) -> None:
@@ -276,6 +301,32 @@ def test_re_rag_s_own_answers_are_what_the_strategy_answers(
     assert list(measured.systems) == ["rerag", "Baseline", "RE score", "RE context"]
 
 
+def test_a_reranker_without_a_generator_scores_once_what_the_strategy_answers(
+    checkpoints: dict[str, Path], world: tuple[list[Question], Path], settings: Settings, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    asked, folder = world
+    serving = rerag_world.write_serving(checkpoints["t5"], tmp_path / "reranker", generator=None, max_tokens=96)
+    strategy = ReRag(Bm25Retriever(folder), serving, candidates=6, contexts=3, device="cpu", threshold=0.5, refuse=True)
+    expected = strategy.answer(asked)
+    scored: list[Any] = []
+    scores = RelevanceEstimator.scores
+    monkeypatch.setattr(
+        RelevanceEstimator, "scores", lambda self, pairs: (scored.extend(pairs), scores(self, pairs))[1]
+    )
+    measured = measure(strategy, [*asked, replace(asked[0], id="x", answers=())], ReRagStudy(), settings)
+    pairs = [(question, passage.id) for question, passage in scored]
+    assert len(pairs) == sum(int(each.costs["model_calls"]) for each in measured.answers)
+    for found, other in zip(measured.answers, expected, strict=False):
+        assert (found.text, found.logprob) == (other.text, other.logprob)
+        assert [hit.passage for hit in found.evidence] == [hit.passage for hit in other.evidence]
+        assert [hit.score for hit in found.evidence] == model_close([hit.score for hit in other.evidence])
+        assert found.notes.keys() == other.notes.keys()
+        assert found.notes["answerable"] == other.notes["answerable"]
+        assert found.costs["model_calls"] == other.costs["model_calls"]
+    assert list(measured.systems) == ["rerag"]
+
+
 # --- whole evaluations
 
 
@@ -325,5 +376,8 @@ def test_answers_and_gold_passages_are_each_used_where_they_are(tmp_path: Path, 
         assert gold[-1] == pytest.approx(50 * (records[0]["recall_of_gold"] + records[2]["recall_of_gold"]), abs=1e-3)
         means = report(tmp_path / word)["means"]
         assert means[word]["recall of gold"] == pytest.approx(gold[-1] / 100, abs=1e-4)
-    # RE-RAG's settings, too, are asked about all questions: of q1 they find one gold passage, of q3 both
-    assert [means["recall of gold"] for means in report(tmp_path / "rerag")["means"].values()] == [0.75] * 4
+    # RE-RAG's settings are not asked about q1: their recall is that of q3 alone
+    of_settings = report(tmp_path / "rerag")["means"]
+    assert of_settings.pop("rerag")["recall of gold"] == 0.75
+    assert [means["recall of gold"] for means in of_settings.values()] == [1, 1, 1]
+    assert (tmp_path / "rerag/report.md").read_text().count("2 of 3 questions; the others have nothing that") == 1

@@ -19,11 +19,10 @@ from common.documents import Segment, as_passage
 from common.errors import MissingInputError, UserError
 from common.records import Answer, GoldSegment, Passage, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.hiqa.budgets import contexts_of
 from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, kept_documents, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import KINDS, OWN
 from harness.evaluation.hiqa.study import Study
-from harness.evaluation.study import Settings, build_study
+from harness.evaluation.study import NOT_ASKED, Settings, build_study
 from harness.evaluation.tables import Table
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
@@ -136,7 +135,8 @@ def test_contexts_of_equal_length_by_hand(strategy: HiQa, folders: dict[str, Pat
 
 def test_a_context_is_what_the_system_keeps(strategy: HiQa) -> None:
     texts = [question.text for question in QUESTIONS]
-    found = contexts_of(strategy.retriever, QUESTIONS, (3, 20, 84), 12)
+    counts = segments_by_document(strategy.retriever)
+    found = rank_all(strategy.retriever, QUESTIONS, counts, 1, 1.0, "test", budgets=(3, 20, 84)).contexts
     for budget, contexts in zip((3, 20, 84), found, strict=True):
         expected = HiQa(strategy.retriever, 12, budget).answer(texts)
         assert [tuple(each) for each in contexts] == [answer.evidence for answer in expected]
@@ -184,7 +184,9 @@ def test_every_row_is_read(strategy: HiQa, folders: dict[str, Path], tmp_path: P
     own = [*findings.answers[:3], *findings.answers[4:]]  # the fourth question has no gold segment
     assert [each.text for each in own] == [each.answers[0] for each in weights]
     assert set(findings.variants) == {"vectors only", "BM25 only", "without keywords", "segments alone", "no metadata"}
-    assert [len(answers) for answers in findings.variants.values()] == [7] * 5
+    for answers in findings.variants.values():  # what the study cannot score it does not ask of the variants
+        assert [answer is NOT_ASKED for answer in answers] == [False] * 3 + [True] + [False] * 3
+    assert findings.facts[-1].startswith("study: 6 of 7 questions;")
     alone = system.answer(weights)
     assert [each.evidence for each in own] == [each.evidence for each in alone]
 
@@ -212,7 +214,7 @@ def test_collections_hold_the_gold_documents_and_each_other() -> None:
 def test_what_cannot_be_measured_is_said(strategy: HiQa) -> None:
     findings = studied(Study(), strategy, [Question("1", "?", ("x",))], SETTINGS)
     assert findings.facts == ["rankings: not measured, no question names gold segments"]
-    assert not findings.tables
+    assert "ranking" not in {table.name for table in findings.tables}
     plain = HiQa(SimpleNamespace(search=lambda queries, k: [[] for _ in queries]))  # type: ignore[arg-type]
     assert "no index" in studied(Study(), plain, QUESTIONS, SETTINGS).facts[0]
 
