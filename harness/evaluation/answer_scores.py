@@ -3,8 +3,9 @@
 Shape legend: N questions, R rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,6 +116,73 @@ def known_percent_cells(values_RN: ArrayLike, bootstrap: Bootstrap) -> list[Cell
     return cells
 
 
+def row_cells(
+    rows: Mapping[str, Sequence[NDArray[np.float64]]], bootstrap: Bootstrap, whole: float = 1.0
+) -> dict[str, list[Cell | None]]:
+    """The cells of rows: the mean of every (N,) array over its known values, with its interval.
+
+    Args:
+        rows: Arrays of one value per question, NaN where it is undefined.
+        bootstrap: For the intervals.
+        whole: The value that is printed as 100: 1 for shares, 100 for per cent and other units.
+    """
+    flat = [values_N / whole for row in rows.values() for values_N in row]
+    cells = iter(known_percent_cells(flat, bootstrap) if flat else [])
+    return {name: list(islice(cells, len(row))) for name, row in rows.items()}
+
+
+def differences_table(
+    name: str,
+    title: str,
+    columns: Sequence[str],
+    rows: Mapping[str, Sequence[NDArray[np.float64]]],
+    to: str,
+    bootstrap: Bootstrap,
+    of_it: bool = False,
+    whole: float = 1.0,
+) -> Table:
+    """Paired differences of every row to one of them, on the questions for which both have a value.
+
+    Args:
+        name: Of the table.
+        title: Its heading.
+        columns: Of the arrays.
+        rows: As in `row_cells`.
+        to: The row to which the others are compared.
+        bootstrap: For the intervals.
+        of_it: Differences of this row to the others instead.
+        whole: As in `row_cells`.
+    """
+    values = {
+        f"{to} - {row}" if of_it else row: [
+            (base - other) if of_it else (other - base) for other, base in zip(own, rows[to], strict=True)
+        ]
+        for row, own in rows.items()
+        if row != to
+    }
+    note = "Paired: on the questions for which both have a value."
+    cells = row_cells(values, bootstrap, whole)
+    return Table(name, title, tuple(columns), cells, note=note, signed=frozenset(cells))
+
+
+def masks_of_kinds(questions: Sequence[Question]) -> dict[str, NDArray[np.bool_]]:
+    """Which questions are of each kind, (N,), the most frequent kind first."""
+    kinds_N = np.array([question.kind or "-" for question in questions])
+    kinds, counts = np.unique(kinds_N, return_counts=True)
+    return {str(kinds[place]): kinds_N == kinds[place] for place in np.argsort(-counts, kind="stable")}
+
+
+def answer_values(
+    questions: Sequence[Question], answers: Sequence[Answer], normalization: Normalization, yes_no_rule: bool
+) -> NDArray[np.float64]:
+    """(3, N) in the order of `MEASURES`, NaN for questions without gold answers."""
+    known = [place for place, question in enumerate(questions) if question.answers]
+    values = np.full((3, len(questions)), np.nan)
+    texts, asked = [answers[place].text for place in known], [questions[place] for place in known]
+    values[:, known] = score_answers(texts, asked, normalization, yes_no_rule).stacked()
+    return values
+
+
 def answer_tables(
     questions: Sequence[Question],
     answers: Sequence[Answer],
@@ -134,13 +202,13 @@ def answer_tables(
             {f"ours, {name}": percent_cells(scores.stacked(), bootstrap) for name, scores in scored.items()},
         )
     ]
-    kinds_N = np.array([question.kind or "-" for question in questions])
-    kinds, counts = np.unique(kinds_N, return_counts=True)
+    kinds = masks_of_kinds(questions)
     if len(kinds) > 1:
-        rows = {}
-        for place in np.argsort(-counts, kind="stable"):
-            of_kind = scored[normalization].stacked()[:, kinds_N == kinds[place]]
-            rows[str(kinds[place])] = [Cell(int(counts[place])), *percent_cells(of_kind, bootstrap)]
+        values = scored[normalization].stacked()
+        rows = {
+            kind: [Cell(int(mask_N.sum())), *percent_cells(values[:, mask_N], bootstrap)]
+            for kind, mask_N in kinds.items()
+        }
         tables.append(
             Table("answers by kind", f"Answers by kind of question, {normalization}", ("questions", *MEASURES), rows)
         )

@@ -7,6 +7,7 @@ Shape legend: N questions.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from math import inf, nan
 
@@ -159,4 +160,9 @@ def _f1(recall: float, precision: float) -> float:
 
 def _with_answer(passages: Sequence[Passage], answers: Sequence[str]) -> Iterator[int]:
     """Places, from 1, of the passages that contain an answer."""
-    return (place for place, each in enumerate(passages, start=1) if has_answer(each.text, answers))
+    return (place for place, each in enumerate(passages, start=1) if _has_answer(each.text, tuple(answers)))
+
+
+@lru_cache(maxsize=2**17)  # the rows of a study have passages in common
+def _has_answer(text: str, answers: tuple[str, ...]) -> bool:
+    return has_answer(text, answers)

@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from common.progress import track_batches
-from common.records import Passage, Question, Ranked, clean
+from common.records import Answer, Passage, Question, Ranked, clean
 from common.rewrites import Rewrites
 from harness.evaluation.dmqr.methods import Method
 from harness.evaluation.serialization import digest
 from harness.interfaces import Retriever
+from harness.readers.read_answers import sum_costs
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever, judges
+from harness.retrievers.multi_query_records import counts, explanation
 from harness.retrievers.rerank import relevance, shortened
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.runtime.provenance import computed_in, configuration, hardware
@@ -288,3 +290,44 @@ def _saved(file: Path, parts: Mapping[str, object], **depends_on: object) -> Res
 
 def _batches(items: Sequence[Any]) -> list[Sequence[Any]]:
     return [items[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(items), QUESTIONS_AT_ONCE)]
+
+
+def method_answers(
+    questions: Sequence[Question],
+    found: Found,
+    k: int,
+    spent: Spent,
+    read: Sequence[Answer] | None,
+    reading_seconds: float,
+) -> list[Answer]:
+    """One answer per question.
+
+    A method is charged for what it alone would need: its searches, its pairs at the mean time of a pair, the calls of
+    the rewriter for its strategies, and reading.
+
+    Args:
+        questions: All of them.
+        found: Of the method.
+        k: Passages of the evidence.
+        spent: Mean costs.
+        read: What the reader answered, one per question; None without a reader.
+        reading_seconds: Per question.
+    """
+    method, answers = found.method, []
+    for number, (question, hits) in enumerate(zip(questions, found.hits, strict=True)):
+        own = replace(hits, ranked=hits.ranked[:k])
+        seconds = {
+            "retrieval": spent.search_seconds[method.retriever] * len(hits.searches),
+            "reranking": spent.pair_seconds * hits.scored,
+        }
+        costs = {
+            **counts(own, spent.pair_tokens * hits.scored),
+            **{f"seconds/{stage}": value for stage, value in seconds.items()},
+        }
+        answer = Answer(question.id, "", own.ranked, costs=costs, notes={} if method.part else explanation(own))
+        if read is not None:
+            text = read[number]
+            costs = {**sum_costs(costs, text.costs), "seconds/reading": reading_seconds}
+            answer = replace(text, evidence=own.ranked, costs=costs, notes={**answer.notes, **text.notes})
+        answers.append(answer)
+    return answers

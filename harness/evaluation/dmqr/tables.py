@@ -1,6 +1,6 @@
 """DMQR-RAG's Tables 2 to 4: H@k, P@k, EM and F1 of every method, with paired differences.
 
-Also recall.
+Also recall. H@k: a relevant passage is among the first k; P@k: relevant passages among the first k, divided by k.
 
 Shape legend: N questions, R rows.
 """
@@ -13,15 +13,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
-from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, RM3, Method
-from harness.evaluation.dmqr.scores import Relevance
+from common.answer_metrics import has_answer
+from common.records import Answer, Passage, Question, Ranked
+from harness.evaluation.answer_scores import Bootstrap, differences_table, row_cells
+from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, Method
 from harness.evaluation.dmqr.search import Found
-from harness.evaluation.paper_figures import Paper, dmqr
+from harness.evaluation.judge import Judge, Verdict
+from harness.evaluation.judging.system import judged_values
+from harness.evaluation.judging.tables import costs_table
+from harness.evaluation.paper_figures import Paper, dmqr, dmqr_average_falls
 from harness.evaluation.plots import axes_of, save
+from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.tables import Cell, Cells, Table
 
-COMPARED_TO = (OQR, OQR_DEEP, RM3, ALL_STRATEGIES)  # rows to which the others are compared
+COMPARED_TO = (OQR, OQR_DEEP, ALL_STRATEGIES)  # rows to which the others are compared
 _RECALL_AT = re.compile(r"recall@(\d+)")
 ALL = "recall of all"
 JUDGED = "judged "  # beginning of a judge's values
@@ -39,14 +44,14 @@ same index at the same depth
 per query, and have the same fusion unless their name says otherwise.{judged}
 """
 BY_REWRITE = """
-Passages are judged by the rewrite by {judged_by}; of OQR and RM3 by the question, unless their name says otherwise."""
+Passages are judged by the rewrite by {judged_by}; of OQR by the question, unless their name says otherwise."""
 RULES = {
-    "gold passage": "a gold passage of the question's file",
-    "has-answer": "the passage contains a gold answer (DPR's rule), as the file names no gold passages",
+    True: "a gold passage of the question's file",
+    False: "the passage contains a gold answer (DPR's rule), as the file names no gold passages",
 }
 RECALL = {
-    "gold passage": "Recall: share of a question's gold passages.",
-    "has-answer": "Recall@k: a relevant passage is among the first k.",
+    True: "Recall: share of a question's gold passages.",
+    False: "Recall@k: a relevant passage is among the first k.",
 }
 
 
@@ -59,29 +64,90 @@ class Scored:
     queries: float = 0.0  # mean number per question
     passages: float = 0.0  # mean number of different passages that they found
 
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        """The values of a name; NaN if they were not measured."""
+        return self.values.get(name, np.full_like(next(iter(self.values.values())), np.nan))
 
-def score_methods(found: Mapping[str, Found], relevance: Relevance, k: int, ks: Sequence[int]) -> dict[str, Scored]:
-    """H@k, P@k and recall of every method.
+    def knows(self, name: str) -> bool:
+        """Whether some question has a value."""
+        return not np.isnan(self[name]).all()
+
+
+def is_relevant(question: Question, passage: Passage, by_gold: bool) -> bool:
+    """Whether a passage is relevant, by gold passages or by has-answer."""
+    return passage.id in question.support if by_gold else has_answer(passage.text, question.answers)
+
+
+def score_methods(
+    questions: Sequence[Question], found: Mapping[str, Found], by_gold: bool, k: int, ks: Sequence[int]
+) -> dict[str, Scored]:
+    """H@k, P@k and recall of every method, NaN for questions without what the rule needs.
 
     Args:
+        questions: All of them.
         found: By method.
-        relevance: The rule.
+        by_gold: Whether gold passages are relevant; else passages that contain a gold answer.
         k: Of H@k and P@k.
         ks: Of recall@k.
     """
+    names = ("hit", "precision", "recall") if by_gold else ("has-answer", "has-answer precision", "has-answer")
+    # a passage with an answer counts only by the other rule, and looking for it takes time
+    asked = [
+        Question(q.id, q.text, () if by_gold else q.answers, (), q.support, q.unshipped_support) for q in questions
+    ]
     scored = {}
     for name, each in found.items():
         ranked = [hits.ranked for hits in each.hits]
-        unions = [hits.union for hits in each.hits]
+        unions = [[Ranked(passage, 0.0) for passage in hits.union] for hits in each.hits]
+        of_k = retrieval_scores(asked, ranked, sorted({k, *ks}), answers_in_all=not by_gold)
+        most = max(1, *map(len, unions))
         row = Scored(each.method)
-        row.values[f"H@{k}"], row.values[f"P@{k}"] = relevance.hits_and_precision(ranked, k)
-        for n in ks:
-            row.values[f"recall@{n}"] = relevance.recall(ranked, n)
-        row.values[ALL] = relevance.recall_of(unions)
+        row.values[f"H@{k}"], row.values[f"P@{k}"] = (of_k[f"{score}@{k}"] for score in names[:2])
+        row.values |= {f"recall@{n}": of_k[f"{names[2]}@{n}"] for n in ks}
+        row.values[ALL] = retrieval_scores(asked, unions, (most,))[f"{names[2]}@{most}"]
         row.queries = float(np.mean([len(hits.searches) for hits in each.hits]))
         row.passages = float(np.mean([*map(len, unions)]))
         scored[name] = row
     return scored
+
+
+def judge_methods(
+    judge: Judge,
+    questions: Sequence[Question],
+    found: Mapping[str, Found],
+    scored: Mapping[str, Scored],
+    texts: Mapping[str, Sequence[Answer]],
+) -> tuple[list[str], list[Table]]:
+    """Add judged H@k, P@k and accuracy to the values of every method, as far as the judge is asked for them.
+
+    Args:
+        judge: Its `verdicts` say what it is asked; equal requests are asked once.
+        questions: All of them.
+        found: Their passages, by method.
+        scored: Gets the values, NaN where a verdict failed or there is nothing to judge.
+        texts: Answers of the methods, with a reader.
+
+    Returns:
+        The names of the values, and the table of costs, if it was asked.
+    """
+    k = judge.passages
+    names = {"passages": (f"{JUDGED}H@{k}", f"{JUDGED}P@{k}"), "answers": (f"{JUDGED}Acc",)}
+    asked: dict[str, list[Verdict]] = {}
+    for name, each in found.items():
+        given = [
+            Answer(question.id, texts[name][number].text if texts else "", hits.ranked)
+            for number, (question, hits) in enumerate(zip(questions, each.hits, strict=True))
+        ]
+        for kind in ("passages", *(["answers"] if texts else [])):
+            if kind in judge.prompts:
+                values, verdicts = judged_values(judge, kind, questions, given)  # type: ignore[arg-type]
+                scored[name].values |= {name_: of / 100 for name_, of in zip(names[kind], values, strict=False)}
+                asked.setdefault(kind, []).extend(verdict for own in verdicts for verdict in own)
+    if not asked:
+        return [], []
+    table = costs_table(asked)
+    table.name, table.title = "judge costs of the methods", "Costs of judging all methods"
+    return [name for kind in asked for name in names[kind]], [table]
 
 
 def method_tables(
@@ -98,14 +164,15 @@ def method_tables(
     """
     rows = {name: each for name, each in scored.items() if not each.method.without}
     tables = [_table("methods", f"Methods (Tables 2 and 3), {title}", rows, columns, bootstrap, dmqr(paper, (2, 3)))]
-    tables += differences("methods", "Methods", rows, columns, bootstrap)
+    tables += _differences("methods", "Methods", rows, columns, bootstrap)
     without = {name: each for name, each in scored.items() if each.method.without}
     if without:
         whole = next(name for name, each in rows.items() if _is_whole(each.method, without))
         shown = {whole: rows[whole], **without}
         heading = f"Each strategy left out (Table 4), {title}"
         tables.append(_table("ablation", heading, shown, columns, bootstrap, dmqr(paper, (4,))))
-        tables += differences("ablation", "Each strategy left out", shown, columns, bootstrap, (whole,))
+        _add_average(tables[-1], shown, columns, bootstrap)
+        tables += _differences("ablation", "Each strategy left out", shown, columns, bootstrap, (whole,))
     return tables
 
 
@@ -113,6 +180,26 @@ def _is_whole(method: Method, without: Mapping[str, Scored]) -> bool:
     """Whether a method is that from which strategies were left out."""
     one = next(iter(without.values())).method
     return not method.part and method.rewriter == one.rewriter and method.fusion == one.fusion
+
+
+def _add_average(table: Table, scored: Mapping[str, Scored], columns: Sequence[str], bootstrap: Bootstrap) -> None:
+    """Table 4's last column: how much P@k falls without a strategy; the paper's is the mean over its three data sets.
+
+    Args:
+        table: Gets the column.
+        scored: The whole first, then each strategy left out.
+        columns: Names of the values; judged precision is the paper's.
+        bootstrap: For the intervals.
+    """
+    precision = next(name for judged in (JUDGED, "") for name in columns if name.startswith(f"{judged}P@"))
+    (name, whole), *_ = scored.items()
+    falls = row_cells({row: [whole[precision] - each[precision]] for row, each in scored.items()}, bootstrap)
+    published = dmqr_average_falls() if table.paper else {}
+    column = f"fall of {precision}, points"
+    table.columns = (*table.columns, column)
+    table.rows = {row: [*cells, None if row == name else falls[row][0]] for row, cells in table.rows.items()}
+    table.paper = {row: [*cells, published.get(row)] for row, cells in table.paper.items()}
+    table.note = f"{column}: on these questions; the paper's is the mean over its three data sets."
 
 
 def recall_tables(scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bootstrap: Bootstrap) -> list[Table]:
@@ -125,11 +212,10 @@ def recall_tables(scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bo
     columns = [f"recall@{k}" for k in ks]
     by = "after reranking" if reranked else "by reciprocal rank fusion"
     tables = [_table("recall", f"Recall {by}, {rule}", scored, [*columns, ALL], bootstrap)]
-    tables += differences("recall", "Recall", scored, columns, bootstrap)
-    return tables
+    return tables + _differences("recall", "Recall", scored, columns, bootstrap)
 
 
-def differences(
+def _differences(
     table: str,
     title: str,
     scored: Mapping[str, Scored],
@@ -140,17 +226,10 @@ def differences(
     """Paired differences to rows, in points; one table for each of these rows that there is."""
     tables = []
     for baseline in (name for name in to if name in scored and len(scored) > 1):
-        others = {name: each for name, each in scored.items() if name != baseline}
-        own = scored[baseline].values
-        known = [name for name in columns if name in own and not np.isnan(own[name]).all()]
-        cells = _cells([[_value(each, name) - own[name] for name in known] for each in others.values()], bootstrap)
-        rows: dict[str, Cells] = dict(zip(others, cells, strict=True))
-        tables.append(
-            Table(
-                f"{table} - {baseline}", f"{title}: differences to {baseline}",
-                tuple(f"{name}, points" for name in known), rows, signed=frozenset(rows),
-            )
-        )  # fmt: skip
+        known = [name for name in columns if scored[baseline].knows(name)]
+        rows = {row: [each[name] for name in known] for row, each in scored.items()}
+        heading, shown = f"{title}: differences to {baseline}", [f"{name}, points" for name in known]
+        tables.append(differences_table(f"{table} - {baseline}", heading, shown, rows, baseline, bootstrap))
     return tables
 
 
@@ -169,20 +248,18 @@ def _table(
     known = [
         column
         for column in columns
-        if any(not np.isnan(_value(each, column)).all() for each in scored.values())
+        if any(each.knows(column) for each in scored.values())
         or any(_of_paper(column, columns) in row for row in (paper or {}).values())
     ]
-    cells = _cells([[_value(each, column) for column in known] for each in scored.values()], bootstrap)
+    cells = row_cells({row: [each[column] for column in known] for row, each in scored.items()}, bootstrap)
     rows: dict[str, Cells] = {
-        row: [*own, Cell(each.queries), Cell(each.passages)]
-        for (row, each), own in zip(scored.items(), cells, strict=True)
+        row: [*cells[row], Cell(each.queries), Cell(each.passages)] for row, each in scored.items()
     }
     published: dict[str, Cells] = {
         row: [*(Cell(own[key]) if (key := _of_paper(each, columns)) in own else None for each in known), None, None]
         for row, own in (paper or {}).items()
     }
-    shown = tuple(f"{column} %" for column in known)
-    return Table(name, title, (*shown, "queries", "passages"), rows, published)
+    return Table(name, title, (*(f"{column} %" for column in known), "queries", "passages"), rows, published)
 
 
 def _of_paper(column: str, columns: Sequence[str]) -> str:
@@ -193,28 +270,14 @@ def _of_paper(column: str, columns: Sequence[str]) -> str:
     return "" if f"{JUDGED}{column}" in columns else column
 
 
-def _value(scored: Scored, name: str) -> NDArray[np.float64]:
-    """A method's values; NaN for one that was not measured."""
-    some_N = next(iter(scored.values.values()))
-    return scored.values.get(name, np.full_like(some_N, np.nan))
-
-
-def _cells(values_RN: Sequence[Sequence[NDArray[np.float64]]], bootstrap: Bootstrap) -> list[list[Cell | None]]:
-    """The mean of every array of every row, over its known values, with its interval."""
-    flat = [values_N for row in values_RN for values_N in row]
-    cells = iter(known_percent_cells(np.stack(flat), bootstrap) if flat else [])
-    return [[next(cells) for _ in row] for row in values_RN]
-
-
-def plot_recall(tables: Sequence[Table], path: Path) -> None:
-    """Recall@k of every method, one panel per table."""
-    figure, panels = axes_of(len(tables))
-    for axes, table in zip(panels, tables, strict=True):
-        places = {place: int(match[1]) for place, name in enumerate(table.columns) if (match := _RECALL_AT.match(name))}
-        for number, (name, cells) in enumerate(table.rows.items()):
-            values = [cell.value if (cell := cells[place]) else np.nan for place in places]
-            style = "--" if name in COMPARED_TO else "-"
-            axes.plot([*places.values()], values, marker="o", linestyle=style, color=f"C{number % 10}", label=name)
-        axes.set(xlabel="k", ylabel="recall@k, %", title=table.title)
-        axes.set_xticks([*places.values()])
-    save(figure, panels, path)
+def plot_recall(table: Table, path: Path) -> None:
+    """Recall@k of every method, from its table."""
+    figure, (axes,) = axes_of()
+    places = {place: int(match[1]) for place, name in enumerate(table.columns) if (match := _RECALL_AT.match(name))}
+    for number, (name, cells) in enumerate(table.rows.items()):
+        values = [cell.value if (cell := cells[place]) else np.nan for place in places]
+        style = "--" if name in COMPARED_TO else "-"
+        axes.plot([*places.values()], values, marker="o", linestyle=style, color=f"C{number % 10}", label=name)
+    axes.set(xlabel="k", ylabel="recall@k, %", title=table.title)
+    axes.set_xticks([*places.values()])
+    save(figure, [axes], path)

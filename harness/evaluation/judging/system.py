@@ -76,13 +76,9 @@ def _judged(judge: Judge, measured: Measured, settings: Settings) -> Judged:
         if reason := _not_judged(judge, kind, measured):
             judged.reasons |= dict.fromkeys(rows[kind], reason)
             continue
-        found[kind] = _verdicts(judge, kind, measured)
-        values = [
-            _values(kind, question, own, judge.passages)
-            for question, own in zip(measured.questions, found[kind], strict=True)
-        ]
+        values_RN, found[kind] = judged_values(judge, kind, measured.questions, measured.answers)
         judged.verdicts[kind] = [verdict for own in found[kind] for verdict in own]
-        judged.values |= dict(zip(rows[kind], np.array(values, dtype=np.float64).T, strict=True))
+        judged.values |= dict(zip(rows[kind], values_RN, strict=True))
         failed |= dict.fromkeys(rows[kind], sum(each.fields is None for each in judged.verdicts[kind]))
     judged.reasons[ADEQUACY] = NEEDS_SEVERAL if "ranking" in judge.prompts else NOT_ASKED_FOR
     judged.tables = [
@@ -110,12 +106,23 @@ def _not_judged(judge: Judge, kind: Kind, measured: Measured) -> str:
     return "" if known else "no question has a gold answer"
 
 
-def _verdicts(judge: Judge, kind: Kind, measured: Measured) -> list[list[Verdict]]:
-    """The verdicts of one kind on each question: on its passages, or on its answer.
+def judged_values(
+    judge: Judge, kind: Kind, questions: Sequence[Question], answers: Sequence[Answer]
+) -> tuple[NDArray[np.float64], list[list[Verdict]]]:
+    """The values of a kind's rows, and the verdicts on each question: on its passages, or on its answer.
 
     An empty answer is wrong without asking, and one without gold answers is not judged.
+
+    Args:
+        judge: Judges.
+        kind: Of the verdicts.
+        questions: The questions.
+        answers: With the passages.
+
+    Returns:
+        (R, N) in per cent, or in points of the criteria, NaN where they are undefined; lists of verdicts by question.
     """
-    asked = [*zip(measured.questions, measured.answers, strict=True)]
+    asked = [*zip(questions, answers, strict=True)]
     cases: list[list[tuple[Question, object]]]
     if kind == "passages":
         cases = [[(question, each) for each in _first_passages(answer, judge.passages)] for question, answer in asked]
@@ -125,7 +132,9 @@ def _verdicts(judge: Judge, kind: Kind, measured: Measured) -> list[list[Verdict
         cases = [[pair] for pair in asked]
     ask = {"answers": judge.on_answers, "passages": judge.on_passages, "criteria": judge.on_criteria}[kind]
     rest = iter(ask([case for own in cases for case in own]))  # type: ignore[operator]
-    return [[*islice(rest, len(own))] for own in cases]
+    verdicts = [[*islice(rest, len(own))] for own in cases]
+    values = [_values(kind, question, own, judge.passages) for question, own in zip(questions, verdicts, strict=True)]
+    return np.array(values, dtype=np.float64).T, verdicts
 
 
 def _values(kind: Kind, question: Question, verdicts: Sequence[Verdict], k: int) -> Sequence[float]:

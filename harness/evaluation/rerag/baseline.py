@@ -11,8 +11,7 @@ from typing import Any
 from common.errors import UserError
 from common.files import sha256
 from common.ranges import Precision
-from harness.evaluation.rerag.candidates import CandidateSet
-from harness.evaluation.rerag.matrices import pack_matrix, unpack_matrix
+from harness.evaluation.rerag.candidates import CandidateSet, pack_matrix, unpack_matrix
 from harness.evaluation.rerag.retrieval import QUESTIONS_AT_ONCE
 from harness.runtime.resumable import ResumableBatches
 from models.rerag.generator import Generator

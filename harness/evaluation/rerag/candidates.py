@@ -9,6 +9,7 @@ Shape legend: C candidates of a question, N contexts that were read, A distinct 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 
 from common.records import Passage, Question
-from harness.evaluation.rerag.matrices import pack_matrix, unpack_matrix
 from harness.evaluation.rerag.retrieval import Source, batches_of, has_answer_labels, retrieve, source_of
 from harness.evaluation.serialization import pack_passages, unpack_passages
 from harness.indexing.sentence_encoder import SentenceEncoder
@@ -174,3 +174,34 @@ def _best_first(relevance_C: NDArray[np.float64]) -> list[int]:
 def _first_of_either(relevance_C: NDArray[np.float64], contexts: int) -> list[int]:
     """The first `contexts` candidates of the retriever's and of the estimator's order together, ascending."""
     return sorted({*range(min(contexts, len(relevance_C))), *_best_first(relevance_C)[:contexts]})
+
+
+def pack_matrix(matrix: Matrix | None) -> dict[str, Any] | None:
+    """The matrix as JSON types, its (A, N) log-probabilities row by row."""
+    if matrix is None:
+        return None
+    logp_AN = matrix.answer_logp_AN
+    return {
+        "written": list(matrix.written),
+        "candidates": list(matrix.candidates),
+        # JSON has no infinity: null is -inf
+        "answer_logp": None
+        if logp_AN is None
+        else [[None if v == -inf else v for v in row] for row in logp_AN.tolist()],
+        **({"failed": list(matrix.failed)} if matrix.failed else {}),
+    }
+
+
+def unpack_matrix(packed: dict[str, Any] | None) -> Matrix | None:
+    """The inverse of `pack_matrix`, log-probabilities as float32."""
+    if packed is None:
+        return None
+    written, candidates = tuple(packed["written"]), tuple(packed["candidates"])
+    failed = tuple(packed.get("failed", ()))
+    if packed["answer_logp"] is None:
+        return Matrix(written, candidates, None, failed)
+    rows = [[-inf if value is None else value for value in row] for row in packed["answer_logp"]]
+    logp_AN = torch.tensor(rows, dtype=torch.float32).reshape(
+        len(candidates), len(written)
+    )  # an empty list has no shape
+    return Matrix(written, candidates, logp_AN, failed)

@@ -18,8 +18,6 @@ from harness.evaluation.rerag.answers import candidates_record, contexts_case, s
 from harness.evaluation.rerag.baseline import Baseline
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates
-from harness.evaluation.rerag.llm_table import llm_table
-from harness.evaluation.rerag.plots import plot_contexts, plot_quality
 from harness.evaluation.rerag.retrieval import Source, encoder_of, retrieval_facts, source_of
 from harness.evaluation.rerag.temperatures import Fitted, identity, read_temperatures, temperatures_for
 from harness.evaluation.rerag.unanswerable import Confidence, refusal_tables
@@ -207,11 +205,10 @@ def _findings(strategy: ReRag, found: Found, settings: Settings) -> Findings:
             candidate_sets, readings, scoring, strategy.contexts, paper, by_llm=strategy.reader is not None
         )
         if strategy.reader is not None:
-            report.tables.append(llm_table(candidate_sets, scoring, strategy.contexts, paper))
+            report.tables.append(rerag_tables.llm_table(candidate_sets, scoring, strategy.contexts, paper))
         report.tables += [ablation, by_contexts, by_quality]
-        report.plots = {
-            "contexts.png": partial(plot_contexts, by_contexts), "quality.png": partial(plot_quality, by_quality),
-        }  # fmt: skip
+        report.plots["contexts.png"] = partial(rerag_tables.plot_contexts, by_contexts)
+        report.plots["quality.png"] = partial(rerag_tables.plot_quality, by_quality)
     systems = [
         Confidence.of(
             name, ranker, candidate_sets, confidences[ranker], strategy.contexts, exact.get(ranker),

@@ -1,4 +1,4 @@
-"""RE-RAG's Tables 2 and 7 and Figures 2 and 3, computed from candidate sets.
+"""RE-RAG's Tables 2, 6 and 7 and Figures 2 and 3, computed from candidate sets.
 
 Shape legend: N questions, R rows.
 """
@@ -6,6 +6,7 @@ Shape legend: N questions, R rows.
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from common.answer_metrics import Normalization
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, percent_cells, score_answers
+from harness.evaluation.plots import axes_of, save
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker
 from harness.evaluation.rerag.retrieval import Source
 from harness.evaluation.tables import Cell, Cells, Table, not_measured
@@ -40,6 +42,7 @@ ABLATION = {
 }
 RANKERS: dict[Ranker, str] = {"estimator": "RE", "retriever": "retriever"}  # ranker -> its name in the tables
 FULL = "RE context, score"
+TABLE_6_COUNTS = (5, 10)  # contexts that a language model reads
 BASELINE = "generator without RE: "  # before the name of a setting: read by the baseline's generator
 BY_GENERATOR: tuple[AnyMarginal, ...] = get_args(Marginal)  # the columns of the generator's answers
 
@@ -187,6 +190,39 @@ def ablation_table(
     )
 
 
+def llm_table(
+    candidate_sets: Sequence[CandidateSet], scoring: Scoring, contexts: int, paper: paper_figures.Paper | None
+) -> Table:
+    """Table 6: EM of a language model's answers with the retriever's and with the estimator's contexts and weights.
+
+    Args:
+        candidate_sets: One per question, read by the language model.
+        scoring: Normalization and bootstrap; the first marginal is used.
+        contexts: Number of contexts read.
+        paper: Adds this paper's published results.
+    """
+    counts = sorted({min(count, contexts) for count in TABLE_6_COUNTS})
+    exact: dict[str, list[NDArray[np.float64]]] = {}
+    for ranker, name in reversed(RANKERS.items()):
+        exact[f"LLM w/ {name}"] = [
+            scoring.exact(candidate_sets, [e.read(ranker, ranker, count, scoring.marginals[0]) for e in candidate_sets])
+            for count in counts
+        ]
+    without, with_re = exact.values()
+    exact["RE - retriever"] = [one - other for one, other in zip(with_re, without, strict=True)]
+    columns = tuple(f"EM %, top-{count}" for count in counts)
+    return Table(
+        "language model",
+        f"RE plugged into a language model, {scoring.marginals[0]} (Table 6)",
+        columns,
+        {name: percent_cells(np.stack(values), scoring.bootstrap) for name, values in exact.items()},
+        paper_figures.language_model(paper, counts),
+        "Each ranker's first contexts with its own weights, one call per context. The paper's language model is "
+        "gpt-3.5-turbo-0125, its retriever FiD-KD's, its temperature of sampling 0.8.",
+        signed=frozenset(["RE - retriever"]),
+    )
+
+
 def context_counts(contexts: int) -> list[int]:
     """1, 2, 5, 10, then in steps of five up to `contexts`."""
     return [*(k for k in (1, 2, 5) if k < contexts), *range(10, contexts, 5), contexts]
@@ -283,3 +319,46 @@ def _bin(confidence_K: NDArray[np.float64]) -> int:
     """0 if no context is relevant, else 1 + the bin of the share; bins include their upper end."""
     relevant = int((confidence_K >= RELEVANT).sum())
     return -(-relevant * QUALITY_BINS // len(confidence_K)) if relevant else 0
+
+
+def plot_contexts(table: Table, path: Path) -> None:
+    """Figure 2: EM by number of contexts, with intervals, from its table."""
+    figure, (axes,) = axes_of()
+    counts = [int(name) for name in table.rows]
+    for column, name in enumerate(table.columns):
+        cells = [cells[column] for cells in table.rows.values()]
+        values = [cell.value if cell else float("nan") for cell in cells]
+        ends = [cell.interval if cell and cell.interval else (float("nan"),) * 2 for cell in cells]
+        (line,) = axes.plot(counts, values, marker="o", linestyle="--" if "fast" in name else "-", label=name)
+        low, high = zip(*ends, strict=True)
+        axes.fill_between(counts, low, high, color=line.get_color(), alpha=0.1)
+    axes.set(xlabel="contexts", ylabel="EM, %", title=table.title)
+    axes.set_xticks(counts)
+    save(figure, [axes], path)
+
+
+def plot_quality(table: Table, path: Path) -> None:
+    """Figure 3: EM (lines) and number of questions (bars) by share of relevant contexts, from its table."""
+    figure, (axes,) = axes_of()
+    bars = axes.twinx()
+    places = np.arange(len(table.rows))
+    for number in range(len(table.columns) // 2):
+        name = table.columns[2 * number + 1].removeprefix("EM %, ")
+        counts, values = (
+            [each.value if each else float("nan") for each in column] for column in _columns(table, number)
+        )
+        bars.bar(places + 0.35 * (number - 0.5), counts, width=0.35, alpha=0.25, color=f"C{number}")
+        axes.plot(places, values, marker="o", color=f"C{number}", label=name)
+    axes.set_xticks(places, list(table.rows), rotation=45, ha="right")
+    axes.set(
+        xlabel="share of relevant contexts",
+        ylabel="EM, % (lines)",
+        title="EM by share of relevant contexts",
+        ylim=(0, 100),
+    )
+    bars.set_ylabel("questions (bars)")
+    save(figure, [axes], path)
+
+
+def _columns(table: Table, number: int) -> list[list]:
+    return [[cells[2 * number + offset] for cells in table.rows.values()] for offset in (0, 1)]

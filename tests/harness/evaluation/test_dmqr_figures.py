@@ -3,22 +3,20 @@
 Scores, rewrites, and the costs that each method is charged.
 """
 
-import random
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from common.records import Passage, Question, Ranked
 from common.rewrites import Rewrites
-from harness.evaluation.dmqr.rewrites import rewrites_of
-from harness.evaluation.dmqr.scores import Relevance
-from harness.evaluation.dmqr.search import restricted
-from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.evaluation.dmqr.figures import rewrites_of
+from harness.evaluation.dmqr.methods import Method
+from harness.evaluation.dmqr.search import Found, restricted
+from harness.evaluation.dmqr.tables import score_methods
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.multi_query import MultiQueryHits, QueryHits
 from harness.strategies.dmqr import Dmqr
-from tests.helpers.rewriting_study import ASKED, CORPUS, STRATEGIES, measured, table, value
+from tests.helpers.rewriting_study import STRATEGIES, measured, table, value
 from tests.helpers.river_corpus import IDS, PASSAGES, write_index
 from tests.helpers.table_rewriter import TableRewriter
 
@@ -26,6 +24,10 @@ from tests.helpers.table_rewriter import TableRewriter
 def test_h_p_and_recall_by_hand() -> None:
     passages = {name: Passage.of(name, f"the {name}") for name in "abcdef"}
     ranked = [[Ranked(passages[name], 0.0) for name in row] for row in ("abcde", "fb", "")]
+    found = Found(
+        Method("row", None, (), 5, "rrf"),
+        [MultiQueryHits((QueryHits("q", ("question",), tuple(hits)),), None, tuple(hits), 0) for hits in ranked],
+    )
     ids = {name: each.id for name, each in passages.items()}
     everything = tuple(passages.values())
     gold = [
@@ -33,35 +35,16 @@ def test_h_p_and_recall_by_hand() -> None:
         Question("2", "?", (), everything, (ids["a"],)),
         Question("3", "?", (), everything, (ids["a"],), ("elsewhere",)),
     ]
-    relevance = Relevance(gold)
-    assert (relevance.rule, relevance.questions_known) == ("gold passage", 2)
-    hit_N, precision_N = relevance.hits_and_precision(ranked, 5)
-    np.testing.assert_array_equal(hit_N, [1, 0, np.nan])
-    np.testing.assert_allclose(precision_N, [2 / 5, 0, np.nan])
-    np.testing.assert_allclose(relevance.recall(ranked, 4), [1 / 2, 0, np.nan])
-    np.testing.assert_allclose(relevance.recall_of([[hit.passage for hit in row] for row in ranked]), [1, 0, np.nan])
+    row = score_methods(gold, {"row": found}, True, 5, (4,))["row"]
+    np.testing.assert_array_equal(row["H@5"], [1, 0, np.nan])
+    np.testing.assert_allclose(row["P@5"], [2 / 5, 0, np.nan])
+    np.testing.assert_allclose(row["recall@4"], [1 / 2, 0, np.nan])
+    np.testing.assert_allclose(row["recall of all"], [1, 0, np.nan])
     answered = [Question(str(n), "?", answers) for n, answers in enumerate((("b", "c"), ("f",), ()))]
-    relevance = Relevance(answered)
-    assert relevance.rule == "has-answer"
-    hit_N, precision_N = relevance.hits_and_precision(ranked, 2)
-    np.testing.assert_array_equal(hit_N, [1, 1, np.nan])
-    np.testing.assert_array_equal(precision_N, [0.5, 0.5, np.nan])
-    np.testing.assert_array_equal(relevance.recall(ranked, 1), [0, 1, np.nan])
-
-
-@pytest.mark.parametrize("has_gold", [True, False])
-def test_the_same_figures_as_the_tables_of_every_system(has_gold: bool) -> None:
-    chance = random.Random(int(has_gold))
-    ranked = [[Ranked(each, 0.0) for each in chance.sample(CORPUS, chance.randint(0, 12))] for _ in ASKED]
-    asked = ASKED if has_gold else [Question(each.id, each.text, each.answers) for each in ASKED]
-    relevance = Relevance(asked)
-    for k in (1, 5, 10):
-        expected = retrieval_scores(asked, ranked, (k,), answers_in_all=True)
-        names = ("hit", "precision") if has_gold else ("has-answer", "has-answer precision")
-        for found_N, name in zip(relevance.hits_and_precision(ranked, k), names, strict=True):
-            np.testing.assert_array_equal(found_N, expected[f"{name}@{k}"])
-        recall = "recall" if has_gold else "has-answer"
-        np.testing.assert_array_equal(relevance.recall(ranked, k), expected[f"{recall}@{k}"])
+    row = score_methods(answered, {"row": found}, False, 2, (1,))["row"]
+    np.testing.assert_array_equal(row["H@2"], [1, 1, np.nan])
+    np.testing.assert_array_equal(row["P@2"], [0.5, 0.5, np.nan])
+    np.testing.assert_array_equal(row["recall@1"], [0, 1, np.nan])
 
 
 def test_the_number_of_rewrites_and_the_cases(tmp_path: Path) -> None:

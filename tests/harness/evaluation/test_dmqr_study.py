@@ -14,6 +14,7 @@ from common.rewrites import Rewrites
 from harness.evaluation.dmqr.study import Study
 from harness.evaluation.engine import measure
 from harness.evaluation.judge import Judge
+from harness.evaluation.tables import Cell
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.strategies.dmqr import Dmqr
@@ -55,8 +56,6 @@ def test_every_row_is_what_a_system_configured_like_it_answers(
         "dmqr": system(bm25, scorer, **own),
         "OQR": system(bm25, scorer),
         "OQR deep": system(bm25, scorer, per_query=20),
-        "RM3": system(Rm3Retriever(bm25), scorer),
-        "RM3 deep": system(Rm3Retriever(bm25), scorer, per_query=20),
         **{one: system(bm25, scorer, **{**own, "strategies": (one,)}) for one in STRATEGIES},
         **{
             f"w/o {one}": system(bm25, scorer, **{**own, "strategies": tuple(s for s in STRATEGIES if s != one)})
@@ -118,7 +117,6 @@ def test_nothing_is_asked_searched_scored_or_read_twice(bm25: Bm25Retriever, tmp
     assert len(set(reader.read_sets)) == len(reader.read_sets)
     searched = [(query, k) for queries, k in retriever.asked for query in queries]
     assert len(set(searched)) == len(searched)
-    assert "RM3" not in found.systems  # no BM25 retriever to be seen
 
 
 def test_an_index_is_not_searched_again_for_fewer_passages(
@@ -134,18 +132,14 @@ def test_an_index_is_not_searched_again_for_fewer_passages(
     assert {each.text for each in ASKED} <= set(searched)
 
 
-def test_rows_and_what_is_read_can_be_chosen(bm25: Bm25Retriever, tmp_path: Path) -> None:
+def test_rows_can_be_chosen(bm25: Bm25Retriever, tmp_path: Path) -> None:
     strategy = system(bm25, WordScorer(), rewriter=TableRewriter(TABLE), strategies=STRATEGIES, reader=Titles())
-    found = measured(strategy, tmp_path, rows=["par"], read=["OQR"], deep=8)
+    found = measured(strategy, tmp_path, rows=["par"], deep=8)
     assert list(table(found, "methods").rows) == ["OQR", "OQR deep", "par", "DMQR-RAG"]
-    assert {name for name, answers in found.systems.items() if answers[0].text} == {"OQR", "dmqr"}
+    assert {name for name, answers in found.systems.items() if answers[0].text} == {"OQR", "OQR deep", "par", "dmqr"}
     assert not any(each.name == "ablation" for each in found.findings.tables)
     assert len(found.systems["par"][0].evidence) == 4
     assert value(found, "methods", "OQR deep", "passages") > value(found, "methods", "OQR", "passages")
-    columns = table(found, "methods").columns
-    par, own = (table(found, "methods").rows[row][columns.index("EM %")] for row in ("par", "DMQR-RAG"))
-    assert par is None
-    assert own is not None
 
 
 class FirstWords:
@@ -181,7 +175,6 @@ def test_a_rewriter_that_reads_what_another_retriever_finds(bm25: Bm25Retriever,
         expected = system(searched, WordScorer(), **options).answer(ASKED)
         for one, other in zip(found.systems[name], expected, strict=True):
             assert (one.evidence, counted(one)) == (other.evidence, counted(other))
-    assert "RM3" in found.systems  # its words come from the same BM25
 
 
 def test_questions_with_earlier_turns_are_refused(bm25: Bm25Retriever, tmp_path: Path) -> None:
@@ -200,22 +193,25 @@ def test_an_empty_choice_measures_the_system_alone(bm25: Bm25Retriever, tmp_path
     assert sorted(scored) == sorted(scorer.asked)
 
 
-def test_rm3_gets_its_feedback_from_another_index(bm25: Bm25Retriever, tmp_path: Path) -> None:
-    retriever = CountingRetriever(bm25)
-    strategy = system(retriever, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
-    found = measured(strategy, tmp_path, rows=["RM3"], bm25=bm25.index.folder)
-    expected = system(Rm3Retriever(retriever, bm25), None).answer(ASKED)
-    for one, other in zip(found.systems["RM3"], expected, strict=True):
-        assert one.evidence == other.evidence
+def test_a_system_with_another_retriever_is_a_row(
+    bm25: Bm25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = system(Rm3Retriever(bm25), None)
+    monkeypatch.setattr("harness.evaluation.dmqr.study._system", lambda *_: other)
+    strategy = system(bm25, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
+    found = measured(strategy, tmp_path, rows=["RM3"], rewriters={"RM3": tmp_path})
+    assert list(found.systems) == ["dmqr", "OQR", "OQR deep", "RM3"]
+    for one, expected in zip(found.systems["RM3"], other.answer(ASKED), strict=True):
+        assert one.evidence == expected.evidence
 
 
 def test_without_a_rewriter_the_baselines_are_measured(bm25: Bm25Retriever, tmp_path: Path) -> None:
     found = measured(system(bm25, None), tmp_path, deep=9)
-    assert list(found.systems) == ["dmqr", "OQR deep", "RM3", "RM3 deep"]
+    assert list(found.systems) == ["dmqr", "OQR deep"]
     assert not {"rewrites", "ablation"} & {each.name for each in found.findings.tables}
     assert "OQR deep" not in measured(system(bm25, None), tmp_path).systems  # as deep as OQR
     only = Dmqr(bm25, TableRewriter(TABLE), ("par",), 5, 4, "rrf", original=False)
-    assert list(measured(only, tmp_path).systems) == ["dmqr", "OQR", "RM3"]  # one query: OQR deep would be OQR
+    assert list(measured(only, tmp_path).systems) == ["dmqr", "OQR"]  # one query: OQR deep would be OQR
 
 
 @pytest.mark.parametrize(("paper", "first", "other"), [("hotpotqa", 42.24, "EM %"), ("freshqa", 71.5, "Acc %")])
@@ -230,7 +226,12 @@ def test_the_paper_s_figures_stand_beside_ours(
     assert cells["H@5 %"].value == first
     assert cells[other] is not None
     assert methods.paper["RQ-RAG (Table 2)"][methods.columns.index("H@5 %")] is None
-    assert "w/o PAR (Table 4)" in table(found, "ablation").paper
+    ablation = table(found, "ablation")
+    assert ablation.columns[-1] == "fall of P@4, points"
+    assert [ablation.paper[f"{row} (Table 4)"][-1] for row in ("Ours", "w/o PAR")] == [None, Cell(1.34)]
+    own, without = (value(found, "ablation", row, "P@4 %") for row in ("DMQR-RAG", "w/o par"))
+    assert value(found, "ablation", "w/o par", "fall of P@4, points") == pytest.approx(own - without)
+    assert ablation.rows["DMQR-RAG"][-1] is None
     assert not found.tables[0].paper  # DR-RAG's on the same data set
     assert found.findings.paper == "DMQR-RAG"
 

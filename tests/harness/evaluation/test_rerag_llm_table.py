@@ -2,8 +2,7 @@
 
 import pytest
 
-from harness.evaluation.rerag.llm_table import llm_table
-from harness.evaluation.rerag.tables import ABLATION, Scoring, ablation_table, read_settings
+from harness.evaluation.rerag.tables import ABLATION, Scoring, ablation_table, llm_table, read_settings
 from tests.helpers.candidate_sets import FEW, POOLS, values
 
 pytestmark = pytest.mark.numeric

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from common.errors import ArtifactError, UserError
 from common.records import Answer, Passage, Question, Ranked
-from harness.evaluation.rerag.matrices import pack_matrix, unpack_matrix
+from harness.evaluation.rerag.candidates import pack_matrix, unpack_matrix
 from harness.evaluation.serialization import pack_answer, unpack_answer
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.fusion import FusedRetriever

@@ -1,0 +1,191 @@
+"""DMQR-RAG's Figures 2, 3 and 5: numbers of rewrites, the choice of strategies, what each query of a question found.
+
+Figure 5 stands in the page for every question, in the report for two.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.records import Question
+from harness.evaluation.answer_scores import Bootstrap, row_cells
+from harness.evaluation.dmqr.methods import ALL_STRATEGIES
+from harness.evaluation.dmqr.search import Found
+from harness.evaluation.dmqr.tables import Scored, is_relevant
+from harness.evaluation.page import Case
+from harness.evaluation.plots import axes_of, save
+from harness.evaluation.tables import Cell, Cells, Table
+from harness.retrievers.multi_query import ORIGINAL, MultiQueryHits, QueryHits
+
+CASE_COLUMNS = ("made by", "query", "found", "alone", "relevant, with their ranks")
+
+
+def query_case(question: Question, hits: MultiQueryHits, by_gold: bool) -> Case:
+    """One row per query of a question."""
+    rows = []
+    for place, search in enumerate(hits.searches):
+        relevant = ", ".join(f"{title} ({rank})" for rank, title in _relevant(question, search, by_gold))
+        rows.append(
+            ("/".join(search.made_by), search.query, str(len(search.hits)), str(len(hits.alone(place))), relevant)
+        )
+    fallbacks = hits.rewrites.fallbacks if hits.rewrites else {}
+    note = "; ".join(f"{name}: the question itself, because {why}" for name, why in fallbacks.items())
+    return Case("What each query found (Figure 5)", CASE_COLUMNS, tuple(rows), note)
+
+
+def chosen_cases(
+    questions: Sequence[Question], cases: Sequence[Case], own_N: NDArray[np.float64], oqr_N: NDArray[np.float64]
+) -> str:
+    """A complex and a simple question in words.
+
+    The longest and the shortest (words) that the system hits and OQR misses; of all where there is no such question.
+
+    Args:
+        questions: All of them.
+        cases: Of `query_case`, one per question.
+        own_N: The system's hits, 0 or 1.
+        oqr_N: Those of OQR.
+    """
+    gained = [number for number in range(len(questions)) if own_N[number] > oqr_N[number]] or [*range(len(questions))]
+    gained.sort(key=lambda number: len(questions[number].text.split()))
+    told = {"complex": gained[-1], "simple": gained[0]}
+    return "\n\n".join(
+        f"A {kind} query (Figure 5): {questions[number].id}. {_told(cases[number])}"
+        for kind, number in (told if len(gained) > 1 else {"complex": gained[0]}).items()
+    )
+
+
+def _told(case: Case) -> str:
+    return " ".join(
+        f'{made_by}: "{query}" found {found} passages, {alone} of them alone; relevant: {relevant or "none"}.'
+        for made_by, query, found, alone, relevant in case.rows
+    )
+
+
+def _relevant(question: Question, search: QueryHits, by_gold: bool) -> list[tuple[int, str]]:
+    """Rank and title of the relevant passages that a query found."""
+    return [
+        (rank, hit.passage.title or hit.passage.text[:60])
+        for rank, hit in enumerate(search.hits, 1)
+        if is_relevant(question, hit.passage, by_gold)
+    ]
+
+
+_REWRITES_NOTE = """\
+Strategies: mean number that is asked; they may fall back to the question or make the same query. Mean, and the shares \
+of the questions: different
+queries besides the question itself. Of the paper's four strategies, its adaptive selection takes
+2.48 on average with Llama3-8B and 2.46 with GPT-4 (Figure 2, FreshQA).
+"""
+
+
+def rewrites_table(found: Mapping[str, Found]) -> Table:
+    """How many different queries besides the question each method has (Figure 2).
+
+    Args:
+        found: Methods with all strategies of a rewriter, by name.
+    """
+    counts = {name: [*map(rewrites_of, each.hits)] for name, each in found.items()}
+    most = max(max(own) for own in counts.values())
+    rows: dict[str, Cells] = {}
+    for name, own in counts.items():
+        times = Counter(own)
+        asked = Cell(float(np.mean([*map(strategies_of, found[name].hits)])))
+        rows[name] = [
+            asked,
+            Cell(float(np.mean(own))),
+            *(Cell(100 * times[number] / len(own)) for number in range(most + 1)),
+        ]
+    columns = ("strategies", "mean", *(f"{number} %" for number in range(most + 1)))
+    return Table("rewrites", "Number of rewrites (Figure 2)", columns, rows, note=_REWRITES_NOTE)
+
+
+def rewrites_of(hits: MultiQueryHits) -> int:
+    """Number of different queries of a question besides the question itself."""
+    return sum(ORIGINAL not in search.made_by for search in hits.searches)
+
+
+def strategies_of(hits: MultiQueryHits) -> int:
+    """Number of strategies by which a question was rewritten, fallbacks included."""
+    return len(hits.rewrites.queries) if hits.rewrites else 0
+
+
+def plot_rewrites(table: Table, path: Path) -> None:
+    """Figure 2: bars of the number of rewrites, from its table."""
+    figure, (axes,) = axes_of()
+    numbers = np.arange(len(table.columns) - 2)
+    width = 0.8 / len(table.rows)
+    for place, (name, (_, mean, *cells)) in enumerate(table.rows.items()):
+        label = f"{name}, mean {mean.value:.2f}" if mean else name
+        axes.bar(numbers + width * place, [cell.value if cell else 0.0 for cell in cells], width, label=label)
+    axes.set_xticks(numbers + 0.4 - width / 2, [str(number) for number in numbers])
+    axes.set(xlabel="different queries besides the question", ylabel="questions, %", title=table.title)
+    axes.legend(fontsize="small")
+    figure.savefig(path, dpi=120)
+
+
+CHOSEN, DIFFERENCE = "with choice", "difference"
+_CHOICE_NOTE = """\
+Per question, {fewer:.0f}% fewer rewrites are made with the choice, and {searches:.0f}% fewer different queries \
+besides the question search. Rewrites: strategies that
+are asked; one that falls back to the question is among them. The paper (FreshQA): 4 without the choice, with it 2.48 \
+by Llama3-8B and 2.46 by GPT-4; accuracy gains
+2.17 and 0.66 points.
+"""
+
+
+def choice_table(
+    found: Mapping[str, Found], scored: Mapping[str, Scored], own: str, columns: Sequence[str], bootstrap: Bootstrap
+) -> Table:
+    """Rewrites and metrics with and without the choice, and their paired differences (Figure 3).
+
+    Args:
+        found: By row, with those of the system and of ALL_STRATEGIES.
+        scored: By row.
+        own: The system's row.
+        columns: Names of the values, undefined ones included.
+        bootstrap: For the intervals.
+    """
+    counts = {
+        row: [float(np.mean([count(hits) for hits in found[row].hits])) for count in (strategies_of, rewrites_of)]
+        for row in (own, ALL_STRATEGIES)
+    }
+    whole, all_of = scored[own], scored[ALL_STRATEGIES]
+    known = [name for name in columns if whole.knows(name) and all_of.knows(name)]
+    values = {
+        CHOSEN: [whole[name] for name in known],
+        ALL_STRATEGIES: [all_of[name] for name in known],
+        DIFFERENCE: [whole[name] - all_of[name] for name in known],
+    }
+    changes = [with_choice - without for with_choice, without in zip(*counts.values(), strict=True)]
+    numbers = {CHOSEN: counts[own], ALL_STRATEGIES: counts[ALL_STRATEGIES], DIFFERENCE: changes}
+    rows = {row: [*map(Cell, numbers[row]), *cells] for row, cells in row_cells(values, bootstrap).items()}
+    fewer, searches = (
+        -100 * change / every if every else 0.0 for change, every in zip(changes, counts[ALL_STRATEGIES], strict=True)
+    )
+    return Table(
+        "choice", "With and without the choice of strategies (Figure 3)",
+        ("rewrites", "different queries", *(f"{name} %" for name in known)), rows,
+        note=_CHOICE_NOTE.format(fewer=fewer, searches=searches), signed=frozenset({DIFFERENCE}),
+    )  # fmt: skip
+
+
+def plot_choice(table: Table, path: Path) -> None:
+    """Figure 3: bars of the metrics with and without the choice, with their intervals, from its table."""
+    figure, (axes,) = axes_of()
+    names = [name for name in table.columns if name.endswith(" %")]
+    first = len(table.columns) - len(names)
+    for place, row in enumerate((CHOSEN, ALL_STRATEGIES)):
+        cells = [cell or Cell(np.nan) for cell in table.rows[row][first:]]
+        errors = [
+            [abs(cell.value - cell.interval[side]) if cell.interval else 0.0 for cell in cells] for side in (0, 1)
+        ]
+        label = f"{row}, {(table.rows[row][0] or Cell(np.nan)).value:.2f} rewrites"
+        places = np.arange(len(names)) + 0.4 * place
+        axes.bar(places, [cell.value for cell in cells], 0.4, yerr=errors, capsize=3, label=label)
+    axes.set_xticks(np.arange(len(names)) + 0.2, [name.removesuffix(" %") for name in names])
+    axes.set(ylabel="%", title=table.title)
+    save(figure, [axes], path)
