@@ -136,3 +136,19 @@ def dmqr(paper: Paper | None, tables: Sequence[Literal[2, 3, 4]]) -> dict[str, d
 def dmqr_average_falls() -> dict[str, Cell]:
     """How much P@5 falls without each strategy, in points: the last column of DMQR-RAG's Table 4."""
     return {f"{name} (Table 4)": Cell(value) for name, value in rows_of("DMQR-RAG, Table 4, Avg").items()}
+
+
+def msrag(paper: Paper | None, table: int) -> dict[str, Cells]:
+    """EM, F1 and accuracy of a table of MSRAG (Llama-2-7B-Chat); empty for a data set that it has not.
+
+    Of 2WikiMultiHopQA and HotpotQA without accuracy, of StrategyQA accuracy alone.
+    """
+    places: dict[str | None, tuple[int | None, ...]] = {
+        "2wiki": (0, 1, None), "hotpotqa": (2, 3, None), "strategyqa": (None, None, 4),
+    }  # fmt: skip
+    if paper not in places:
+        return {}
+    return {
+        name: [None if place is None else Cell(row[place]) for place in places[paper]]
+        for name, row in rows_of(f"MSRAG, Table {table}").items()
+    }

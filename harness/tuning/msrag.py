@@ -17,8 +17,9 @@ from harness.choice.answer_encoder import AnswerEncoder
 from harness.choice.estimator import ContextProbability
 from harness.choice.features import answer_features
 from harness.choice.learned import choices, fit, out_of_fold
+from harness.evaluation.answer_scores import MEASURES
 from harness.evaluation.msrag.asking import ask_sources
-from harness.evaluation.msrag.tables import COLUMNS, is_yes_no, scores_of
+from harness.evaluation.msrag.tables import is_yes_no, scores_of
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
 from harness.runtime.turns import with_turns
@@ -73,7 +74,7 @@ class Tuning:
         told = [f"{name} {_score(asked, answers, chosen, measure, settings):.2f} %" for name, chosen in reached.items()]
         told += [f"{source} alone {100 * values_N.mean():.2f} %" for source, values_N in by_source.items()]
         return [
-            f"the choice, fitted on {len(asked)} questions; {COLUMNS[measure].removesuffix(' %')}: {', '.join(told)}"
+            f"the choice, fitted on {len(asked)} questions; {MEASURES[measure].removesuffix(' %')}: {', '.join(told)}"
         ]
 
 

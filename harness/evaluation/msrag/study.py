@@ -13,34 +13,19 @@ from numpy.typing import NDArray
 from common.errors import UserError
 from common.ranges import PositiveInt
 from common.records import Answer, Question
-from common.sources import WEB
+from common.sources import GENERATED, NONE, WEB
 from harness.choice.agreement import Agreement
 from harness.choice.answer_texts import noted_probability
 from harness.choice.estimator import EstimatedRelevance
 from harness.choice.oracle import Oracle
+from harness.evaluation.answer_scores import MEASURES, differences_table
 from harness.evaluation.msrag.asking import SINGLE_SEARCH, WHOLE_QUESTION, SourceAnswers, ask_sources, sampling_parts
-from harness.evaluation.msrag.paper import published
-from harness.evaluation.msrag.rows import (
-    GPT_RETRIEVAL,
-    NO_RAG,
-    SINGLE,
-    SR_RAG,
-    UNSEGMENTED,
-    WITHOUT,
-    BySource,
-    Row,
-    chosen_row,
-    replaced,
-    single_rows,
-    without,
-)
 from harness.evaluation.msrag.tables import (
     GOLD,
     INCLUSION,
     NOTES,
     RUNS,
     YES_NO,
-    differences_table,
     is_yes_no,
     majority_row,
     runs_table,
@@ -48,17 +33,24 @@ from harness.evaluation.msrag.tables import (
     scores_table,
 )
 from harness.evaluation.page import Case
+from harness.evaluation.paper_figures import msrag as published
 from harness.evaluation.study import Asked, Findings, Settings
 from harness.evaluation.tables import Table
 from harness.interfaces import AnswerSelector
 from harness.runtime.turns import with_turns
-from harness.strategies.msrag import Msrag
+from harness.strategies.msrag import Msrag, chosen_answer
 from models.pretrained import MINILM
 
 if TYPE_CHECKING:
     from harness.choice.answer_encoder import AnswerEncoder
 
 OWN = "MSRAG"
+NO_RAG, SR_RAG, GPT_RETRIEVAL, WEB_ALONE = "No-RAG", "SR-RAG", "GPT-Retrieval", "web alone"
+SINGLE = {NONE: NO_RAG, GENERATED: GPT_RETRIEVAL, WEB: WEB_ALONE}  # the source alone is this row
+WITHOUT = {GENERATED: "w/o GPT", WEB: "w/o Web", NONE: "w/o no-retrieval"}
+UNSEGMENTED = "no segmentation"
+BySource = Mapping[str, Answer]
+Rows = dict[str, list[Answer]]  # every row is what a system that is configured like it answers, with its costs
 
 
 class Study:
@@ -99,20 +91,20 @@ class Study:
         by_run = [{row: each[row] for row in common} for each in by_run]
         name = f"{OWN}, {strategy.selector.name}"
         rows = by_run[0]
-        variants = {row: each.answers for row, each in rows.items() if row != name}
+        variants = {row: each for row, each in rows.items() if row != name}
         facts = [*_facts(strategy), *(oracle.facts if has_gold else [])]
-        return Asked(rows[name].answers, variants, sum(found.seconds_before for found in runs), (by_run, facts))
+        return Asked(rows[name], variants, sum(found.seconds_before for found in runs), (by_run, facts))
 
     def measure(self, strategy: Msrag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Score what each row makes of the answers."""
         by_run, facts = asked.found
         rows, name = by_run[0], f"{OWN}, {strategy.selector.name}"
         questions = [with_turns(question) for question in questions]
-        values = {row: np.stack([scores_of(each[row].answers, questions, settings) for each in by_run]) for row in rows}
+        values = {row: np.stack([scores_of(each[row], questions, settings) for each in by_run]) for row in rows}
         findings = Findings()
         findings.tables = self._tables(strategy, questions, values, name, settings)
         findings.notes = NOTES.format(accuracy=YES_NO if is_yes_no(questions) else INCLUSION)
-        findings.paper = OWN if published(settings.paper, 1, 0) else ""
+        findings.paper = OWN if published(settings.paper, 1) else ""
         findings.facts = facts
         if self.runs > 1:
             findings.notes += RUNS.format(runs=self.runs)
@@ -128,23 +120,24 @@ class Study:
         found: SourceAnswers,
         encoder: "AnswerEncoder",
         oracle: Oracle | None,
-    ) -> dict[str, Row]:
+    ) -> Rows:
         """The rows of one run."""
         answers, extra = found.answers, found.extra
-        rows: dict[str, Row] = single_rows(answers)
+        rows: Rows = {SINGLE[source]: [each[source] for each in answers] for source in strategy.names}
         selectors = [strategy.selector, *([oracle] if oracle and not strategy.selector.uses_gold else [])]
         for selector in selectors:
             label = f", {selector.name}"
-            rows[f"{OWN}{label}"] = chosen_row(questions, answers, selector)
-            for source in strategy.names if len(strategy.names) > 1 else ():
-                rows[f"{WITHOUT[source]}{label}"] = chosen_row(questions, without(answers, source), selector)
+            rows[f"{OWN}{label}"] = _chosen(questions, answers, selector)
+            for left_out in strategy.names if len(strategy.names) > 1 else ():
+                others = [{name: own for name, own in each.items() if name != left_out} for each in answers]
+                rows[f"{WITHOUT[left_out]}{label}"] = _chosen(questions, others, selector)
             if WHOLE_QUESTION in extra:
-                changed = replaced(answers, WEB, extra[WHOLE_QUESTION])
-                rows[f"{UNSEGMENTED}{label}"] = chosen_row(questions, changed, selector)
+                changed = [{**each, WEB: whole} for each, whole in zip(answers, extra[WHOLE_QUESTION], strict=True)]
+                rows[f"{UNSEGMENTED}{label}"] = _chosen(questions, changed, selector)
         for label, selector in _further_selectors(answers, encoder).items():
-            rows.setdefault(f"{OWN}, {label}", chosen_row(questions, answers, selector))
+            rows.setdefault(f"{OWN}, {label}", _chosen(questions, answers, selector))
         if SINGLE_SEARCH in extra:
-            rows[SR_RAG] = Row(list(extra[SINGLE_SEARCH]))
+            rows[SR_RAG] = list(extra[SINGLE_SEARCH])
         return rows
 
     def _tables(
@@ -172,19 +165,30 @@ class Study:
         paper, singles = settings.paper, [SINGLE[source] for source in strategy.names]
         tables = [
             scores_table("table 1", "Table 1: methods", some(NO_RAG, SINGLE[WEB], SR_RAG, OWN), settings,
-                         published(paper, 1, 0), majority_row(questions, settings)),
+                         published(paper, 1), majority_row(questions, settings)),
             scores_table("table 2", "Table 2: context of the model's own knowledge", some(NO_RAG, GPT_RETRIEVAL),
-                         settings, published(paper, 2, 0)),
+                         settings, published(paper, 2)),
             scores_table("table 3", "Table 3: each source left out", some(*WITHOUT.values(), OWN), settings,
-                published(paper, 3, 0)),
+                published(paper, 3)),
         ]  # fmt: skip
         if any(row.startswith(UNSEGMENTED) for row in values):
             shown = some(SINGLE[WEB], SR_RAG, UNSEGMENTED, OWN)
             tables.append(scores_table("segmentation", "Figure 2: with and without sub-questions", shown, settings))
-        tables += [differences_table(name, means, singles, settings.bootstrap)] * (len(singles) > 1)
+        if len(singles) > 1:
+            compared = {row: [*means[row]] for row in (name, *singles)}
+            columns = [f"{measure.removesuffix(' %')}, points" for measure in MEASURES]
+            title = f"Differences of {name} to single sources"
+            own = f"differences - {name}"
+            tables.append(differences_table(own, title, columns, compared, name, settings.bootstrap, of_it=True))
         if self.runs > 1:
             tables.append(runs_table(values))
         return tables
+
+
+def _chosen(questions: Sequence[Question], answers: Sequence[BySource], selector: AnswerSelector) -> list[Answer]:
+    """The answers that a selector chooses."""
+    chosen = selector.choose(questions, answers)
+    return [chosen_answer(*each, selector) for each in zip(questions, answers, chosen, strict=True)]
 
 
 def _further_selectors(answers: Sequence[BySource], encoder: "AnswerEncoder") -> dict[str, AnswerSelector]:

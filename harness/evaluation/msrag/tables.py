@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import yes_or_no
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import Bootstrap, known_percent_cells, score_answers
+from harness.evaluation.answer_scores import MEASURES, answer_values, known_percent_cells, row_cells
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, Cells, Table
 
-COLUMNS = ("EM %", "F1 %", "Acc %")
 GOLD = "uses the gold answer"
 NOTES = """\
 Acc: {accuracy}. Rows whose name says so choose by the GOLD answer, as in the paper (Eq. 1-4): an upper bound of every \
@@ -34,13 +33,10 @@ INCLUSION = "the normalized answer contains a normalized gold answer"
 
 def scores_of(answers: Sequence[Answer], questions: Sequence[Question], settings: Settings) -> NDArray[np.float64]:
     """(3, N) EM, F1 and accuracy, 0 to 1; NaN for a question without a gold answer."""
-    known_N = np.array([bool(question.answers) for question in questions])
-    values = np.full((3, len(questions)), np.nan)
-    asked = [question for question in questions if question.answers]
-    texts = [answer.text for answer, known in zip(answers, known_N, strict=True) if known]
-    values[:, known_N] = score_answers(texts, asked, settings.normalization, settings.yes_no_rule).stacked()
+    values = answer_values(questions, answers, settings.normalization, settings.yes_no_rule)
     if is_yes_no(questions):
-        values[2, known_N] = [float(yes_or_no(text) in q.answers) for text, q in zip(texts, asked, strict=True)]
+        right = [float(yes_or_no(answer.text) in q.answers) for answer, q in zip(answers, questions, strict=True)]
+        values[2] = np.where(np.isnan(values[2]), np.nan, right)
     return values
 
 
@@ -80,19 +76,8 @@ def scores_table(
         paper: The paper's rows.
         further: Rows of our own that are no system.
     """
-    rows = {row: known_percent_cells(each, settings.bootstrap) for row, each in values.items()}
-    return Table(name, f"{title}, {settings.normalization}", COLUMNS, {**rows, **(further or {})}, dict(paper or {}))
-
-
-def differences_table(
-    row: str, values: Mapping[str, NDArray[np.float64]], to: Sequence[str], bootstrap: Bootstrap
-) -> Table:
-    """Paired differences of one row to others, in points."""
-    cells = {f"{row} - {other}": known_percent_cells(values[row] - values[other], bootstrap) for other in to}
-    columns = tuple(f"{name.removesuffix(' %')}, points" for name in COLUMNS)
-    return Table(
-        f"differences - {row}", f"Differences of {row} to single sources", columns, cells, signed=frozenset(cells)
-    )
+    rows = row_cells({row: [*each] for row, each in values.items()}, settings.bootstrap)
+    return Table(name, f"{title}, {settings.normalization}", MEASURES, {**rows, **(further or {})}, dict(paper or {}))
 
 
 def runs_table(values: Mapping[str, NDArray[np.float64]]) -> Table:
@@ -108,7 +93,7 @@ def runs_table(values: Mapping[str, NDArray[np.float64]]) -> Table:
         spread = [Cell(float(value)) for pair in zip(means, deviations, strict=True) for value in pair]
         cells[row] = [*(Cell(float(value)) for value in by_run_R3[:, 0]), *spread]
     runs = len(next(iter(values.values())))
-    names = [name.removesuffix(" %") for name in COLUMNS]
+    names = [name.removesuffix(" %") for name in MEASURES]
     columns = (
         *(f"EM %, run {run + 1}" for run in range(runs)),
         *(each for name in names for each in (f"{name} %, mean", f"{name}, standard deviation")),

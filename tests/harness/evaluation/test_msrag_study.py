@@ -13,9 +13,9 @@ from harness.choice.agreement import Agreement
 from harness.choice.answer_encoder import AnswerEncoder
 from harness.choice.learned import Learned
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.msrag.paper import published
 from harness.evaluation.msrag.study import Study
 from harness.evaluation.msrag.tables import is_yes_no
+from harness.evaluation.paper_figures import msrag as published
 from harness.evaluation.study import Settings
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.sources.facts import IndexedFacts
@@ -107,13 +107,13 @@ def test_questions_without_gold_answers_are_not_yes_or_no() -> None:
 
 
 def test_the_paper_has_figures_for_three_data_sets() -> None:
-    assert [cell and cell.value for cell in published("2wiki", 3, 0)["w/o GPT (selection uses the gold answer)"]] == [
+    assert [cell and cell.value for cell in published("2wiki", 3)["w/o GPT (selection uses the gold answer)"]] == [
         20.1,
         20.13,
         None,
     ]
-    assert published("nq", 1, 0) == {}
-    assert published(None, 1, 0) == {}
+    assert published("nq", 1) == {}
+    assert published(None, 1) == {}
 
 
 @pytest.fixture(scope="module")
