@@ -7,7 +7,6 @@ Shape legend: N questions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from common.files import write_json, write_text
 from common.records import Answer
-from harness.evaluation.answer_scores import known_percent_cells, mean_cost
+from harness.evaluation.answer_scores import differences_table, masks_of_kinds, mean_cost, row_cells
 from harness.evaluation.by_kind import kind_tables
 from harness.evaluation.engine import Measured, Measures
 from harness.evaluation.judged import Judged
@@ -62,42 +61,35 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
     """
     systems = all_systems(measured)
     known = [name for name in QUALITY if any(_is_known(each[name]) for _, each in systems.values())]
-    first_name, (_, first) = next(iter(systems.items()))
-    others = {name: measures for name, (_, measures) in systems.items() if name != first_name}
-    quality = _cells({name: [measures[each] for each in known] for name, (_, measures) in systems.items()}, settings)
-    for name, (answers, _) in systems.items():
-        quality[name].append(Cell(float(np.mean([len(answer.evidence) for answer in answers]))))
-    differences = _cells(
-        {name: [measures[each] - first[each] for each in known] for name, measures in others.items()}, settings
-    )
-    percent = tuple(f"{name} %" for name in known)
-    questions = next(iter(measured.values())).questions
+    first = next(iter(systems))
+    values = {name: [measures[each] for each in known] for name, (_, measures) in systems.items()}
+    cells = row_cells(values, settings.bootstrap)
+    quality = {
+        name: [*cells[name], Cell(float(np.mean([len(answer.evidence) for answer in answers])))]
+        for name, (answers, _) in systems.items()
+    }
     tables = [
         Table(
             "quality",
             "Quality",
-            (*percent, "passages"),
+            (*(f"{name} %" for name in known), "passages"),
             quality,
             note=(
                 "Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number. An "
                 "empty cell: the system has no reader, or the file lacks what the measure needs."
             ),
         ),
-        Table(
-            "differences",
-            f"Differences to {first_name}, points",
-            tuple(f"{name}, points" for name in known),
-            differences,
-            note="Paired: on the questions for which both have a value.",
-            signed=frozenset(differences),
+        differences_table(
+            "differences", f"Differences to {first}, points", [f"{name}, points" for name in known], values, first,
+            settings.bootstrap,
         ),
-    ]
-    kinds_N = np.array([question.kind or "-" for question in questions])
+    ]  # fmt: skip
+    kinds = masks_of_kinds(next(iter(measured.values())).questions)
     for name in KINDS_OF:
-        if name in known and len(set(kinds_N)) > 1:
-            values = {row: measures[name] for row, (_, measures) in systems.items()}
+        if name in known and len(kinds) > 1:
+            by_system = {row: measures[name] for row, (_, measures) in systems.items()}
             own = [shown_name(system, each, each.word) for system, each in measured.items()]
-            tables += kind_tables(name, values, own, kinds_N, settings.bootstrap)
+            tables += kind_tables(name, by_system, own, kinds, settings.bootstrap)
     return [*tables, costs_of({name: answers for name, (answers, _) in systems.items()})]
 
 
@@ -184,56 +176,20 @@ def plot_quality_and_cost(measured: Mapping[str, Measured], path: Path) -> None:
     shown = [name for name in PLOTTED if any(_is_known(each[name]) for _, each in systems.values())]
     figure, panels = axes_of(len(shown))
     colours = {name: f"C{place}" for place, name in enumerate(measured)}
-    owner_of = {
-        shown_name(name, each, variant): (name, "" if variant == each.word else variant)
-        for name, each in measured.items()
-        for variant in each.systems
-    }
     for axes, name in zip(panels, shown, strict=True):
-        points: dict[str, tuple[float, float]] = {}
-        for system, (answers, measures) in systems.items():
-            if not _is_known(measures[name]):
-                continue
-            seconds = [sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in answers]
-            points[system] = (max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name])))
-            owner, variant = owner_of[system]
-            size, marker, label = (30, "x", None) if variant else (90, "o", owner)
-            axes.scatter(*points[system], color=colours[owner], s=size, marker=marker, label=label)
+        for system, each in measured.items():
+            for variant in each.systems:
+                row = shown_name(system, each, variant)
+                answers, measures = systems[row]
+                if not _is_known(measures[name]):
+                    continue
+                seconds = [sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in answers]
+                point = max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name]))
+                size, marker = (90, "o") if row == system else (30, "x")
+                axes.scatter(*point, color=colours[system], s=size, marker=marker, label=row)
         axes.set(xscale="log", xlabel="seconds per question", ylabel=f"{name}, %")
-        axes.margins(x=0.15, y=0.1)
-        for names, point in labels_of(points):
-            text = "\n".join(owner_of[each][1] or each for each in names)
-            axes.annotate(text, point, fontsize="x-small", xytext=(6, 3), textcoords="offset points")
     save(figure, panels, path)
-
-
-def labels_of(points: Mapping[str, tuple[float, float]]) -> list[tuple[list[str], tuple[float, float]]]:
-    """One label for points that lie too close together for one each: their names, and where to write them.
-
-    Args:
-        points: Name -> (x on a logarithmic axis, y).
-    """
-    places = np.array([(np.log(x), y) for x, y in points.values()]).reshape(-1, 2)
-    places = (
-        (places - places.min(axis=0, initial=np.inf)) / np.maximum(np.ptp(places, axis=0), 1e-9) if points else places
-    )
-    labels: list[tuple[list[str], tuple[float, float]]] = []
-    anchors: list[NDArray[np.float64]] = []
-    for (name, point), place in zip(points.items(), places, strict=True):
-        near = (n for n, anchor in enumerate(anchors) if abs(anchor - place)[0] < 0.1 and abs(anchor - place)[1] < 0.03)
-        if (number := next(near, None)) is None:
-            labels.append(([name], point))
-            anchors.append(place)
-        else:
-            labels[number][0].append(name)
-    return labels
 
 
 def _is_known(values_N: NDArray[np.float64]) -> bool:
     return not bool(np.isnan(values_N).all())
-
-
-def _cells(rows: Mapping[str, list[NDArray[np.float64]]], settings: Settings) -> dict[str, list[Cell | None]]:
-    """The mean of every array of every row, over its known values, with its interval."""
-    cells = iter(known_percent_cells([values_N for row in rows.values() for values_N in row], settings.bootstrap))
-    return {name: list(islice(cells, len(row))) for name, row in rows.items()}

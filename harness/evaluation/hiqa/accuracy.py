@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 from common.answer_metrics import exact_match
 from common.records import Answer, Question, clean
 from common.words import word_count, words_of
-from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
 from harness.evaluation.engine import has_read
-from harness.evaluation.judge import Judge, Verdict
-from harness.evaluation.judging.system import adequacy, credit_by
-from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table, value_cells
+from harness.evaluation.judge import Verdict
+from harness.evaluation.judging.system import adequacy, judged_values
+from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Cells, Table, not_measured
+from harness.evaluation.tables import Table, not_measured
 
 RIGHT_OR_WRONG = ("choice", "calculation", "comparison", "true or false")  # kinds with one right answer, no half credit
 MOST_WORDS = 10  # of the main accepted answer: nobody repeats a worked solution word for word
+JUDGED = "accuracy %, judged"
 _EXACT = (
     f"Kinds with one right answer ({', '.join(RIGHT_OR_WRONG)}): 1 if the answer's words are those of an accepted one, "
     f"in order, without case and punctuation, else 0; accepted answers of more than {MOST_WORDS} words do not count. "
@@ -53,29 +54,34 @@ def answer_tables_of_rows(
     notes = [_EXACT]
     asked: dict[str, list[Verdict]] = {}
     judge, tables = settings.judge, list[Table]()
-    for kind, title in (("answers", "accuracy %, judged"), ("ranking", "adequacy")):
+    for kind, title in (("answers", JUDGED), ("ranking", "adequacy")):
         if judge is None or kind not in judge.prompts:
             tables.append(_absent(title, f"Table 1: {title}", NO_JUDGE if judge is None else NOT_ASKED_FOR))
         elif kind == "answers":
-            judged = {name: credits(judge, questions, answers) for name, answers in rows.items()}
-            measured[title] = {name: values_N for name, (values_N, _) in judged.items()}
-            asked[kind] = [each for _, verdicts in judged.values() for each in verdicts]
+            judged = {name: judged_values(judge, "answers", questions, answers) for name, answers in rows.items()}
+            measured[title] = {name: half_N for name, ((_, half_N), _) in judged.items()}
+            asked[kind] = [each for _, verdicts in judged.values() for own in verdicts for each in own]
             notes.append(_JUDGED)
         elif len(rows) > 1:
             texts = [[answers[number].text for answers in rows.values()] for number in range(len(questions))]
             values_RN, verdicts = adequacy(judge, questions, texts)
             measured[title] = dict(zip(rows, values_RN, strict=True))
             asked[kind] = [each for each in verdicts if each]
-            notes.append(
-                f"The judge ranks the answers of all {len(rows)} rows: {len(rows)} for the best, 1 for the last."
-            )
+            best = len(rows)
+            notes.append(f"The judge ranks the answers of all {best} rows: {best} for the best, 1 for the last.")
     of_kinds = [
         _by_kind(title, values, questions, note, settings.bootstrap)
         for (title, values), note in zip(measured.items(), notes, strict=True)
     ]
     tables = [*of_kinds, *tables]
     if len(rows) > 1:
-        tables.append(_differences(measured, settings.bootstrap))
+        own = next(iter(rows))
+        values = {name: [each[name] for each in measured.values()] for name in rows}
+        title = f"Answers: differences of {own} to the others"
+        table = differences_table(
+            "answers, differences", title, [*measured], values, own, settings.bootstrap, True, 100
+        )
+        tables.append(table)
     if asked:
         costs = costs_table(asked)
         costs.name, costs.title = "judge costs of the rows", "Costs of judging the rows"
@@ -104,49 +110,18 @@ def in_words(text: str) -> str:
     return " ".join(word.text for word in words_of(clean(text))) or clean(text)
 
 
-def credits(
-    judge: Judge, questions: Sequence[Question], answers: Sequence[Answer]
-) -> tuple[NDArray[np.float64], list[Verdict]]:
-    """The judge's credit of every answer in per cent, (N,), NaN without a gold answer or after a failure.
-
-    Also its verdicts.
-    """
-    known = [number for number, question in enumerate(questions) if question.answers]
-    told = [number for number in known if answers[number].text]
-    verdicts = judge.on_answers([(questions[number], answers[number].text) for number in told])
-    credits_N = np.full(len(questions), np.nan)
-    credits_N[known] = 0.0
-    credits_N[told] = [100 * credit_by(each) for each in verdicts]
-    return credits_N, verdicts
-
-
 def _by_kind(title: str, values: Values, questions: Sequence[Question], note: str, bootstrap: Bootstrap) -> Table:
     """One column for all questions and one for each kind that has a value."""
-    kinds_N = np.array([question.kind or "-" for question in questions])
     known_N = ~np.isnan(np.stack([*values.values()])).all(axis=0)
     if not known_N.any():
         return _absent(title, f"Table 1: {title}", f"no question of the kinds {', '.join(RIGHT_OR_WRONG)}")
-    places = {"all": known_N} | {str(kind): known_N & (kinds_N == kind) for kind in np.unique(kinds_N[known_N])}
-    places = places if len(places) > 2 else {"all": known_N}
-    cells: dict[str, Cells] = {
-        name: [value_cells([values_N[place_N]], bootstrap)[0] for place_N in places.values()]
-        for name, values_N in values.items()
-    }
+    kinds = {kind: known_N & mask_N for kind, mask_N in sorted(masks_of_kinds(questions).items())}
+    kinds = {kind: mask_N for kind, mask_N in kinds.items() if mask_N.any()}
+    places = {"all": known_N, **(kinds if len(kinds) > 1 else {})}
+    rows = {name: [np.where(mask_N, own_N, np.nan) for mask_N in places.values()] for name, own_N in values.items()}
     columns = tuple(f"{name} ({place_N.sum()})" for name, place_N in places.items())
-    return Table(title, f"Table 1: {title} by kind of question (number)", columns, cells, note=note)
-
-
-def _differences(measured: Mapping[str, Values], bootstrap: Bootstrap) -> Table:
-    own, *others = next(iter(measured.values()))
-    cells: dict[str, Cells] = {
-        f"{own} - {name}": [
-            cell for values in measured.values() for cell in value_cells([values[own] - values[name]], bootstrap)
-        ]
-        for name in others
-    }
-    title = f"Answers: differences of {own} to the others"
-    note = "Paired: on the questions for which both have a value. Accuracy in points."
-    return Table("answers, differences", title, tuple(measured), cells, note=note, signed=frozenset(cells))
+    heading = f"Table 1: {title} by kind of question (number)"
+    return Table(title, heading, columns, row_cells(rows, bootstrap, 100), note=note)
 
 
 def _absent(name: str, title: str, reason: str) -> Table:

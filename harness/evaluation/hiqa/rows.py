@@ -3,16 +3,21 @@
 The other indexes are of the same documents.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from common.errors import MissingInputError, UserError
+from common.records import Answer, Question, Ranked
+from harness.evaluation.reading import read_choices
 from harness.indexing.index_folder import MANIFEST
-from harness.interfaces import Retriever
+from harness.interfaces import Reader, Retriever
+from harness.readers.read_answers import sum_costs
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.keywords import KeywordRetriever
 from harness.retrievers.multi_route import MultiRouteRetriever
+from harness.strategies.hiqa import HiQa
 
 OWN = "HCA, three routes"
 KINDS = ("dense", "bm25", "keywords")  # sub-folders of a row's folder
@@ -67,3 +72,65 @@ def retrievers_of(own: Retriever, rows: Mapping[str, Path]) -> dict[str, Retriev
             own.section_words,
         )
     return found
+
+
+def answer_rows(
+    strategy: HiQa, retrievers: Mapping[str, Retriever], questions: Sequence[Question], file: Path
+) -> tuple[dict[str, list[Answer]], float]:
+    """The answers of every row, with the evidence that the system would keep of it.
+
+    Without texts if the system has no reader.
+
+    Args:
+        strategy: Its number of passages, budget and reader count for all rows.
+        retrievers: Of the rows, by name.
+        questions: The questions; those without gold answers are not read.
+        file: For what was read, so that an interrupted evaluation goes on.
+
+    Returns:
+        One answer per question by row, and the seconds of reading that an interrupted run had spent.
+    """
+    found = {
+        name: HiQa(each, strategy.k, strategy.most_words).answer(list(questions)) for name, each in retrievers.items()
+    }
+    if strategy.reader is None:
+        return found, 0.0
+    chosen = [[answer.evidence for answer in answers] for answers in found.values()]
+    read = read_choices(strategy.reader, questions, chosen, file, [*found])
+    return {
+        name: [
+            replace(
+                text,
+                evidence=answer.evidence,
+                costs={**sum_costs(answer.costs, text.costs), "seconds/reading": read.seconds_each},
+                notes={**answer.notes, **text.notes},
+            )
+            for answer, text in zip(answers, texts, strict=True)
+        ]
+        for (name, answers), texts in zip(found.items(), read.answers, strict=True)
+    }, read.seconds_before
+
+
+def read_at_budgets(
+    readers: dict[str, Reader],
+    questions: Sequence[Question],
+    contexts: Sequence[Sequence[Sequence[Ranked]]],
+    folder: Path,
+) -> tuple[dict[str, list[list[Answer]]], float]:
+    """The answers of every reader by budget, and the seconds that an interrupted run had spent.
+
+    A reader loads when its turn comes, and is freed before the next one.
+
+    Args:
+        readers: By name; taken out one after the other.
+        questions: Those without gold answers are not read.
+        contexts: Passages by budget and question.
+        folder: For what was read, so that an interrupted evaluation goes on.
+    """
+    answers: dict[str, list[list[Answer]]] = {}
+    seconds = 0.0
+    for number, name in enumerate([*readers], 1):
+        read = read_choices(readers.pop(name), questions, contexts, folder / f"budgets-{number}.jsonl")
+        answers[name] = read.answers
+        seconds += read.seconds_before
+    return answers, seconds

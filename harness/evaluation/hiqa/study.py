@@ -3,7 +3,7 @@
 Metadata cascaded or not, segments or fixed chunks, each route alone, more and more documents.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,24 +12,19 @@ from common.errors import UserError
 from common.ranges import PositiveFloat, PositiveInt
 from common.records import Answer, Question
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
-from harness.evaluation.hiqa.answers import answer_rows
-from harness.evaluation.hiqa.budgets import (
-    BUDGETS,
-    budget_tables,
-    draw_budgets,
-    read_at_budgets,
-    readers_table,
-)
-from harness.evaluation.hiqa.overview import draw_gammas, overview_table
 from harness.evaluation.hiqa.ranking import Row, rank_all, segments_by_document
-from harness.evaluation.hiqa.rows import check_rows, retrievers_of
+from harness.evaluation.hiqa.rows import answer_rows, check_rows, read_at_budgets, retrievers_of
 from harness.evaluation.hiqa.table_fields import TableVectors, embed_tables, fields_table
 from harness.evaluation.hiqa.tables import (
     LOG_RANK,
+    TITLES,
+    budget_tables,
     degradation_tables,
-    differences_table,
-    draw_degradation,
-    ranking_table,
+    draw_curves,
+    draw_gammas,
+    overview_table,
+    ranking_tables,
+    readers_table,
 )
 from harness.evaluation.study import Asked, Findings, Settings
 from harness.indexing.passage_store import PassageStore
@@ -37,6 +32,8 @@ from harness.interfaces import Reader
 from harness.retrievers.corpora import indexes_of
 from harness.retrievers.dense import DenseRetriever
 from harness.strategies.hiqa import HiQa
+
+BUDGETS = (500, 1000, 1500, 3000)  # words
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,32 +116,28 @@ class Study:
             why = "no question names gold segments" if searched else "the retriever searches no index"
             return Findings(facts=[f"rankings: not measured, {why}"])
         found: Found = asked.found
-        findings = self._ranked(found.rows, settings)
+        rows, bootstrap = found.rows, settings.bootstrap
+        own, scores = next(iter(rows.values())), {name: row.scores for name, row in rows.items()}
+        findings = Findings(settings={"rows": list(rows), "k": self.k, "gamma": self.gamma})
+        findings.tables = ranking_tables(scores, self.k, self.gamma, own.segments, bootstrap)
+        findings.plots["log_rank_index.png"] = partial(draw_gammas, own.segments)
+        by_size = {name: row.by_size for name, row in rows.items()}
+        if sizes := [*min(by_size.values(), key=len)]:
+            findings.tables += degradation_tables(by_size, sizes, self.k, bootstrap)
+            for name, measure in (("hits", f"hit@{self.k}"), ("log_rank", LOG_RANK)):
+                titles = {measure: "Degradation as look-alike documents are added"}
+                findings.plots[f"documents_{name}.png"] = partial(draw_curves, by_size, sizes, titles, "documents")
         if self.budgets:
-            findings.tables += budget_tables(found.rows, self.budgets, settings.bootstrap)
-            findings.plots["budgets.png"] = partial(draw_budgets, found.rows, self.budgets)
-            own = next(iter(found.rows.values()))
+            by_budget = {name: row.by_budget for name, row in rows.items()}
+            findings.tables += budget_tables(by_budget, self.budgets, bootstrap)
+            words = "words of the context"
+            findings.plots["budgets.png"] = partial(draw_curves, by_budget, self.budgets, TITLES, words)
             findings.tables.append(readers_table(found.read, own, self.budgets, questions, settings))
         passages = PassageStore(indexes_of(strategy.retriever)[0].folder)
         tokenizer = found.vectors.encoder.tokenizer if found.vectors else None
         findings.tables.append(overview_table(passages, questions, tokenizer))
         if found.vectors is not None and self.table_fields:
             findings.tables.append(fields_table(found.embedded, settings.bootstrap))
-        answers = dict(zip(found.rows, (asked.answers, *asked.variants.values()), strict=True))
+        answers = dict(zip(rows, (asked.answers, *asked.variants.values()), strict=True))
         findings.tables += answer_tables_of_rows(answers, questions, settings)
-        return findings
-
-    def _ranked(self, rows: Mapping[str, Row], settings: Settings) -> Findings:
-        """What the rankings say: Table 2, Figures 2 and 11."""
-        scores, bootstrap = {name: row.scores for name, row in rows.items()}, settings.bootstrap
-        count = next(iter(rows.values())).segments
-        tables = [ranking_table(scores, self.k, self.gamma, count, bootstrap)]
-        tables += [differences_table(scores, self.k, bootstrap)] * (len(rows) > 1)
-        findings = Findings(tables=tables, settings={"rows": list(rows), "k": self.k, "gamma": self.gamma})
-        findings.plots["log_rank_index.png"] = partial(draw_gammas, count)
-        by_size = {name: row.by_size for name, row in rows.items()}
-        if sizes := [*min(by_size.values(), key=len)]:
-            findings.tables += degradation_tables(by_size, sizes, self.k, bootstrap)
-            for name, measure in (("hits", f"hit@{self.k}"), ("log_rank", LOG_RANK)):
-                findings.plots[f"documents_{name}.png"] = partial(draw_degradation, by_size, sizes, measure)
         return findings

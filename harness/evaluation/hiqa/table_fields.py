@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from common.gold_segments import is_relevant
 from common.progress import say
 from common.records import Passage, Question, clean
-from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.judging.tables import value_cells
+from harness.evaluation.answer_scores import Bootstrap, differences_table, row_cells
 from harness.evaluation.log_rank import log_rank_index
 from harness.evaluation.tables import Cells, Table, not_measured
 from harness.indexing.passage_store import PassageStore, indexed_text
@@ -121,14 +120,12 @@ def fields_table(found: TableVectors | None, bootstrap: Bootstrap) -> Table:
         absent: Cells = [not_measured("no gold segment is a table of the index")]
         return Table("table fields", _TITLE, ("inner product",), {WITHOUT: absent})
     columns = tuple(found.values[WITHOUT])
-    differences = {f"{WITHOUT} - {way}": way for way in (WITH, WHOLE)}
-    cells: dict[str, Cells] = {way: value_cells([*each.values()], bootstrap) for way, each in found.values.items()}
-    for name, way in differences.items():
-        own, other = found.values[WITHOUT], found.values[way]
-        cells[name] = value_cells([own[column] - other[column] for column in columns], bootstrap)
-    note = _NOTE.format(questions=found.questions, tables=found.tables, tokens=found.max_tokens)
-    return Table("table fields", _TITLE, columns, cells, note=note, signed=frozenset(differences),
-                 column_decimals={"inner product": 4})  # fmt: skip
+    values = {way: [*each.values()] for way, each in found.values.items()}
+    table = differences_table("table fields", _TITLE, columns, values, WITHOUT, bootstrap, True, 100)
+    table.rows = row_cells(values, bootstrap, 100) | dict(table.rows)
+    table.column_decimals = {"inner product": 4}
+    table.note = _NOTE.format(questions=found.questions, tables=found.tables, tokens=found.max_tokens)
+    return table
 
 
 _TITLE = "Table 3: tables embedded without and with their data fields"

@@ -83,7 +83,7 @@ def _judged(judge: Judge, measured: Measured, settings: Settings) -> Judged:
     judged.reasons[ADEQUACY] = NEEDS_SEVERAL if "ranking" in judge.prompts else NOT_ASKED_FOR
     judged.tables = [
         judged_table(judged, failed, settings.bootstrap),
-        *kinds_table(judged, [question.kind for question in measured.questions], settings.bootstrap),
+        *kinds_table(judged, measured.questions, settings.bootstrap),
         costs_table(judged.verdicts),
     ]
     passages = [_first_passages(answer, judge.passages) for answer in measured.answers]

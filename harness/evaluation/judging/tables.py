@@ -1,17 +1,16 @@
 """The tables of judged evaluations.
 
-What the judge found of one system, of several, its agreement with known truth, its costs.
+What the judge found of one system, of several, its costs.
 
 Shape legend: N questions, R rows.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
+from common.records import Question
+from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
 from harness.evaluation.judge import CRITERIA, Verdict
 from harness.evaluation.judged import Judged
 from harness.evaluation.tables import Cell, Cells, Table, not_measured
@@ -47,7 +46,8 @@ def judged_table(judged: Judged, failed: Mapping[str, int], bootstrap: Bootstrap
         bootstrap: For the intervals.
     """
     rows: dict[str, Cells] = {}
-    for name, cell in zip(judged.values, value_cells([*judged.values.values()], bootstrap), strict=True):
+    (cells,) = row_cells({"": [*judged.values.values()]}, bootstrap, 100).values()
+    for name, cell in zip(judged.values, cells, strict=True):
         count = Cell(int((~np.isnan(judged.values[name])).sum()))
         rows[name] = [cell or not_measured("all verdicts failed"), count, Cell(failed[name])]
     rows |= {name: [not_measured(reason)] * 3 for name, reason in judged.reasons.items()}
@@ -60,23 +60,25 @@ def judged_table(judged: Judged, failed: Mapping[str, int], bootstrap: Bootstrap
     return Table("judged", "Judged by a language model", ("mean", "questions", "failed verdicts"), rows, note=note)
 
 
-def kinds_table(judged: Judged, kinds: Sequence[str], bootstrap: Bootstrap) -> list[Table]:
+def kinds_table(judged: Judged, questions: Sequence[Question], bootstrap: Bootstrap) -> list[Table]:
     """Judged answers by kind of question, the most frequent kind first.
 
     No table if there is one kind or no judged answer.
 
     Args:
         judged: Of one system.
-        kinds: Of its questions.
+        questions: Of the system.
         bootstrap: For the intervals.
     """
-    if CORRECT not in judged.values or len(set(kinds)) < 2:
+    kinds = masks_of_kinds(questions)
+    if CORRECT not in judged.values or len(kinds) < 2:
         return []
-    kinds_N = np.array([kind or "-" for kind in kinds])
-    rows: dict[str, Cells] = {}
-    for kind, count in Counter(kinds_N.tolist()).most_common():
-        of_kind = [judged.values[name][kinds_N == kind] for name in (CORRECT, HALF)]
-        rows[kind] = [Cell(count), *value_cells(of_kind, bootstrap)]
+    values = {
+        kind: [np.where(mask_N, judged.values[row], np.nan) for row in (CORRECT, HALF)]
+        for kind, mask_N in kinds.items()
+    }
+    cells = row_cells(values, bootstrap, 100)
+    rows: dict[str, Cells] = {kind: [Cell(int(mask_N.sum())), *cells[kind]] for kind, mask_N in kinds.items()}
     return [Table("judged by kind", "Answers judged correct, by kind of question", ("questions", CORRECT, HALF), rows)]
 
 
@@ -105,36 +107,16 @@ def compared_tables(systems: Mapping[str, Judged], bootstrap: Bootstrap) -> list
 def _compared(
     table: str, title: str, names: Sequence[str], systems: Mapping[str, Judged], bootstrap: Bootstrap
 ) -> list[Table]:
-    first, *others = systems
+    first = next(iter(systems))
     known_N = next(values_N for judged in systems.values() for values_N in judged.values.values())
     unknown_N = np.full_like(known_N, np.nan)
     values = {name: [judged.values.get(each, unknown_N) for each in names] for name, judged in systems.items()}
-    rows = {name: value_cells(each, bootstrap) for name, each in values.items()}
-    differences = {
-        name: value_cells(
-            [own - of_first for own, of_first in zip(values[name], values[first], strict=True)], bootstrap
-        )
-        for name in others
-    }
+    note = "An empty cell: the system has no reader, or the judge was not asked."
+    heading = f"{title}: differences to {first}"
     return [
-        Table(table, title, tuple(names), rows,
-            note="An empty cell: the system has no reader, or the judge was not asked."),
-        Table(
-            f"{table}, differences",
-            f"{title}: differences to {first}",
-            tuple(names),
-            differences,
-            note="Paired: on the questions for which both have a value. Percentages: in points.",
-            signed=frozenset(differences),
-        ),
-    ]  # fmt: skip
-
-
-def value_cells(values_RN: Sequence[NDArray[np.float64]], bootstrap: Bootstrap) -> list[Cell | None]:
-    """The mean of each row's known values with its interval, in the unit of the values."""
-    if not len(values_RN):
-        return []
-    return known_percent_cells(np.stack(values_RN) / 100, bootstrap)  # which gives means times 100
+        Table(table, title, tuple(names), row_cells(values, bootstrap, 100), note=note),
+        differences_table(f"{table}, differences", heading, names, values, first, bootstrap, whole=100),
+    ]
 
 
 def costs_table(verdicts: Mapping[str, Sequence[Verdict]]) -> Table:

@@ -13,7 +13,7 @@ from harness.evaluation.by_kind import best_of, kind_tables
 
 BOOTSTRAP = Bootstrap(500, 0)
 NAN = np.nan
-KINDS = np.array(["few"] * 2 + ["many"] * 4)
+KINDS = {"many": np.arange(6) > 1, "few": np.arange(6) < 2}
 VALUES = {
     "plain": np.array([0, 1, 0, 0, 1, 0.0]),
     "other": np.array([1, 1, 1, 1, 1, 1.0]),
@@ -59,8 +59,6 @@ def test_no_differences_where_the_first_system_has_no_values() -> None:
     ("counts", "sentence"),
     [
         ((10, 20, 40), r"c, 100\.0, wins, \+50\.0 \[\+\d.*\] to b\."),
-        ((10, 39, 40), r"no clear winner; c, 100\.0, is better, \+75\.0 \[.*\] to a, but not clearly, \+2\.5 \[\+0\.0, "
-                       r".*\] to b\."),
         ((39, 10, 40), r"no clear winner; the greatest is c, 100\.0, \+2\.5 \[\+0\.0, .*\] to a\."),
         ((40, 39, 10), r"no clear winner; the greatest is a, 100\.0, \+2\.5 \[\+0\.0, .*\] to b\."),
         ((40, 20, 10), r"a, 100\.0, wins, \+50\.0 \[.*\] to b\."),
@@ -69,11 +67,6 @@ def test_no_differences_where_the_first_system_has_no_values() -> None:
 )  # fmt: skip
 def test_a_system_wins_where_the_interval_excludes_zero(counts: tuple[int, ...], sentence: str) -> None:
     assert re.fullmatch(sentence, best_of(ones(*counts), BOOTSTRAP))
-
-
-def test_better_than_the_first_is_not_said_of_a_system_that_is_not() -> None:
-    """The best of three is ahead of the second, which is ahead of the first, but neither interval excludes zero."""
-    assert re.match(r"no clear winner; the greatest is c", best_of(ones(38, 39, 40), Bootstrap(500, 0)))
 
 
 def test_nothing_is_said_of_one_system_or_of_questions_in_common_with_none() -> None:

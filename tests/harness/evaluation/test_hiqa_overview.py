@@ -10,7 +10,6 @@ from common.documents import Document, Heading, Paragraph, Table
 from common.records import GoldSegment, Passage, Question
 from harness.documents.segments.augmentation import passages, segments
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.hiqa.overview import draw_gammas, overview_table
 from harness.evaluation.hiqa.table_fields import (
     WHOLE,
     WITH,
@@ -19,6 +18,7 @@ from harness.evaluation.hiqa.table_fields import (
     embed_tables,
     fields_table,
 )
+from harness.evaluation.hiqa.tables import draw_gammas, overview_table
 from harness.evaluation.log_rank import log_rank
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.dense import DenseRetriever, build_dense
