@@ -1,14 +1,16 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import UserError
-from common.files import whole_folder
 from common.progress import say
-from harness.commands.evaluate import check_ks, evaluate_into, files_of, remove_partial, settings_of
+from harness.commands.evaluate import evaluate_into, files_and_settings, report_folder
 from harness.interfaces import Strategy
+from harness.runtime.journal import remove_saved
 from harness.runtime.loading import load
 from harness.runtime.provenance import configuration
 
@@ -62,43 +64,35 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
     from harness.evaluation.comparison import write_comparison
     from harness.evaluation.judging.system import judge_several
     from harness.evaluation.report import OUTPUT
-    from harness.evaluation.study import build_study
+    from harness.evaluation.study import build, partial_folder
 
     first = next(iter(given.values()))
-    check_ks(first["ks"])
     out, judge = Path(first["out"]), first["judge"]
-    files = files_of(**{name: first[name] for name in ("questions", "layout", "limit", "held_out", "gold")})
+    files, settings = files_and_settings(**{name: first[name] for name in signature(files_and_settings).parameters})
     studies = {
-        name: build_study(options["strategy"], _own_options(**options), out, files.layout)
+        name: build(options["strategy"], "study", _own_options(**options), out, files.layout)
         for name, options in given.items()
     }
     files.check()
     OUTPUT.check_writable(out)
-    shared = {name: first[name] for name in ("layout", "normalization", "ks", "paper", "resamples", "seed")}
-    settings = settings_of(out, **shared)
     measured: dict[str, Measured] = {}
-    with OUTPUT.locked(out):
-        if judge is not None:
-            load(judge)
-            judge.keep_in(settings.partial)
-        with whole_folder(out) as folder:
-            for number, name in enumerate(given, 1):
-                say(f"System {number} of {len(given)}: {name}.")
-                # taken out: what a system has loaded is freed before the next one loads
-                strategy, study = given[name].pop("strategy"), studies.pop(name)
-                load(strategy)
-                own = settings_of(settings.partial / name, **shared)
-                (folder / name).mkdir()
-                found = evaluate_into(folder / name, strategy, study if first["studies"] else None, files, own, judge)
-                # the system's report is written: what only it needs may hold all that was retrieved
-                found.findings.plots, found.findings.records = {}, ()
-                measured[name] = found
-            write_comparison(folder, measured, files, settings, judge_several(judge, measured, settings))
-        for name in given:
-            remove_partial(settings.partial / f"{name}.partial")
-        remove_partial(settings.partial)
-        print((out / "report.md").read_text(encoding="utf-8"))
-        say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
+    if judge is not None:
+        load(judge)
+    with report_folder(out, judge, settings) as folder:
+        for number, name in enumerate(given, 1):
+            say(f"System {number} of {len(given)}: {name}.")
+            # taken out: what a system has loaded is freed before the next one loads
+            strategy, study = given[name].pop("strategy"), studies.pop(name)
+            load(strategy)
+            own = replace(settings, partial=partial_folder(settings.partial / name))
+            (folder / name).mkdir()
+            found = evaluate_into(folder / name, strategy, study if first["studies"] else None, files, own, judge)
+            # the system's report is written: what only it needs may hold all that was retrieved
+            found.findings.plots, found.findings.records = {}, ()
+            measured[name] = found
+        write_comparison(folder, measured, files, settings, judge_several(judge, measured, settings))
+    for folder in (*(partial_folder(settings.partial / name) for name in given), settings.partial):
+        remove_saved(folder)
 
 
 def _own_options(strategy: Strategy, study: dict[str, Any] | None, **_: Any) -> dict[str, Any]:

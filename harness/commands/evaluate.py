@@ -1,6 +1,7 @@
 """`infer.py evaluate`: measure a system on a question file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from harness.evaluation.paper_figures import Paper
 from harness.evaluation.question_files import Gold, QuestionFiles
 from harness.interfaces import LanguageModel, Strategy
 from harness.readers.llm import read_by
+from harness.runtime.journal import remove_saved
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
@@ -75,54 +77,67 @@ def evaluate(
             options of studies do nothing.
     """
     read_by(strategy, llm)
-    check_ks(ks)
+    files, settings = files_and_settings(
+        out, questions, layout, limit, held_out, gold, normalization, ks, paper, resamples, seed
+    )
     from harness.evaluation.report import OUTPUT
-    from harness.evaluation.study import build_study
+    from harness.evaluation.study import build
 
-    own = build_study(strategy, study, out, layout)
-    files = files_of(questions, layout, limit, held_out, gold)
+    own = build(strategy, "study", study, out, layout)
     files.check()
     OUTPUT.check_writable(out)
     load(judge, strategy)
-    settings = settings_of(out, layout, normalization, ks, paper, resamples, seed)
+    with report_folder(out, judge, settings) as folder:
+        evaluate_into(folder, strategy, own if studies else None, files, settings, judge)
+
+
+def files_and_settings(
+    out: Path,
+    questions: list[str] | str,
+    layout: str,
+    limit: int | None,
+    held_out: float | None,
+    gold: Gold,
+    normalization: Normalization,
+    ks: Sequence[int] = (1,),
+    paper: Paper | None = None,
+    resamples: int = 1,
+    seed: int = 0,
+) -> "tuple[QuestionFiles, Settings]":
+    """The question files of an evaluation that writes `out`, and its settings; resumable results lie beside `out`.
+
+    Raises:
+        UserError: If the k of recall@k are not increasing, or no file is named.
+    """
+    if not ks or list(ks) != sorted(set(ks)):
+        raise UserError(f"ks is {list(ks)}; it must be increasing numbers, such as [1,5,10,20].")
+    from harness.evaluation.answer_scores import Bootstrap
+    from harness.evaluation.study import Settings, partial_folder
+
+    files = QuestionFiles(tuple(listed(questions)), layout, limit, held_out, gold)
+    bootstrap = Bootstrap(resamples, seed)
+    return files, Settings(layout, normalization, tuple(ks), paper, bootstrap, partial_folder(out))
+
+
+@contextmanager
+def report_folder(out: Path, judge: Judge | None, settings: "Settings") -> Iterator[Path]:
+    """A folder that becomes the report when all is written; resumable results are then removed, the report printed.
+
+    Args:
+        out: The report.
+        judge: Keeps its verdicts beside it; None for none.
+        settings: Of the evaluation.
+    """
+    from harness.evaluation.report import OUTPUT
+
     with OUTPUT.locked(out):
         if judge is not None:
             judge.keep_in(settings.partial)
         with whole_folder(out) as folder:
-            evaluate_into(folder, strategy, own if studies else None, files, settings, judge)
-        remove_partial(settings.partial)
+            yield folder
+        remove_saved(settings.partial)
         print((out / "report.md").read_text(encoding="utf-8"))
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
-
-
-def check_ks(ks: Sequence[int]) -> None:
-    """Raise UserError if the k of recall@k are not increasing."""
-    if not ks or list(ks) != sorted(set(ks)):
-        raise UserError(f"ks is {list(ks)}; it must be increasing numbers, such as [1,5,10,20].")
-
-
-def files_of(
-    questions: list[str] | str, layout: str, limit: int | None, held_out: float | None, gold: Gold
-) -> QuestionFiles:
-    """The question files of an evaluation, from its options."""
-    return QuestionFiles(tuple(listed(questions)), layout, limit, held_out, gold)
-
-
-def settings_of(
-    out: Path,
-    layout: str,
-    normalization: Normalization,
-    ks: tuple[int, ...],
-    paper: Paper | None,
-    resamples: int,
-    seed: int,
-) -> "Settings":
-    """The settings of an evaluation that writes `out`; its resumable results lie beside it."""
-    from harness.evaluation.answer_scores import Bootstrap
-    from harness.evaluation.study import Settings, partial_folder
-
-    partial = partial_folder(out)
-    return Settings(layout, normalization, ks, paper, Bootstrap(resamples, seed), partial)
 
 
 def evaluate_into(
@@ -179,10 +194,3 @@ def _gold_in_index(
         return None, [f"Note: {str(error).rstrip('.')}"]
     gold = {id_ for question in known for id_ in question.support}
     return absent, [f"{absent} of {len(gold)} gold passages are not in the index and count as missed"] * bool(absent)
-
-
-def remove_partial(folder: Path) -> None:
-    """Remove the resumable results of a finished evaluation."""
-    from harness.runtime.journal import remove_saved
-
-    remove_saved(folder)

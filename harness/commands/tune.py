@@ -1,15 +1,20 @@
 """`infer.py tune`: fit what inference reads from a file, on validation questions."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from common.answer_metrics import Normalization
+from common.errors import UserError
 from common.progress import say
 from common.ranges import OpenShare, PositiveInt
-from harness.commands.evaluate import files_of, remove_partial, settings_of
+from harness.commands.evaluate import files_and_settings
 from harness.evaluation.question_files import Gold
 from harness.interfaces import LanguageModel, Strategy
 from harness.readers.llm import read_by
+from harness.runtime.journal import remove_saved
+
+if TYPE_CHECKING:
+    from harness.evaluation.study import Tuning
 
 
 def tune(
@@ -43,16 +48,16 @@ def tune(
             configs/llm/openai.yaml.
     """
     read_by(strategy, llm)
-    from harness.evaluation.study import build_tuning
+    from harness.evaluation.study import build, word_of
 
-    fitting = build_tuning(strategy, tuning)
-    files = files_of(questions, layout, limit, held_out, gold)
-    files.check()
-    settings = settings_of(out, layout, normalization, (1,), None, 1, 0)
+    fitting: Tuning | None = build(strategy, "tuning", tuning)
+    if fitting is None:
+        raise UserError(f"{word_of(strategy)} has nothing that is fitted on validation questions.")
+    files, settings = files_and_settings(out, questions, layout, limit, held_out, gold, normalization)
     with fitting.output.locked(out):
         asked = files.read(strategy)
         for fact in asked.facts:
             say(f"{fact}.")
         told = fitting.tune(strategy, asked.questions, out, settings)
-        remove_partial(settings.partial)
+        remove_saved(settings.partial)
     print("\n".join(f"{out}: {line}." for line in told))

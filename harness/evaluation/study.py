@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from common.answer_metrics import Normalization
 from common.command_line import in_one_line
@@ -26,6 +26,7 @@ from harness.runtime.provenance import reusing
 if TYPE_CHECKING:
     from harness.evaluation.judge import Judge
 
+What = Literal["study", "tuning"]
 OURS = "harness.strategies"  # the package of this project's strategies
 TUNE = "`infer.py tune`"
 NOT_ASKED = Answer("", "", ())  # in the place of a variant's answer to a question that its study cannot score
@@ -128,47 +129,28 @@ class Tuning(Protocol):
 
 def word_of(strategy: Strategy) -> str:
     """A system's word: the name of the module that defines its strategy, or of its package if it is `strategy`."""
-    *packages, module = _module_of(strategy).split(".")
+    *packages, module = type(strategy).__module__.split(".")
     return packages[-1] if packages and module == "strategy" else module
 
 
-def study_class(strategy: Strategy) -> type | None:
-    """The class of the study of a strategy; None if its system has none.
+def class_of(strategy: Strategy, what: What) -> type | None:
+    """The class of the study of a strategy, or of what is fitted for it; None if there is none.
 
-    A strategy of `harness.strategies` has its study in `harness.evaluation.<word>.study`, any other one in the module
-    `study` of the package that holds it.
-
-    Raises:
-        UserError: If that module has no class `Study`.
-    """
-    return _class_of(strategy, "harness.evaluation.{word}.study", "Study")
-
-
-def tuning_class(strategy: Strategy) -> type | None:
-    """The class of what is fitted for a strategy; None if nothing is.
-
-    A strategy of `harness.strategies` has it in `harness.tuning.<word>`, any other one in the module `tuning` of the
-    package that holds it.
+    A strategy of `harness.strategies` has its study in `harness.evaluation.<word>.study`, and what is fitted in
+    `harness.tuning.<word>`; any other one in the module `study` or `tuning` of the package that holds it.
 
     Raises:
-        UserError: If that module has no class `Tuning`.
+        UserError: If that module has no class `Study` or `Tuning`.
     """
-    return _class_of(strategy, "harness.tuning.{word}", "Tuning")
-
-
-def _class_of(strategy: Strategy, ours: str, name: str) -> type | None:
-    package = _module_of(strategy).rpartition(".")[0]
-    home = ours.format(word=word_of(strategy)) if package == OURS else package and f"{package}.{name.lower()}"
+    package, word, name = type(strategy).__module__.rpartition(".")[0], word_of(strategy), what.capitalize()
+    ours = {"study": f"harness.evaluation.{word}.study", "tuning": f"harness.tuning.{word}"}
+    home = ours[what] if package == OURS else package and f"{package}.{what}"
     if not home or not _exists(home):
         return None
     found: type | None = getattr(importlib.import_module(home), name, None)
     if found is None:
         raise UserError(f"{home} has no class {name}: name the class so, or rename the module.")
     return found
-
-
-def _module_of(strategy: Strategy) -> str:
-    return type(strategy).__module__
 
 
 def _exists(module: str) -> bool:
@@ -179,62 +161,43 @@ def _exists(module: str) -> bool:
 
 def study_options(strategy: Strategy) -> list[str]:
     """The names of the options that a strategy's study takes; none if its system has no study."""
-    kind = study_class(strategy)
+    kind = class_of(strategy, "study")
     return list(inspect.signature(kind).parameters) if kind else []
 
 
-def build_study(strategy: Strategy, options: Mapping[str, Any] | None, out: Path, layout: str) -> Study | None:
-    """The study of a strategy with its options checked; None if the system has none.
-
-    Raises:
-        UserError: If an option is unknown, of another type or out of range, or there is no study to take it.
-    """
-    kind = study_class(strategy)
-    if kind is None:
-        if options:
-            raise UserError(
-                f"study.{next(iter(options))}: {word_of(strategy)} has no study of its own: omit the option."
-            )
-        return None
-    study: Study = _built(kind, "study", strategy, options)
-    if check := getattr(study, "check", None):
-        check(strategy, out, layout)
-    return study
-
-
-def build_tuning(strategy: Strategy, options: Mapping[str, Any] | None) -> Tuning:
-    """What is fitted for a strategy, with its options checked.
-
-    Raises:
-        UserError: If nothing is fitted for this system, or an option is unknown, of another type or out of range.
-    """
-    kind = tuning_class(strategy)
-    if kind is None:
-        raise UserError(f"{word_of(strategy)} has nothing that is fitted on validation questions.")
-    tuning: Tuning = _built(kind, "tuning", strategy, options)
-    if check := getattr(tuning, "check", None):
-        check(strategy)
-    return tuning
-
-
-def _built(kind: type, option: str, strategy: Strategy, options: Mapping[str, Any] | None) -> Any:
-    """An object of a class with options of the command line.
+def build(strategy: Strategy, what: What, options: Mapping[str, Any] | None, *checked: object) -> Any:
+    """The study of a strategy, or what is fitted for it, with its options checked; None if the system has none.
 
     A part that an option names, such as a reader, is the strategy's own where class and arguments are the same.
+
+    Args:
+        strategy: The system.
+        what: Which of both.
+        options: Of the command line.
+        checked: Given to the method `check`, behind the strategy.
+
+    Raises:
+        UserError: If an option is unknown, of another type or out of range, or there is nothing to take it.
     """
     from argparse import ArgumentError
 
     from jsonargparse import ArgumentParser
 
+    kind, word = class_of(strategy, what), word_of(strategy)
+    if kind is None:
+        if options:
+            raise UserError(f"{what}.{next(iter(options))}: {word} has no {what} of its own: omit the option.")
+        return None
     allowed = list(inspect.signature(kind).parameters)
     if unknown := [name for name in options or {} if name not in allowed]:
-        raise UserError(
-            f"{option}.{unknown[0]} is no option of {word_of(strategy)}'s {option}; allowed: {', '.join(allowed)}."
-        )
+        raise UserError(f"{what}.{unknown[0]} is no option of {word}'s {what}; allowed: {', '.join(allowed)}.")
     parser = ArgumentParser(exit_on_error=False)
-    parser.add_class_arguments(kind, option, sub_configs=True)
+    parser.add_class_arguments(kind, what, sub_configs=True)
     try:
-        given = parser.parse_object({option: dict(options or {})})
+        given = parser.parse_object({what: dict(options or {})})
     except ArgumentError as error:
         raise UserError(f"{in_one_line(str(error))}.") from error
-    return parser.instantiate(given, instantiators=[(reusing(strategy), object, True)])[option]
+    built = parser.instantiate(given, instantiators=[(reusing(strategy), object, True)])[what]
+    if check := getattr(built, "check", None):
+        check(strategy, *checked)
+    return built

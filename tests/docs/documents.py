@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 import infer
-from harness.evaluation.study import study_class
+from harness.evaluation.study import class_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -190,7 +190,7 @@ def check_study_options(evaluated: list[jsonargparse.Namespace]) -> None:
     for options in evaluated:
         module, _, name = options.strategy.class_path.rpartition(".")
         strategy = getattr(importlib.import_module(module), name)
-        study = study_class(strategy.__new__(strategy))
+        study = class_of(strategy.__new__(strategy), "study")
         known |= set(inspect.signature(study).parameters) if study else set()
     for options in evaluated:
         assert set(options.study or {}) <= known, f"no system's study has these options: {options.study}"

@@ -12,7 +12,7 @@ import pytest
 import harness.evaluation
 import harness.strategies
 from common.records import Passage
-from harness.evaluation.study import study_class, word_of
+from harness.evaluation.study import class_of, word_of
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from tests.docs.documents import ROOT, fences
 from tests.helpers.commands import Ended, command, refused
@@ -176,7 +176,7 @@ def test_as_a_part_of_this_project_it_brings_its_study_to_the_folder_of_its_word
     from harness.strategies.expansion import TitleExpansion
 
     strategy = TitleExpansion(Bm25Retriever(place / "indexes/world-bm25"))
-    study = study_class(strategy)
+    study = class_of(strategy, "study")
     assert word_of(strategy) == "expansion"
     assert study is not None
     assert study.__module__ == "harness.evaluation.expansion.study"

@@ -71,7 +71,7 @@ def selection_tables(
     """One table per k, with paired differences to similarity matching.
 
     Args:
-        evaluation: Its outcomes were read; some of its questions have gold answers.
+        evaluation: Its outcomes were read. Counted are questions with gold answers, and gold passages if any has.
         read: What a reader answered from its outcomes' documents.
         reading_seconds: Of the reader, per question.
         normalization: Applied to answers and gold answers.
@@ -79,13 +79,16 @@ def selection_tables(
         paper: Adds this paper's published results.
         bootstrap: For the intervals.
     """
-    rows_N = [row for row, question in enumerate(evaluation.questions) if question.answers]
+    known_N = evaluation.known
+    rows_N = [n for n, each in enumerate(evaluation.questions) if each.answers and (known_N[n] or not any(known_N))]
+    if not rows_N:
+        return []
     questions = [evaluation.questions[row] for row in rows_N]
     scored = [
         score_answers([row[n].text for n in rows_N], questions, normalization, yes_no_rule).stacked() for row in read
     ]
     steps = [float(np.mean([row[n].costs.get("model_calls", 0.0) for n in rows_N])) for row in read]
-    measured = list(zip(evaluation.outcomes, scored, steps, strict=True))
+    measured = list(zip(evaluation.outcomes, scored, steps, strict=False))
     tables = []
     for k in dict.fromkeys(outcome.k for outcome in evaluation.outcomes):
         at_k = [each for each in measured if each[0].k == k]

@@ -43,15 +43,6 @@ class Outcome:
     retrieved: list[list[Ranked]] = field(default_factory=list)
     tokens: float = 0.0  # per question, of pair scoring
 
-    def subset(self, places: Sequence[int]) -> "Outcome":
-        """The same for some of the questions."""
-        return replace(
-            self,
-            documents=_at(self.documents, places),
-            scores=_at(self.scores, places),
-            retrieved=_at(self.retrieved, places),
-        )
-
     @property
     def pairs_per_question(self) -> float:
         """Mean number of pairs scored."""
@@ -68,6 +59,7 @@ class Metrics:
     difference: float
     interval: tuple[float, float]
     relative_time: float | None  # None where the clock saw no time
+    pairs: float  # scored per question
 
 
 @dataclass(slots=True)
@@ -83,24 +75,18 @@ class Evaluation:
     )  # of both stages, by question weight and question
     own: Outcome | None = None  # of the strategy's own selection; one of `outcomes` or a further one
 
-    def subset(self, places: Sequence[int]) -> "Evaluation":
-        """The same for some of the questions, without the strategy's own selection."""
-        outcomes = [outcome.subset(places) for outcome in self.outcomes]
-        questions = _at(self.questions, places)
-        results = {weight: _at(each, places) for weight, each in self.results.items()}
-        return Evaluation(questions, outcomes, self.passages, self.seconds, results)
-
     def recall(self, outcome: Outcome) -> NDArray[np.float64]:
-        """Share of gold passages found, per question."""
+        """Share of gold passages found, per question; NaN where the file does not ship all of them."""
         shares = [
-            len(set(question.support) & set(documents)) / len(set(question.support))
-            for question, documents in zip(self.questions, outcome.documents, strict=True)
+            len(set(question.support) & set(documents)) / len(set(question.support)) if is_known else np.nan
+            for question, documents, is_known in zip(self.questions, outcome.documents, self.known, strict=True)
         ]
         return np.array(shares)
 
-
-def _at(values: list, places: Sequence[int]) -> list:
-    return [values[place] for place in places] if values else []
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Whether a question's gold passages are all in the file."""
+        return np.array([bool(each.support) and not each.unshipped_support for each in self.questions])
 
 
 def table_selections(base: SelectionOptions, with_classifier: bool) -> dict[str, SelectionOptions]:
@@ -211,9 +197,12 @@ def searches_of(variants: Iterable[SelectionOptions]) -> dict[int, tuple[int, in
 
 
 def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> list[Metrics]:
-    """The metrics of every outcome, with 95% paired bootstrap intervals of the difference to similarity matching."""
-    outcomes = evaluation.outcomes
-    recalls_RN = np.stack([evaluation.recall(outcome) for outcome in outcomes])
+    """The metrics of every outcome, on the questions whose gold passages are known.
+
+    With 95% paired bootstrap intervals of the difference to similarity matching.
+    """
+    outcomes, places = evaluation.outcomes, np.flatnonzero(evaluation.known)
+    recalls_RN = np.stack([evaluation.recall(outcome)[places] for outcome in outcomes])
     baseline_of = {outcome.k: row for row, outcome in enumerate(outcomes) if outcome.name == BASELINE}
     differences_RN = recalls_RN - recalls_RN[[baseline_of[outcome.k] for outcome in outcomes]]
     intervals_R2 = paired_intervals(differences_RN, resamples, seed)
@@ -223,25 +212,27 @@ def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> l
         measured.append(
             Metrics(
                 recall=float(recalls_RN[row].mean()),
-                documents=sum(map(len, outcome.documents)) / len(outcome.documents),
+                documents=float(np.mean([len(outcome.documents[place]) for place in places])),
                 all_found=float((recalls_RN[row] == 1).mean()),
                 difference=float(differences_RN[row].mean()),
                 interval=(float(intervals_R2[row, 0]), float(intervals_R2[row, 1])),
                 relative_time=outcome.seconds / baseline_seconds if outcome.seconds and baseline_seconds else None,
+                pairs=float(np.mean([len(outcome.scores[place]) for place in places])) if outcome.scores else 0.0,
             )
         )
     return measured
 
 
 def differing(evaluation: Evaluation, k: int, row: str = "CFS", other: str = "QDC") -> int | None:
-    """On how many questions two rows choose different documents, in any order; None if a row was not evaluated.
+    """On how many questions with known gold two rows choose different documents; None if a row was not evaluated.
 
     CFS with a classifier that accepts nearly every pair is QDC: its gain over SM is then QDC's.
     """
     chosen = {outcome.name: outcome.documents for outcome in evaluation.outcomes if outcome.k == k}
     if row not in chosen or other not in chosen:
         return None
-    return sum(set(one) != set(two) for one, two in zip(chosen[row], chosen[other], strict=True))
+    pairs = zip(chosen[row], chosen[other], evaluation.known, strict=True)
+    return sum(set(one) != set(two) for one, two, is_known in pairs if is_known)
 
 
 def _baselines(

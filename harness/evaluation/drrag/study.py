@@ -17,9 +17,8 @@ from common.ranges import PositiveInt
 from common.records import Answer, Question
 from harness.evaluation.drrag import recall
 from harness.evaluation.drrag.answers import selected_answers, selected_documents, selection_tables
-from harness.evaluation.drrag.cases import cases_of
 from harness.evaluation.drrag.recall import OWN, Evaluation, Outcome
-from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, plot_recall, recall_tables, selection_record
+from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, cases_of, plot_recall, recall_tables, selection_record
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.reading import ReadChoices, read_choices
 from harness.evaluation.study import Asked, Findings, Settings, partial_folder
@@ -178,18 +177,16 @@ class Study:
     ) -> None:
         """Tables of recall and of answers, and the plot of recall."""
         paper = cast(DrRagPaper, settings.paper) if settings.paper in DR_RAG else None
-        questions = evaluation.questions
-        places = [n for n, each in enumerate(questions) if each.support and not each.unshipped_support]
-        known = evaluation.subset(places or range(len(questions)))
-        if places:
-            measured = recall.measure(known, settings.bootstrap.resamples, settings.bootstrap.seed)
-            findings.tables = recall_tables(known, measured, paper)
+        count = int(evaluation.known.sum())
+        if count:
+            measured = recall.measure(evaluation, settings.bootstrap.resamples, settings.bootstrap.seed)
+            findings.tables = recall_tables(evaluation, measured, paper)
             findings.notes = NOTES + (PAPER_NOTE.format(dataset=paper) if paper else "")
-            title = f"Recall of gold passages: {len(places):,} questions"
-            findings.plots = {"recall.png": partial(plot_recall, known, measured, title=title)}
+            title = f"Recall of gold passages: {count:,} questions"
+            findings.plots = {"recall.png": partial(plot_recall, evaluation, measured, title=title)}
             findings.settings = {
-                "questions with gold passages": len(places),
-                "questions where CFS differs from QDC": {str(k): recall.differing(known, k) for k in self.ks},
+                "questions with gold passages": count,
+                "questions where CFS differs from QDC": {str(k): recall.differing(evaluation, k) for k in self.ks},
                 "rows": [
                     {
                         "row": outcome.name,
@@ -197,17 +194,17 @@ class Study:
                         **asdict(metrics),
                         "seconds_per_question": outcome.seconds,
                     }
-                    for outcome, metrics in zip(known.outcomes, measured, strict=True)
+                    for outcome, metrics in zip(evaluation.outcomes, measured, strict=True)
                 ],
             }
         else:
             reason = not_measured("no question ships its gold passages")
             findings.tables = [Table("recall", "Recall of gold passages", ("recall %",), {recall.BASELINE: [reason]})]
-        if given is not None and any(question.answers for question in known.questions):
-            read = [[row[place] for place in places] if places else row for row in given[: len(known.outcomes)]]
+        if given is not None:
             findings.tables += selection_tables(
-                known, read, reading_seconds, settings.normalization, settings.yes_no_rule, paper, settings.bootstrap
-            )
+                evaluation, given, reading_seconds, settings.normalization, settings.yes_no_rule, paper,
+                settings.bootstrap,
+            )  # fmt: skip
 
 
 def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] | None) -> dict[str, SelectionOptions]:

@@ -1,15 +1,17 @@
-"""DR-RAG's tables of recall for every k (Table 5), their plot, and the fields of each question's record."""
+"""DR-RAG's recall for every k (Table 5), its plot, and what each selection chose for each question (Table 8)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from common.records import Question
+from common.records import Answer, Question
 from harness.evaluation.drrag.recall import BASELINE, Evaluation, Metrics, Outcome, differing
+from harness.evaluation.page import Case
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
 from harness.evaluation.plots import axes_of
 from harness.evaluation.tables import Cell, Table
 
 COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
+CASE_COLUMNS = ("selection", "document", "gold", "stage", "why")
 PAPER_COLUMNS = ("paper: recall %", "paper: documents")
 NOTES = """\
 Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with \
@@ -40,7 +42,7 @@ def recall_tables(evaluation: Evaluation, measured: Sequence[Metrics], paper: Dr
     for k in dict.fromkeys(outcome.k for outcome in evaluation.outcomes):
         rows = [(o, m) for o, m in zip(evaluation.outcomes, measured, strict=True) if o.k == k]
         different = differing(evaluation, k)
-        count = len(evaluation.questions)
+        count = int(evaluation.known.sum())
         tables.append(
             Table(
                 f"recall, k = {k}",
@@ -67,7 +69,7 @@ def _cells(outcome: Outcome, metrics: Metrics, paper: DrRagPaper | None) -> list
         Cell(float(metrics.documents)),
         Cell(100 * metrics.all_found),
         None if metrics.relative_time is None else Cell(metrics.relative_time),
-        Cell(float(outcome.pairs_per_question)),
+        Cell(metrics.pairs),
     ]
     if paper:
         cells += [Cell(value) for value in dr_rag_table_5(paper, outcome.name, outcome.k) or ()] or [None, None]
@@ -132,3 +134,45 @@ def plot_recall(evaluation: Evaluation, measured: Sequence[Metrics], path: Path,
     axes.grid(alpha=0.3)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
     figure.savefig(path, dpi=120)
+
+
+def selection_case(question: Question, answers: Mapping[str, Answer]) -> Case:
+    """One row per selection and chosen document, in the order of the selection.
+
+    Args:
+        question: With its gold passages.
+        answers: What each selection chose and the reader answered, by the selection's name.
+    """
+    rows: list[tuple[str, ...]] = []
+    for name, answer in answers.items():
+        titles = {hit.passage.id: hit.passage.title for hit in answer.evidence}
+        documents = answer.notes.get("documents")
+        notes = {each["id"]: each for each in documents} if isinstance(documents, list) else {}
+        for place, hit in enumerate(answer.evidence):
+            note = notes.get(hit.passage.id, {})
+            gold = "gold" if hit.passage.id in question.support else ""
+            stage = str(note.get("stage", "first"))
+            rows.append((name if place == 0 else "", hit.passage.title, gold, stage, _why(note, titles)))
+        rows.append(("" if answer.evidence else name, _summary(question, answer), "", "", ""))
+    note = "P: the classifier's probability that two documents together answer the question, of the best pair chosen."
+    return Case("What each selection chose (Table 8)", CASE_COLUMNS, tuple(rows), note)
+
+
+def _why(note: Mapping[str, object], titles: Mapping[str, str]) -> str:
+    if note.get("partner") is None:
+        return "similarity to the question" if note.get("stage", "first") == "first" else "similarity to q*"
+    return f"P {note['probability']:.3f} with {titles.get(str(note['partner']), '')}"
+
+
+def _summary(question: Question, answer: Answer) -> str:
+    found = len({hit.passage.id for hit in answer.evidence} & set(question.support))
+    read = f"; answer: {answer.text}" if answer.text else ""
+    return f"{found} of {len(set(question.support))} gold passages{read}"
+
+
+def cases_of(questions: Sequence[Question], variants: Mapping[str, Sequence[Answer]]) -> list[list[Case]]:
+    """One case per question."""
+    return [
+        [selection_case(question, {name: answers[number] for name, answers in variants.items()})]
+        for number, question in enumerate(questions)
+    ]

@@ -19,8 +19,16 @@ from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache
 from harness.selection.tuned import Tuned, read_selection
 from harness.strategies.drrag import DrRag
-from harness.tuning.drrag import Tried, on_other_questions, threshold_grid, told, try_grid
-from harness.tuning.drrag_grid import Grid, recall_of, search_grid
+from harness.tuning.drrag import (
+    Grid,
+    Tried,
+    on_other_questions,
+    recall_of,
+    search_grid,
+    threshold_grid,
+    told,
+    try_grid,
+)
 from tests.helpers.reports import cells
 from tests.helpers.river_corpus import IDS, QUESTIONS, gold_scorer, write_index, write_questions
 

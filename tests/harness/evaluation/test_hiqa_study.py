@@ -22,7 +22,7 @@ from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, kept_documents, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import KINDS, OWN
 from harness.evaluation.hiqa.study import Study
-from harness.evaluation.study import NOT_ASKED, Settings, build_study
+from harness.evaluation.study import NOT_ASKED, Settings, build
 from harness.evaluation.tables import Table
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
@@ -231,7 +231,7 @@ def test_options_are_checked_before_anything_is_loaded(
 ) -> None:
     reader = {"class_path": "tests.helpers.judge_lm.FirstPassage"}
     given = {"rows": {"none": folders["none"]}, "documents": [1, 2], "readers": {"a": reader}}
-    study = build_study(strategy, given, tmp_path, "fid")
+    study = build(strategy, "study", given, tmp_path, "fid")
     assert isinstance(study, Study)
     assert isinstance(study.readers["a"], FirstPassage)
     for wrong, named in (
@@ -241,9 +241,9 @@ def test_options_are_checked_before_anything_is_loaded(
         ({"readers": {"a": "gpt"}}, "study.readers"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=named):
-            build_study(strategy, wrong, tmp_path, "fid")
+            build(strategy, "study", wrong, tmp_path, "fid")
     with pytest.raises(MissingInputError, match="--kind dense"):
-        build_study(strategy, {"rows": {"lost": tmp_path}}, tmp_path, "fid")
+        build(strategy, "study", {"rows": {"lost": tmp_path}}, tmp_path, "fid")
 
 
 def test_smaller_collections_are_never_harder(strategy: HiQa) -> None:
