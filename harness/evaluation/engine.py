@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import MEASURES, answer_tables, costs_table, score_answers
-from harness.evaluation.judged import Judged
+from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table
+from harness.evaluation.judging.tables import Judged
 from harness.evaluation.page import Case
 from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
@@ -151,10 +151,8 @@ def measures_of(
 
     EM, F1 and accuracy are undefined for questions without gold answers, and for a system without a reader.
     """
-    known_N = np.array([bool(question.answers) for question in questions]) & has_read(answers)
-    texts = [answer.text if known else "" for answer, known in zip(answers, known_N, strict=True)]
-    scored = score_answers(texts, questions, settings.normalization, settings.yes_no_rule).stacked()
-    measures: Measures = dict(zip(("EM", "F1", "Acc"), np.where(known_N, scored, np.nan), strict=True))
+    scored = answer_values(questions, answers, settings.normalization, settings.yes_no_rule)
+    measures: Measures = dict(zip(("EM", "F1", "Acc"), scored if has_read(answers) else scored * np.nan, strict=True))
     most = max((len(answer.evidence) for answer in answers), default=0) or 1
     retrieved = retrieval_scores(questions, [answer.evidence for answer in answers], (most,), indexed=indexed)
     names = {"recall": "recall of gold", "hit": "hit", "has-answer": "has-answer recall"}

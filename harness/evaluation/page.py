@@ -43,9 +43,6 @@ def page(
         measures: System -> measure -> value per question, 0 to 1; NaN where it is undefined.  The first measure that is
             defined for some question decides for all systems whether they are right (1) or wrong.
         cases: Tables about each question, in the same order; empty for none.
-
-    Raises:
-        ValueError: If a sequence does not have one element per question, or `measures` names another system.
     """
     style, script = _read("page.css"), _read("page.js") + _read("details.js")
     figures = [

@@ -41,11 +41,7 @@ def browser_data(
     index          systems, measures, question texts, answers, values [system][measure][question], sizes of the blocks
     questions-I    details of QUESTIONS_PER_BLOCK questions: gold passages, evidence, notes, costs, cases
     passages-I     title, text and labels of PASSAGES_PER_BLOCK passages; elsewhere a passage is its number
-
-    Raises:
-        ValueError: If a sequence does not have one element per question, or `measures` names another system.
     """
-    _check(questions, systems, measures, cases)
     names = _known_measures(systems, measures)
     values = [
         [[_number(value, 6) for value in measures.get(system, {}).get(name, ())] for name in names]
@@ -194,21 +190,3 @@ def _json(value: object) -> str:
     for character, escaped in _ESCAPED.items():
         text = text.replace(character, escaped)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
-
-
-def _check(
-    questions: Sequence[Question],
-    systems: Mapping[str, Sequence[Answer]],
-    measures: Mapping[str, Mapping[str, Sequence[float]]],
-    cases: Sequence[Sequence[Case]],
-) -> None:
-    if unknown := set(measures) - set(systems):
-        raise ValueError(f"measures of {sorted(unknown)}, which are not among the systems {list(systems)}")
-    per_question: dict[str, Sequence[object]] = {f"answers of {name}": answers for name, answers in systems.items()}
-    per_question |= {
-        f"values of {system}, {name}": values for system, own in measures.items() for name, values in own.items()
-    }
-    per_question |= {"cases": cases} if cases else {}
-    for what, each in per_question.items():
-        if len(each) != len(questions):
-            raise ValueError(f"{len(each)} {what} for {len(questions)} questions")

@@ -13,8 +13,18 @@ from numpy.typing import NDArray
 from common.outputs import OutputFile
 from common.records import Question
 from harness.evaluation.answer_scores import with_answers
-from harness.evaluation.rerag.retrieval import Source, batches_of, encoder_of, has_answer_labels, retrieve, source_of
-from harness.evaluation.rerag.temperatures import Fitted, identity, is_temperatures_file, write_temperatures
+from harness.evaluation.rerag.retrieval import (
+    Fitted,
+    Source,
+    batches_of,
+    encoder_of,
+    has_answer_labels,
+    identity,
+    is_temperatures_file,
+    retrieve,
+    source_of,
+    write_temperatures,
+)
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
 from harness.runtime.provenance import configuration, hardware

@@ -1,6 +1,6 @@
-"""The retriever of RE-RAG's study.
+"""The retriever of RE-RAG's study: every question's candidates with retriever scores.
 
-Every question's candidates with retriever scores.
+Also the file of the temperatures of these scores, which `infer.py tune` fits and the study reads.
 
 A strategy's retriever scores its own candidates. Without one the candidates are the passages that a question ships,
 with the scores that its file gives where every passage of the question has one, else with a sentence encoder's cosine.
@@ -10,22 +10,28 @@ of a question.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from math import inf
+from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.answer_metrics import has_answer
-from common.errors import UserError
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.files import read_json
 from common.records import Passage, Question
+from common.seals import check_fields, unsealed, write_sealed
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
+from harness.retrievers.corpora import index_records
 from harness.retrievers.shipped import cosines, given_ranking
 from harness.strategies.rerag import ReRag
 from models.pretrained import MINILM
 
 Source = Literal["given", "cosine", "retriever"]  # where a question's retriever scores come from
+_CURE = "Fit the temperatures again: infer.py tune on training questions."
 QUESTIONS_AT_ONCE = 32  # bounds the memory of tokens and encoder states
 
 
@@ -108,11 +114,91 @@ def encoder_of(strategy: ReRag, name: str | None) -> SentenceEncoder:
     return SentenceEncoder(name or MINILM, device, precision=strategy.precision)
 
 
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The temperature of one source's scores."""
+
+    temperature: float
+    questions: int  # that it was fitted on
+    scores_of: object = None  # what gave the scores, JSON types: see `identity`
+
+
+def identity(source: Source, strategy: ReRag, encoder: SentenceEncoder | None) -> object:
+    """What gives the scores of a source: the encoder's recipe, or the retriever's class and indexes; None: the file."""
+    if source == "retriever":
+        indexes = [[each["kind"], each["corpus"]] for each in index_records({"": strategy.retriever})[""]]
+        return {"retriever": type(strategy.retriever).__name__, "indexes": indexes}
+    return encoder.recipe if source == "cosine" and encoder is not None else None
+
+
+def write_temperatures(path: Path, fitted: Mapping[Source, Fitted]) -> None:
+    """Write the temperatures by source of the scores, sealed; a file that exists is replaced.
+
+    Raises:
+        ArtifactError: If writing fails.
+    """
+    write_sealed(path, {"temperatures": {source: asdict(each) for source, each in fitted.items()}})
+
+
+def read_temperatures(path: Path) -> dict[Source, Fitted]:
+    """The temperatures by source.
+
+    Raises:
+        MissingInputError: If there is no such file.
+        ArtifactError: If it is corrupt.
+    """
+    if not path.is_file():
+        raise MissingInputError(f"{path}: no file of temperatures. {_CURE}")
+    value = unsealed(path, read_json(path, _CURE), _CURE)
+    check_fields(str(path), value, {"temperatures": dict}, _CURE)
+    found: dict[Source, Fitted] = {}
+    for source, own in value["temperatures"].items():
+        if source not in get_args(Source) or not isinstance(own, dict):
+            raise ArtifactError(f"{path}: {source!r} is no source of scores. {_CURE}")
+        check_fields(f"{path}: {source}", own, {"temperature": float, "questions": int}, _CURE)
+        if not 0 < own["temperature"] < inf:
+            raise ArtifactError(f"{path}: {source}: temperature {own['temperature']} is out of range. {_CURE}")
+        found[source] = Fitted(own["temperature"], own["questions"], own.get("scores_of"))
+    return found
+
+
+def temperatures_for(path: Path, wanted: Mapping[Source, object]) -> dict[Source, Fitted]:
+    """Those of the file for some sources.
+
+    Args:
+        path: The file.
+        wanted: What gives the scores, by source.
+
+    Raises:
+        UserError: If the file has none for a source.
+        ArtifactError: If it was fitted for another retriever or encoder.
+    """
+    fitted = read_temperatures(path)
+    for source, scores_of in wanted.items():
+        if source not in fitted:
+            raise UserError(
+                f"{path} has temperatures for {', '.join(fitted)} scores, none for {source} scores, which some of the "
+                "measured questions have: fit them on questions of the same kind, or with --tuning.encoder."
+            )
+        if fitted[source].scores_of != scores_of:
+            raise ArtifactError(f"{path}: {source} scores were given by another retriever or encoder. {_CURE}")
+    return {source: fitted[source] for source in wanted}
+
+
+def is_temperatures_file(path: Path) -> bool:
+    """Whether `write_temperatures` wrote a file."""
+    try:
+        read_temperatures(path)
+    except UserError:
+        return False
+    return True
+
+
 def retrieval_facts(
     questions: Sequence[Question],
     retriever: Retriever | None,
     encoder: SentenceEncoder | None,
-    temperatures: Mapping[Source, tuple[float, int]],
+    fitted: Mapping[Source, Fitted],
 ) -> list[str]:
     """For the report: where the scores come from and for how many questions, their temperatures and confidences.
 
@@ -120,7 +206,7 @@ def retrieval_facts(
         questions: Those that are measured.
         retriever: As in `retrieve`.
         encoder: As in `retrieve`.
-        temperatures: By source, and on how many questions each was fitted; 1 for a source that is not in it.
+        fitted: Temperatures by source; 1 for a source that is not in it.
     """
     counts = Counter(source_of(question, retriever) for question in questions)
     names: dict[Source, str] = {
@@ -133,9 +219,9 @@ def retrieval_facts(
     for source in shown:
         part = names[source] + ("" if retriever else f": {counts[source]:,} of {len(questions):,} questions")
         if counts[source]:
-            temperature, count = temperatures.get(source, (1.0, 0))
-            fitted = f"fitted on {count:,} training questions" if count else "not fitted"
-            part += f"; temperature {temperature:.4g}, {fitted}"
+            own = fitted.get(source, Fitted(1.0, 0))
+            how = f"fitted on {own.questions:,} training questions" if own.questions else "not fitted"
+            part += f"; temperature {own.temperature:.4g}, {how}"
         parts.append(part)
     facts = ["retriever's ranking and scores: " + "; ".join(parts)]
     partial = sum(any(s is not None for s in q.scores) and not q.given_scores for q in questions)

@@ -15,11 +15,18 @@ from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import with_answers
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.answers import candidates_record, contexts_case, setting_answers
-from harness.evaluation.rerag.baseline import Baseline
-from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
+from harness.evaluation.rerag.baseline import Baseline, bm25_of_shipped
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates
-from harness.evaluation.rerag.retrieval import Source, encoder_of, retrieval_facts, source_of
-from harness.evaluation.rerag.temperatures import Fitted, identity, read_temperatures, temperatures_for
+from harness.evaluation.rerag.retrieval import (
+    Fitted,
+    Source,
+    encoder_of,
+    identity,
+    read_temperatures,
+    retrieval_facts,
+    source_of,
+    temperatures_for,
+)
 from harness.evaluation.rerag.unanswerable import Confidence, refusal_tables
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import Asked, Findings, Settings
@@ -218,12 +225,7 @@ def _findings(strategy: ReRag, found: Found, settings: Settings) -> Findings:
     ]  # fmt: skip
     report.tables += refusal_tables(systems, bootstrap, paper)
     report.facts = [
-        *retrieval_facts(
-            questions,
-            strategy.retriever,
-            found.encoder,
-            {source: (each.temperature, each.questions) for source, each in found.fitted.items()},
-        ),
+        *retrieval_facts(questions, strategy.retriever, found.encoder, found.fitted),
         *[f"temperature of the estimator's weights for `thorough`: {found.temperature:g}"] * (strategy.reader is None),
         f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} "
         "contexts per ranker"

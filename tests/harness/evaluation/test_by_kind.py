@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.by_kind import best_of, kind_tables
+from harness.evaluation.comparison import best_of, kind_tables
 
 BOOTSTRAP = Bootstrap(500, 0)
 NAN = np.nan

@@ -3,8 +3,6 @@
 import json
 import re
 
-import pytest
-
 from common.records import Passage, Question
 from harness.evaluation.page import Case, page
 from harness.evaluation.tables import Table
@@ -84,20 +82,6 @@ def test_measures_that_are_undefined_everywhere_are_left_out() -> None:
     index = blocks(page("T", [], [], "", {}, [Question("q", "?")], answers, measures))["index"]
     assert index["measures"] == ["recall of gold", "MRR"]
     assert index["values"] == [[[1.0], []], [[], [0.5]]]
-
-
-@pytest.mark.parametrize(
-    ("answers", "measures", "cases", "message"),
-    [
-        ({"a": []}, {}, (), "0 answers of a for 1 questions"),
-        ({}, {}, [[], []], "2 cases for 1 questions"),
-        ({"a": [answer("q", "")]}, {"a": {"EM": [1.0, 0.0]}}, (), "2 values of a, EM for 1 questions"),
-        ({"a": [answer("q", "")]}, {"b": {}}, (), r"measures of \['b'\]"),
-    ],
-)
-def test_lengths_must_agree(answers: dict, measures: dict, cases: list, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        page("T", [], [], "", {}, [Question("q", "?")], answers, measures, cases)
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:

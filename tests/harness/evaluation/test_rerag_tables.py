@@ -12,7 +12,7 @@ from common.records import Answer, Question
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import answer_tables, costs_table, percent_cells, score_answers
 from harness.evaluation.rerag import tables as rerag_tables
-from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
+from harness.evaluation.rerag.baseline import bm25_of_shipped
 from harness.evaluation.tables import Cell, Table, not_measured, tables_csv, tables_markdown, tables_not_measured
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from models.rerag.calibration import Calibration
