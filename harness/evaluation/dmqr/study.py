@@ -33,6 +33,7 @@ from harness.evaluation.dmqr.search import Found, Spent, find_all, method_answer
 from harness.evaluation.paper_figures import DMQR, dmqr
 from harness.evaluation.reading import read_choices
 from harness.evaluation.study import Asked, Findings, Settings, word_of
+from harness.evaluation.tables import Table
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
@@ -244,7 +245,7 @@ def _add_tables(
         scored[name].values |= {"EM": values[0], "F1": values[1]}
     columns = [f"H@{k}", f"P@{k}", "EM", "F1"]
     own, search = found[Method.of(strategy).name], strategy.search
-    judge_costs = []
+    judge_costs: list[Table] = []
     if settings.judge is not None:
         judged, judge_costs = tables.judge_methods(settings.judge, questions, found, scored, shared.texts)
         columns += judged

@@ -140,7 +140,7 @@ def judge_methods(
         ]
         for kind in ("passages", *(["answers"] if texts else [])):
             if kind in judge.prompts:
-                values, verdicts = judged_values(judge, kind, questions, given)  # type: ignore[arg-type]
+                values, verdicts = judged_values(judge, kind, questions, given)
                 scored[name].values |= {name_: of / 100 for name_, of in zip(names[kind], values, strict=False)}
                 asked.setdefault(kind, []).extend(verdict for own in verdicts for verdict in own)
     if not asked:

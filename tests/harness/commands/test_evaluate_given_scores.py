@@ -5,7 +5,6 @@ For all questions, for some, and for some of a question's passages.
 
 import csv
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -158,14 +157,3 @@ def test_a_bad_score_is_one_line(study: Callable[..., Ended]) -> None:
     rows = with_scores(fid_rows(4))
     rows[2]["ctxs"][1]["score"] = "high"
     refused(study(rows), 65, "dev.json, row 3", "field 'score' is \"high\", not a finite number")
-
-
-@pytest.mark.skipif(
-    "LIGHTNING_RAG_DATA" not in os.environ, reason="needs the real data: set LIGHTNING_RAG_DATA to its folder"
-)
-def test_lost_in_the_middle_is_ranked_by_cosine(study: Callable[..., Ended]) -> None:
-    file = f"{os.environ['LIGHTNING_RAG_DATA']}/nq/nq-open-20_total_documents_dev.jsonl.gz"
-    ended = study([], "--questions", file, "--limit", "4")
-    assert ended.code == 0, ended.err
-    assert "given scores: 0 of 4 questions; cosine of " in ended.out
-    assert "4 questions have scores for some of their passages only, which are not used" in ended.out

@@ -11,7 +11,7 @@ import torch
 import infer
 from common.answer_metrics import exact_match, has_answer
 from common.errors import UserError
-from common.records import Answer, Question
+from common.records import Question
 from datamodules.formats.reading import read_questions
 from harness.commands.evaluate import evaluate
 from harness.commands.tune import tune
@@ -21,8 +21,6 @@ from harness.evaluation.rerag.retrieval import has_answer_labels
 from harness.evaluation.rerag.unanswerable import Confidence
 from harness.readers.t5 import generator_reader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.selection.options import SelectionOptions
-from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
 from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import MarginalReader, weigh
@@ -209,44 +207,17 @@ def test_a_file_whose_sets_all_hold_an_answer_says_that_nothing_is_detected(
     assert np.isnan(cells(out)["detection", "RE", "recall %"])
 
 
-class Echo:
-    """A reader that answers with the first title."""
-
-    def read(self, questions, evidence):
-        return [Answer(q.id, hits[0].passage.title, tuple(hits)) for q, hits in zip(questions, evidence, strict=True)]
-
-
-def test_any_strategy_is_measured(folders: dict[str, Path], tmp_path: Path) -> None:
-    asked = list(read_questions("hotpotqa", str(folders["dev"])))
-    passages = [p for q in asked for p in q.passages]
-    build_bm25(passages, tmp_path / "bm25")
-    strategy = DrRag(Bm25Retriever(tmp_path / "bm25"), reader=Echo(), selection=SelectionOptions("sm", k=4))
-    evaluate(strategy, str(folders["dev"]), tmp_path / "out", paper="hotpotqa", study={"ks": (4,)}, resamples=50)
-    text = (tmp_path / "out" / "report.md").read_text()
-    assert "*paper:* Llama3-8B, CFS, k = 4 (Table 3)" in text
-    assert "k = 6" not in text
-    assert "seconds/first stage" in text
-    evaluate(strategy, str(folders["dev"]), tmp_path / "out", resamples=50, limit=2)  # replaces
-    assert len((tmp_path / "out" / "questions.jsonl").read_text().splitlines()) == 2
-
-
 def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
     strategy = ReRag(None, folders["serving"], contexts=2, device="cpu")
     file, out = str(folders["dev"]), tmp_path / "out"
-    build_bm25(corpus(3), tmp_path / "bm25")
-    silent = DrRag(Bm25Retriever(tmp_path / "bm25"), selection=SelectionOptions("sm"))
     bare = tmp_path / "bare.jsonl"
     bare.write_text(json.dumps({"id": "1", "question": "who", "golden_answers": ["x"]}))
     hidden = tmp_path / "hidden.json"
     hidden.write_text(json.dumps([{k: v for k, v in row.items() if k != "answer"} for row in hotpot_rows(2)]))
     for message, options in {
-        "ks is": {"ks": (5, 1)},
-        "study.temperatures is no option of drrag": {"strategy": silent, "study": {"temperatures": file}},
-        "no file of temperatures": {"study": {"temperatures": "no.json"}},
         "without passages": {"questions": str(bare), "layout": "flashrag",
             "study": {"encoder": str(folders["encoder"])}},
         "None of the 2 questions has a gold answer": {"questions": str(hidden)},
-        "is not a report of `infer.py evaluate`": {"out": tmp_path},
     }.items():  # fmt: skip
         with pytest.raises(UserError, match=message):
             evaluate(**{"strategy": strategy, "questions": file, "out": out, "resamples": 10, **options})

@@ -261,31 +261,6 @@ def test_other_work_starts_over(
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_other_arguments_of_any_strategy_start_over(
-    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
-    interrupted = Interrupt(monkeypatch, RetrieveRead, "answer", 3)
-    with pytest.raises(KeyboardInterrupt):
-        infer.main(plain(folders, tmp_path / "out"))
-    more = ("--strategy.k", "2", "--strategy.reader.max_passages", "1")
-    said = stops_at_once(plain(folders, tmp_path / "out", *more), interrupted, capsys)
-    assert "differs in: k, reader. " in said
-
-
-@pytest.mark.usefixtures("small_batches")
-def test_a_torn_last_line_is_computed_again(
-    folders: dict[str, Path], unbroken: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    interrupted = reading(monkeypatch, 3)
-    with pytest.raises(KeyboardInterrupt):
-        infer.main(rerag(folders, tmp_path / "out"))
-    file = partial(tmp_path / "out") / "answers-pools.jsonl"
-    file.write_bytes(file.read_bytes()[:-7])
-    assert interrupted.resume(rerag(folders, tmp_path / "out")) == 3
-    assert report(tmp_path / "out") == unbroken
-
-
-@pytest.mark.usefixtures("small_batches")
 def test_files_of_others_in_the_folder_of_saved_results_stay(folders: dict[str, Path], tmp_path: Path) -> None:
     partial(tmp_path / "out").mkdir()
     for name in ("notes.jsonl", "thesis.tex"):

@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
-from common.records import Question, Ranked
+from common.records import Passage, Question, Ranked
 from common.rewrites import Rewrites
+from harness.evaluation.dmqr.figures import rewrites_of
+from harness.evaluation.dmqr.methods import Method
+from harness.evaluation.dmqr.search import Found, restricted
 from harness.evaluation.dmqr.study import Study
-from harness.evaluation.engine import measure
+from harness.evaluation.dmqr.tables import score_methods
+from harness.evaluation.engine import Measured, measure
 from harness.evaluation.judge import Judge
 from harness.evaluation.tables import Cell
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.multi_query import MultiQueryHits, QueryHits
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.strategies.dmqr import Dmqr
 from tests.helpers.retrieval_world import WORDS
@@ -32,6 +37,7 @@ from tests.helpers.rewriting_study import (
     table,
     value,
 )
+from tests.helpers.river_corpus import IDS, PASSAGES, write_index
 from tests.helpers.scripted_lm import ScriptedLm
 from tests.helpers.table_rewriter import CountingRetriever, TableRewriter, WorstFirst
 from tests.helpers.word_scorer import WordScorer
@@ -64,13 +70,12 @@ def test_every_row_is_what_a_system_configured_like_it_answers(
         **({"DMQR-RAG, rrf": system(bm25, None, **own)} if reranked else {}),
     }
     assert set(found.systems) == set(systems)
-    for name, each in systems.items():
+    for each in systems.values():
         each.reader = reader
-        for one, other in zip(found.systems[name], each.answer(ASKED), strict=True):
-            assert [(h.passage.id, h.score) for h in one.evidence] == [(h.passage.id, h.score) for h in other.evidence]
-            assert (one.question_id, one.text, counted(one)) == (other.question_id, other.text, counted(other)), name
-            if name in ("dmqr", "OQR"):
-                assert one.notes == other.notes
+    assert_rows_are_systems(found, systems)
+    for name in ("dmqr", "OQR"):
+        for one, other in zip(found.systems[name], systems[name].answer(ASKED), strict=True):
+            assert one.notes == other.notes
     rows = [record["rows"] for record in found.findings.records]
     for name in systems.keys() - {"dmqr"}:
         shown = [[hit.passage.id for hit in answer.evidence] for answer in found.systems[name]]
@@ -90,10 +95,8 @@ def test_passages_judged_by_a_rewrite(bm25: Bm25Retriever, tmp_path: Path) -> No
         "OQR", "OQR deep", "OQR, judged by kwr", "OQR deep, judged by kwr", "par", "DMQR-RAG",
     ]  # fmt: skip
     assert len(set(scorer.asked)) == len(scorer.asked)
-    for name, each in {"dmqr": system(bm25, WordScorer(), **own), "OQR": system(bm25, WordScorer())}.items():
-        for one, other in zip(found.systems[name], each.answer(ASKED), strict=True):
-            assert [(h.passage.id, h.score) for h in one.evidence] == [(h.passage.id, h.score) for h in other.evidence]
-            assert counted(one) == counted(other)
+    systems = {"dmqr": system(bm25, WordScorer(), **own), "OQR": system(bm25, WordScorer())}
+    assert_rows_are_systems(found, systems)
     for question, one in zip(ASKED, found.systems["OQR deep, judged by kwr"], strict=True):
         judge = " ".join(TABLE[question.text].get("kwr", [question.text]))
         passages = [hit.passage for hit in bm25.search([question.text], 20)[0]]
@@ -158,23 +161,23 @@ class FirstWords:
         ]  # fmt: skip
 
 
-def test_a_rewriter_that_reads_the_first_search(bm25: Bm25Retriever, tmp_path: Path) -> None:
-    own = {"rewriter": FirstWords(), "strategies": ("kwr", "core")}
-    found = measured(system(bm25, WordScorer(), **own), tmp_path)
-    for name, options in {"dmqr": own, "kwr": {**own, "strategies": ("kwr",)}, "OQR": {}}.items():
-        expected = system(bm25, WordScorer(), **options).answer(ASKED)
-        for one, other in zip(found.systems[name], expected, strict=True):
-            assert (one.evidence, counted(one)) == (other.evidence, counted(other))
+def assert_rows_are_systems(found: Measured, systems: dict[str, Dmqr]) -> None:
+    """Evidence, texts and counted costs of rows are those of systems that are configured like them."""
+    for name, each in systems.items():
+        for one, other in zip(found.systems[name], each.answer(ASKED), strict=True):
+            assert [(h.passage.id, h.score) for h in one.evidence] == [(h.passage.id, h.score) for h in other.evidence]
+            assert (one.question_id, one.text, counted(one)) == (other.question_id, other.text, counted(other)), name
 
 
-def test_a_rewriter_that_reads_what_another_retriever_finds(bm25: Bm25Retriever, tmp_path: Path) -> None:
-    own = {"rewriter": FirstWords(), "strategies": ("kwr", "core"), "feedback": bm25}
-    searched = WorstFirst(bm25)
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_rewriter_that_reads_what_its_or_another_retriever_finds(
+    bm25: Bm25Retriever, tmp_path: Path, elsewhere: bool
+) -> None:
+    own = {"rewriter": FirstWords(), "strategies": ("kwr", "core"), **({"feedback": bm25} if elsewhere else {})}
+    searched = WorstFirst(bm25) if elsewhere else bm25
     found = measured(system(searched, WordScorer(), **own), tmp_path)
-    for name, options in {"dmqr": own, "kwr": {**own, "strategies": ("kwr",)}, "OQR": {}}.items():
-        expected = system(searched, WordScorer(), **options).answer(ASKED)
-        for one, other in zip(found.systems[name], expected, strict=True):
-            assert (one.evidence, counted(one)) == (other.evidence, counted(other))
+    rows = {"dmqr": own, "kwr": {**own, "strategies": ("kwr",)}, "OQR": {}}
+    assert_rows_are_systems(found, {name: system(searched, WordScorer(), **options) for name, options in rows.items()})
 
 
 def test_questions_with_earlier_turns_are_refused(bm25: Bm25Retriever, tmp_path: Path) -> None:
@@ -254,3 +257,144 @@ def test_a_judge_judges_every_row_and_is_asked_once(bm25: Bm25Retriever, tmp_pat
     asked = [chat for call in llm.asked for chat in call]
     assert len({repr(chat) for chat in asked}) == len(asked)
     assert value(found, "judge costs of the methods", "all", "verdicts") == len(asked)
+
+
+class ChoosesByLength:
+    """A rewriter that chooses strategies by the number of letters of the question."""
+
+    adaptive, name = True, "by length"
+
+    def __init__(self) -> None:
+        self.inner = TableRewriter(TABLE)
+
+    def without_choice(self) -> TableRewriter:
+        return self.inner
+
+    def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
+        """One record per question."""
+        return [
+            restricted(made, strategies[: len(question.text) % 4])
+            for question, made in zip(questions, self.inner.rewrite(questions, strategies), strict=True)
+        ]
+
+
+def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    options = {"strategies": STRATEGIES, "judged_by": "kwr", "reader": Titles()}
+    strategy = system(bm25, WordScorer(), rewriter=ChoosesByLength(), **options)
+    found = measured(strategy, tmp_path, rows=["kwr"])
+    assert list(table(found, "methods").rows) == ["OQR", "OQR deep", "all strategies", "kwr", "DMQR-RAG"]
+    rewriters = {"dmqr": ChoosesByLength(), "all strategies": TableRewriter(TABLE)}
+    assert_rows_are_systems(
+        found, {name: system(bm25, WordScorer(), rewriter=each, **options) for name, each in rewriters.items()}
+    )
+    choice, methods = table(found, "choice"), table(found, "methods")
+    assert choice.columns == ("rewrites", "different queries", "H@4 %", "P@4 %", "EM %", "F1 %")
+    chosen = [len(each.text) % 4 for each in ASKED]
+    assert value(found, "choice", "with choice", "rewrites") == pytest.approx(np.mean(chosen))
+    assert value(found, "choice", "all strategies", "rewrites") == 3
+    assert value(found, "choice", "difference", "rewrites") == pytest.approx(np.mean(chosen) - 3)
+    for row, of in (("with choice", "DMQR-RAG"), ("all strategies", "all strategies")):
+        for column in choice.columns[2:]:
+            assert value(found, "choice", row, column) == value(found, "methods", of, column)
+        queries = methods.rows[of][methods.columns.index("queries")]
+        assert queries is not None
+        assert value(found, "choice", row, "different queries") == pytest.approx(queries.value - 1)
+    differences = table(found, "methods - all strategies")
+    for column in choice.columns[2:]:
+        own, name = choice.rows["difference"][choice.columns.index(column)], f"{column[:-2]}, points"
+        assert own == differences.rows["DMQR-RAG"][differences.columns.index(name)]
+    fewer = 100 * (1 - np.mean(chosen) / 3)
+    assert f"{fewer:.0f}% fewer rewrites" in choice.note
+    assert value(found, "rewrites", "DMQR-RAG", "strategies") == pytest.approx(np.mean(chosen))
+    found.findings.plots["choice.png"](tmp_path / "choice.png")
+    found.findings.plots["rewrites.png"](tmp_path / "rewrites.png")
+    assert (tmp_path / "choice.png").stat().st_size > 5000
+    with pytest.raises(UserError, match="'all strategies' is the name of another row"):
+        Study(rewriters={"all strategies": tmp_path}).check(strategy, tmp_path, "hotpotqa")
+    alone = measured(strategy, tmp_path / "alone", rows=[])
+    assert list(alone.systems) == ["dmqr"]
+    assert not any(each.name == "choice" for each in alone.findings.tables)
+
+
+def test_h_p_and_recall_by_hand() -> None:
+    passages = {name: Passage.of(name, f"the {name}") for name in "abcdef"}
+    ranked = [[Ranked(passages[name], 0.0) for name in row] for row in ("abcde", "fb", "")]
+    found = Found(
+        Method("row", None, (), 5, "rrf"),
+        [MultiQueryHits((QueryHits("q", ("question",), tuple(hits)),), None, tuple(hits), 0) for hits in ranked],
+    )
+    ids = {name: each.id for name, each in passages.items()}
+    everything = tuple(passages.values())
+    gold = [
+        Question("1", "?", ("b",), everything, (ids["b"], ids["e"])),
+        Question("2", "?", (), everything, (ids["a"],)),
+        Question("3", "?", (), everything, (ids["a"],), ("elsewhere",)),
+    ]
+    row = score_methods(gold, {"row": found}, True, 5, (4,))["row"]
+    np.testing.assert_array_equal(row["H@5"], [1, 0, np.nan])
+    np.testing.assert_allclose(row["P@5"], [2 / 5, 0, np.nan])
+    np.testing.assert_allclose(row["recall@4"], [1 / 2, 0, np.nan])
+    np.testing.assert_allclose(row["recall of all"], [1, 0, np.nan])
+    answered = [Question(str(n), "?", answers) for n, answers in enumerate((("b", "c"), ("f",), ()))]
+    row = score_methods(answered, {"row": found}, False, 2, (1,))["row"]
+    np.testing.assert_array_equal(row["H@2"], [1, 1, np.nan])
+    np.testing.assert_array_equal(row["P@2"], [0.5, 0.5, np.nan])
+    np.testing.assert_array_equal(row["recall@1"], [0, 1, np.nan])
+
+
+def test_the_number_of_rewrites_and_the_cases(tmp_path: Path) -> None:
+    retriever = Bm25Retriever(write_index(tmp_path))
+    everything = tuple(PASSAGES.values())
+    asked = [
+        Question("a", "alba river", ("x",), everything, (IDS["Elbe"], IDS["Alba"])),
+        Question("b", "elbe", ("x",), everything, (IDS["Elbe"],)),
+    ]
+    rewriter = TableRewriter(
+        {"alba river": {"kwr": ["elbe mountain"], "par": ["alba brune"]}, "elbe": {"par": ["dorn"]}}
+    )
+    found = measured(Dmqr(retriever, rewriter, ("kwr", "par"), 3, 2, "rrf"), tmp_path, asked)
+    # a: the question finds Alba, Calder, Alba (ship); kwr Elbe, Fulda; par Alba (ship), Alba, Brune. b: Elbe; Elbe;
+    # Calder, Dorn
+    assert [value(found, "rewrites", "DMQR-RAG", column) for column in ("mean", "0 %", "1 %", "2 %")] == [
+        1.5,
+        0,
+        50,
+        50,
+    ]
+    assert value(found, "recall", "DMQR-RAG", "recall of all %") == 100
+    (case,) = found.findings.cases[0]
+    assert case.rows[1] == ("kwr", "elbe mountain", "2", "2", "Elbe (1)")
+    assert found.findings.cases[1][0].note == "kwr: the question itself, because it is missing"
+    assert 'A complex query (Figure 5): a. question: "alba river" found 3 passages' in found.findings.notes
+
+
+def test_rewrites_are_counted_once_for_equal_queries() -> None:
+    searches = tuple(
+        QueryHits(query, made_by, ()) for query, made_by in (("q", ("question", "kwr")), ("r", ("par", "cce")))
+    )
+    assert rewrites_of(MultiQueryHits(searches, None, (), 0)) == 1
+
+
+def test_a_rewriter_that_writes_one_by_one_is_charged_one_by_one() -> None:
+    queries = {name: (name,) for name in STRATEGIES}
+    each = Rewrites(queries, {"par": "why"}, "", {"model_calls": 3.0, "tokens": 30.0, "fallbacks": 1.0})
+    assert restricted(each, ("par",)).costs == {"model_calls": 1.0, "tokens": 10.0, "fallbacks": 1.0}
+    together = Rewrites(queries, {"par": "why"}, "", {"model_calls": 1.0, "tokens": 30.0, "fallbacks": 1.0})
+    one = restricted(together, ("kwr", "cce"))
+    assert (one.costs, one.fallbacks) == ({"model_calls": 1.0, "tokens": 30.0}, {})
+    assert list(one.queries) == ["kwr", "cce"]
+    assert restricted(each, STRATEGIES) is each
+
+
+def test_the_cost_of_the_choice_is_not_divided_among_the_strategies() -> None:
+    each = Rewrites({name: (name,) for name in STRATEGIES}, {}, "", {"model_calls": 3.0, "choice_calls": 1.0})
+    assert restricted(each, ("par",)).costs == {"model_calls": 1.0, "choice_calls": 1.0}
+
+
+def test_an_index_without_the_gold_passages_is_measured_by_has_answer(tmp_path: Path) -> None:
+    retriever = Bm25Retriever(write_index(tmp_path))
+    gold = Passage.of("Other", "of another corpus")
+    asked = [Question("a", "alba river", ("joins",), (gold,), (gold.id,))]
+    found = measured(Dmqr(retriever, k=5, fusion="rrf"), tmp_path, asked)
+    assert "relevance by has-answer" in table(found, "methods").title
+    assert value(found, "methods", "OQR", "H@5 %") == 100

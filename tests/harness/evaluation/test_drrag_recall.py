@@ -2,24 +2,35 @@
 
 import itertools
 import json
-import zlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from common.errors import ArtifactError, UserError
-from common.records import Passage, Question
+from common.errors import UserError
+from common.records import Question, Ranked
 from harness.commands.evaluate import evaluate
 from harness.evaluation.drrag import recall
 from harness.evaluation.drrag.answers import selected_answers
 from harness.evaluation.paper_figures import dr_rag_table_5
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.fusion import FusedRetriever
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache
 from harness.strategies.drrag import DrRag
 from tests.helpers.reports import cells, questions
 from tests.helpers.reports import report as report_of
-from tests.helpers.river_corpus import PASSAGES, QUESTIONS, TableScorer, gold_scorer, write_index, write_questions
+from tests.helpers.river_corpus import (
+    PASSAGES,
+    QUESTIONS,
+    Digest,
+    TableScorer,
+    gold_scorer,
+    write_index,
+    write_questions,
+)
 
 
 @pytest.fixture(scope="module")
@@ -118,15 +129,6 @@ def test_records_show_what_was_found_and_missed(strategy, tmp_path):
     assert scores["Alba", "Alba (ship)"] == 0.1
 
 
-class Digest:
-    """Scores that depend on the question and on the order of the pair."""
-
-    threshold = 0.5
-
-    def probabilities(self, triples):
-        return [zlib.crc32(f"{question}|{d1.id}|{d2.id}".encode()) / 2**32 for question, d1, d2 in triples]
-
-
 def test_every_row_equals_the_strategy_run_alone(index):
     """What is shared between rows (retrieval depth, pair scores) changes no choice and no count of pairs."""
     questions = [Question(id_, text, support=("x",)) for id_, text, *_ in QUESTIONS]
@@ -222,32 +224,11 @@ def test_recall_is_of_the_questions_with_all_their_gold(strategy, tmp_path):
     assert reason == "no question ships its gold passages"
 
 
-def test_an_index_of_another_corpus_is_refused_and_a_gap_counts_as_missed(tmp_path, capsys):
-    build_bm25([Passage.of("Other", "quite another corpus")], tmp_path / "other")
-    with pytest.raises(ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold"):
-        run_and_read(DrRag(Bm25Retriever(tmp_path / "other"), selection=SelectionOptions("sm")), tmp_path)
+def test_a_gap_in_the_index_counts_as_missed(tmp_path, capsys):
     build_bm25([passage for title, passage in PASSAGES.items() if title != "Elbe"], tmp_path / "gap")
     _, table = run_and_read(DrRag(Bm25Retriever(tmp_path / "gap"), selection=SelectionOptions("sm")), tmp_path)
     assert "1 of 6 gold passages are not in" in capsys.readouterr().err
     assert float(table["SM", 3]["recall %"]) == pytest.approx(50)
-
-
-def test_a_folder_that_is_no_report_is_never_replaced(strategy, tmp_path):
-    out = tmp_path / "report"
-    out.mkdir()
-    (out / "thesis.tex").write_text("years of work", encoding="utf-8")
-    with pytest.raises(UserError, match=r"exists and is not a report of `infer\.py evaluate`: not replaced"):
-        run_and_read(strategy, tmp_path)
-    assert (out / "thesis.tex").exists()
-    (out / "thesis.tex").unlink()
-    run_and_read(strategy, tmp_path)
-    run_and_read(strategy, tmp_path)  # an earlier report is
-
-
-def test_bad_ks_are_refused(strategy, tmp_path):
-    for ks in (), (0, 3), (3, 3):
-        with pytest.raises(UserError, match=r"study\.ks"):
-            evaluate(strategy, str(write_questions(tmp_path)), tmp_path / "report", study={"ks": ks})
 
 
 class Stops(TableScorer):
@@ -284,24 +265,6 @@ def test_an_interrupted_bank_resumes(tmp_path, monkeypatch):
     assert len(resumed.asked) == 2
 
 
-def test_a_torn_last_line_is_dropped_and_a_corrupt_one_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.selection.score_cache._PAIRS_PER_CHUNK", 4)
-    file, wanted = tmp_path / "scores.jsonl", triples(8)
-    ScoreCache(TableScorer(), file).probabilities(wanted)
-    whole = file.read_bytes()
-    for kept in len(whole) - 1, len(whole) - 20:  # without its line break; in the middle of the row
-        file.write_bytes(whole[:kept])
-        again = TableScorer()
-        ScoreCache(again, file).probabilities(wanted)
-        assert len(again.asked) == 4
-        assert file.read_bytes().count(b"\n") == 1 + 2
-        assert ScoreCache(TableScorer(), file).scored == 8
-    first, *chunks = whole.splitlines(keepends=True)
-    file.write_bytes(b"".join([first, b"{}\n", *chunks]))
-    with pytest.raises(ArtifactError, match="line 2 is corrupt"):
-        ScoreCache(TableScorer(), file)
-
-
 def test_order_of_the_pair_and_the_question_are_part_of_the_key():
     alba, brune = PASSAGES["Alba"], PASSAGES["Brune"]
     cache = ScoreCache(TableScorer(("Alba", "Brune")))
@@ -331,3 +294,49 @@ def test_paper_figures_are_those_of_table_5():
     assert dr_rag_table_5("musique", "BM25", 4) == (43.52, 4.0)
     assert dr_rag_table_5("hotpotqa", "ranked", 3) is None
     assert dr_rag_table_5("hotpotqa", "SM", 5) is None
+
+
+class Nothing:
+    """A retriever that finds nothing."""
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        return [[] for _ in queries]
+
+
+def staged(strategy: DrRag, folder: Path, **study: object) -> Path:
+    """The report on three questions, with k = 2 and 3."""
+    out = folder / "staged"
+    evaluate(strategy, str(write_questions(folder)), out, study={"ks": (2, 3), **study}, resamples=200)
+    return out
+
+
+def test_the_study_searches_each_stage_with_its_retriever(tmp_path: Path) -> None:
+    """Where the second stage finds nothing, CFS and QDC give the first stage's k1 documents."""
+    strategy = DrRag(Bm25Retriever(write_index(tmp_path)), scorer=gold_scorer(), second_retriever=Nothing())
+    out = staged(strategy, tmp_path, rows=["QDC", "CFS"])
+    table = {(row, column): value for (name, row, column), value in cells(out).items() if name == "recall, k = 2"}
+    assert table["SM", "documents"] == 2
+    for row in "QDC", "CFS":
+        assert table[row, "documents"] == 1
+        assert table[row, "recall %"] == pytest.approx(50, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "deeper"), [(50, 50, []), (3, 50, [4]), (50, 5, [10]), (3, 5, [4, 10]), (3, None, [10])]
+)
+def test_each_stages_candidates_are_compared_with_its_own_depth(
+    tmp_path: Path, first: int, second: int | None, deeper: list[int]
+) -> None:
+    """CFS at k = 4 searches 4 documents with q and 2k + k1 = 10 with q*_i.
+
+    One retriever of both stages is named once.
+    """
+    index = write_index(tmp_path)
+
+    def fused(candidates: int) -> FusedRetriever:
+        return FusedRetriever([Bm25Retriever(index)] * 2, candidates=candidates)
+
+    strategy = DrRag(fused(first), scorer=gold_scorer(), second_retriever=None if second is None else fused(second))
+    out = staged(strategy, tmp_path, rows=["QDC"])
+    found = re.findall(r"share a search of (\d+) passages", (out / "report.md").read_text())
+    assert list(map(int, found)) == deeper

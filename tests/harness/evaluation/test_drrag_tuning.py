@@ -4,7 +4,6 @@ The grid against the strategy itself, a choice worked out by hand, limits, refus
 """
 
 import json
-import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -30,18 +29,9 @@ from harness.tuning.drrag import (
     try_grid,
 )
 from tests.helpers.reports import cells
-from tests.helpers.river_corpus import IDS, QUESTIONS, gold_scorer, write_index, write_questions
+from tests.helpers.river_corpus import IDS, QUESTIONS, Digest, gold_scorer, write_index, write_questions
 
 GRID = Grid(depths=(1, 3), question_weights=(2,), symmetric=True)
-
-
-class Digest:
-    """Scores that depend on the question and on the order of the pair."""
-
-    threshold = 0.5
-
-    def probabilities(self, triples):
-        return [zlib.crc32(f"{question}|{d1.id}|{d2.id}".encode()) / 2**32 for question, d1, d2 in triples]
 
 
 @pytest.fixture(scope="module")

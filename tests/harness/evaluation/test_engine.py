@@ -2,7 +2,6 @@
 
 import json
 import math
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +30,7 @@ from models.rerag.calibration import Calibration
 from tests.helpers import rerag_world
 from tests.helpers.reports import cells, report
 from tests.helpers.reports import questions as records_of
-from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, gold_scorer, write_index, write_questions
+from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, Digest, gold_scorer, write_index, write_questions
 from tests.helpers.tolerances import model_close
 
 ASKED = [
@@ -192,15 +191,6 @@ def test_a_system_that_finds_nothing_has_zeros(settings: Settings) -> None:
 
 
 # --- a study's answers are the strategy's
-
-
-class Digest:
-    """Pair scores that depend on the question and on the order of the pair."""
-
-    threshold = 0.5
-
-    def probabilities(self, triples: Sequence[tuple[str, Passage, Passage]]) -> list[float]:
-        return [zlib.crc32(f"{question}|{d1.id}|{d2.id}".encode()) / 2**32 for question, d1, d2 in triples]
 
 
 def without_seconds(costs: dict[str, float]) -> dict[str, float]:

@@ -10,6 +10,7 @@ from scipy.stats import bootstrap, norm
 from sklearn.metrics import f1_score
 
 from common.records import Passage, Question, Ranked
+from harness.evaluation import bootstrap as own_bootstrap
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.drrag.recall import Evaluation, Outcome
@@ -142,3 +143,30 @@ def test_paired_bootstrap(confidence: float) -> None:
     quantile_error = mean_error * math.sqrt(q * (1 - q) / resamples) / norm.pdf(norm.ppf(q))
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=5 * math.sqrt(2) * quantile_error)
     assert 5 * math.sqrt(2) * quantile_error < 0.25 * mean_error  # strict enough to tell another confidence
+
+
+def test_equals_a_plain_loop_over_the_same_draws():
+    random = np.random.default_rng(3)
+    differences = random.normal(size=(2, 7))
+    draws = np.random.default_rng(11).integers(0, 7, size=(50, 7))
+    means = np.array([[row[draw].mean() for row in differences] for draw in draws])
+    expected = np.quantile(means, [0.05, 0.95], axis=0).T
+    np.testing.assert_allclose(paired_intervals(differences, 50, seed=11, confidence=0.9), expected, atol=1e-12)
+
+
+def test_steps_do_not_change_the_draws(monkeypatch):
+    differences = np.random.default_rng(0).normal(size=(3, 20))
+    whole = paired_intervals(differences, 100, seed=5)
+    monkeypatch.setattr(own_bootstrap, "_CELLS_AT_ONCE", 20 * 7)
+    np.testing.assert_allclose(paired_intervals(differences, 100, seed=5), whole, atol=1e-12)
+    assert not np.allclose(paired_intervals(differences, 100, seed=6), whole)
+
+
+def test_a_constant_difference_has_no_width():
+    np.testing.assert_allclose(paired_intervals(np.full((1, 5), 0.25), 100), [[0.25, 0.25]])
+
+
+@pytest.mark.parametrize(("questions", "resamples", "confidence"), [(0, 10, 0.95), (3, 0, 0.95), (3, 10, 1.0)])
+def test_refuses_nothing_to_resample(questions, resamples, confidence):
+    with pytest.raises(ValueError, match=r"nothing to resample|between 0 and 1"):
+        paired_intervals(np.zeros((1, questions)), resamples, 0, confidence)

@@ -1,9 +1,14 @@
 """Retrieval scores against values worked out by hand; against trec_eval in test_library_oracles."""
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from common.records import GoldSegment, Passage, Question, Ranked
+from harness.evaluation.log_rank import log_rank, log_rank_index
 from harness.evaluation.retrieval_scores import retrieval_scores
 
 A, B, C, D, E = (Passage.of(title, text) for title, text in
@@ -30,24 +35,6 @@ def test_scores_worked_out_by_hand() -> None:
     }  # fmt: skip
 
 
-def test_all_gold_passages_are_found_at_the_place_of_the_last() -> None:
-    two = Question("q", "?", support=(B.id, D.id))
-    found = scores_of(two, A, B, C, D, ks=(2, 3, 4))
-    assert (found["all@2"], found["all@3"], found["all@4"]) == (0, 0, 1)
-    assert np.isnan(scores_of(Question("q", "?"), A)["all@1"])
-
-
-def test_em_and_f1_compare_all_of_the_evidence_with_all_gold_passages() -> None:
-    two = Question("q", "?", support=(B.id, D.id))
-    found = {
-        name: scores_of(two, *each)
-        for name, each in {"both": (D, B), "one": (B,), "more": (B, A, D), "none": (A,)}.items()
-    }
-    assert {name: (each["EM"], each["F1"]) for name, each in found.items()} == {
-        "both": (1, 1), "one": (0, pytest.approx(2 / 3)), "more": (0, pytest.approx(4 / 5)), "none": (0, 0),
-    }  # fmt: skip
-
-
 def test_fewer_passages_than_k_and_none() -> None:
     short = scores_of(QUESTION, D)
     assert (short["recall@4"], short["precision@4"], short["MRR"], short["has-answer@4"]) == (1 / 3, 1 / 4, 1, 1)
@@ -61,10 +48,6 @@ def test_a_passage_that_occurs_twice_counts_once() -> None:
     )
     assert scores_of(twice, A, A, B, B, D, ks=(2, 3))["recall@2"] == 1 / 2
     assert scores_of(twice, B, A, ks=(2,))["precision@2"] == 1 / 2
-
-
-def test_the_mrr_looks_beyond_the_greatest_k() -> None:
-    assert scores_of(QUESTION, A, C, B, ks=(1,))["MRR"] == 1 / 3
 
 
 def test_gold_segments_are_found_in_any_passages_of_their_document() -> None:
@@ -112,15 +95,6 @@ def test_what_is_undefined_is_nan() -> None:
     np.testing.assert_array_equal(columns["has-answer@1"], [1, 1, np.nan])
 
 
-def test_columns_are_in_order_also_without_questions() -> None:
-    columns = retrieval_scores([], [], (3, 1))
-    assert list(columns) == [
-        "recall@3", "all@3", "hit@3", "precision@3", "has-answer@3", "recall@1", "all@1", "hit@1", "precision@1",
-        "has-answer@1", "MRR", "EM", "F1",
-    ]  # fmt: skip
-    assert all(column.shape == (0,) for column in columns.values())
-
-
 def test_has_answer_precision_counts_all_passages_with_an_answer() -> None:
     passages = [Passage.of(str(number), text) for number, text in enumerate(["x Rome", "y", "Rome z", "Rome"])]
     questions = [Question("q", "?", ("Rome",)), Question("r", "?")]
@@ -128,3 +102,34 @@ def test_has_answer_precision_counts_all_passages_with_an_answer() -> None:
     found = {k: columns[f"has-answer precision@{k}"] for k in (1, 3, 5)}
     np.testing.assert_allclose(np.array([*found.values()]), [[1, np.nan], [2 / 3, np.nan], [3 / 5, np.nan]])
     np.testing.assert_array_equal(columns["has-answer@1"], [1, np.nan])
+
+
+def test_the_index_by_hand() -> None:
+    # gamma 1: S(r) = 1 - log r / log N, here 1 - log 2 / log 8 = 1 - 1/3
+    assert log_rank(2, 8) == pytest.approx(2 / 3)
+    # gamma 3, N = 6: 1 - log(1 + 3) / log(1 + 15) = 1 - 1/2
+    assert log_rank(2, 6, gamma=3) == pytest.approx(1 / 2)
+    assert log_rank_index([1, 2, None], 8) == pytest.approx((1 + 2 / 3 + 0) / 3)  # None counts as the eighth
+
+
+def test_one_segment_is_first_and_last() -> None:
+    assert log_rank(1, 1) == log_rank_index([None], 1) == 1.0
+
+
+def test_without_a_relevant_segment_it_is_undefined() -> None:
+    assert math.isnan(log_rank_index([], 5))
+
+
+@given(st.integers(2, 10_000), st.floats(0.01, 100), st.data())
+def test_it_falls_from_1_to_0_and_faster_with_gamma(segments: int, gamma: float, data: st.DataObject) -> None:
+    rank = data.draw(st.integers(1, segments - 1))
+    here, next_one = log_rank(rank, segments, gamma), log_rank(rank + 1, segments, gamma)
+    assert 0 <= next_one < here <= 1
+    assert log_rank(1, segments, gamma) == 1
+    assert log_rank(segments, segments, gamma) == pytest.approx(0, abs=1e-12)
+    assert log_rank(rank, segments, 2 * gamma) <= here + 1e-12
+
+
+def test_a_rank_is_at_most_the_number_of_segments() -> None:
+    with pytest.raises(ValueError, match="rank 6 of 5"):
+        log_rank(6, 5)
