@@ -30,19 +30,6 @@ class Bootstrap:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerScores:
-    """Scores per question, 0 to 1."""
-
-    exact_N: NDArray[np.float64]
-    f1_N: NDArray[np.float64]
-    inclusion_N: NDArray[np.float64]
-
-    def stacked(self) -> NDArray[np.float64]:
-        """(3, N) in the order of `MEASURES`."""
-        return np.stack([self.exact_N, self.f1_N, self.inclusion_N])
-
-
 def with_answers(questions: Sequence[Question]) -> list[Question]:
     """The questions that have gold answers.
 
@@ -59,8 +46,10 @@ def with_answers(questions: Sequence[Question]) -> list[Question]:
 
 def score_answers(
     texts: Sequence[str], questions: Sequence[Question], normalization: Normalization, yes_no_rule: bool = False
-) -> AnswerScores:
-    """Score every text against its question's gold answers; an empty text is wrong.
+) -> NDArray[np.float64]:
+    """(3, N) scores, 0 to 1, in the order of `MEASURES`, of every text by its question's gold answers.
+
+    An empty text is wrong.
 
     Args:
         texts: The answers, one per question.
@@ -70,13 +59,15 @@ def score_answers(
     """
     normalize = NORMALIZATIONS[normalization]
 
-    def each(measure: Callable[[str, Sequence[str]], float]) -> NDArray[np.float64]:
-        return np.array([measure(t, q.answers) if t else 0.0 for t, q in zip(texts, questions, strict=True)])
+    def each(measure: Callable[[str, Sequence[str]], float]) -> list[float]:
+        return [measure(t, q.answers) if t else 0.0 for t, q in zip(texts, questions, strict=True)]
 
-    return AnswerScores(
-        each(lambda text, golds: exact_match(text, golds, normalize)),
-        each(lambda text, golds: f1(text, golds, normalize, yes_no_rule)),
-        each(lambda text, golds: inclusion(text, golds, normalize)),
+    return np.array(
+        [
+            each(lambda text, golds: exact_match(text, golds, normalize)),
+            each(lambda text, golds: f1(text, golds, normalize, yes_no_rule)),
+            each(lambda text, golds: inclusion(text, golds, normalize)),
+        ]
     )
 
 
@@ -179,7 +170,7 @@ def answer_values(
     known = [place for place, question in enumerate(questions) if question.answers]
     values = np.full((3, len(questions)), np.nan)
     texts, asked = [answers[place].text for place in known], [questions[place] for place in known]
-    values[:, known] = score_answers(texts, asked, normalization, yes_no_rule).stacked()
+    values[:, known] = score_answers(texts, asked, normalization, yes_no_rule)
     return values
 
 
@@ -199,12 +190,12 @@ def answer_tables(
             "answers",
             "Answers",
             MEASURES,
-            {f"ours, {name}": percent_cells(scores.stacked(), bootstrap) for name, scores in scored.items()},
+            {f"ours, {name}": percent_cells(scores, bootstrap) for name, scores in scored.items()},
         )
     ]
     kinds = masks_of_kinds(questions)
     if len(kinds) > 1:
-        values = scored[normalization].stacked()
+        values = scored[normalization]
         rows = {
             kind: [Cell(int(mask_N.sum())), *percent_cells(values[:, mask_N], bootstrap)]
             for kind, mask_N in kinds.items()

@@ -45,7 +45,7 @@ def answers(paper: Paper, k: int | None = None) -> dict[str, Cells]:
             for name, row in rows_2.items()
         }
     if paper in RE_RAG:
-        return {name: [Cell(nan if value is None else value), None, None] for name, value in _re_rag(paper, 1).items()}
+        return re_rag(paper, 1, (0, None, None))
     return {name: cells[:3] for name, cells in dr_rag_answers(paper, k).items()}
 
 
@@ -72,28 +72,30 @@ def dr_rag_table_5(dataset: DrRagPaper, row: str, k: int) -> tuple[float, float]
     return tuple(found[DR_RAG.index(dataset)]) if found else None
 
 
+def re_rag(paper: Paper | None, table: int, layout: Sequence[int | None]) -> dict[str, Cells]:
+    """The rows of one of RE-RAG's Tables 1, 2, 4, 5 and 7 for a data set; none for another paper's.
+
+    Args:
+        paper: The data set.
+        table: Its number.
+        layout: Which of the row's figures stands in each of our columns; None: nothing.
+    """
+    return _cells(f"RE-RAG, Table {table}", RE_RAG.index(paper), layout) if paper in RE_RAG else {}
+
+
+def _cells(table: str, place: int | None, layout: Sequence[int | None]) -> dict[str, Cells]:
+    """The figures of each row for the data set at a place, None: of all data sets, in our columns."""
+    found: dict[str, Cells] = {}
+    for name, row in rows_of(table).items():
+        own = row if place is None else row[place]
+        values = own if isinstance(own, list) else [nan if own is None else own]
+        found[name] = [None if each is None else Cell(values[each]) for each in layout]
+    return found
+
+
 def recall(paper: Paper | None, ks: tuple[int, ...]) -> dict[str, Cells]:
     """RE-RAG's Table 2 at `ks`, then recall of all candidates."""
-    if paper not in RE_RAG:
-        return {}
-    rows: dict[str, Cells] = {}
-    for name, values in rows_of("RE-RAG, Table 2").items():
-        *measured, of_all = values[RE_RAG.index(paper)]
-        at = dict(zip(_RE_RAG_2_KS, measured, strict=True))
-        rows[name] = [*(Cell(at[k]) if k in at else None for k in ks), Cell(of_all)]
-    return rows
-
-
-def _re_rag(paper: Paper | None, table: int) -> dict[str, Any]:
-    """The rows of a table of RE-RAG for a data set; none for another paper's."""
-    if paper not in RE_RAG:
-        return {}
-    return {name: row[RE_RAG.index(paper)] for name, row in rows_of(f"RE-RAG, Table {table}").items()}
-
-
-def ablation(paper: Paper | None) -> dict[str, Cells]:
-    """RE-RAG's Table 7: EM, `thorough`."""
-    return {name: [Cell(value), None, None, None] for name, value in _re_rag(paper, 7).items()}
+    return re_rag(paper, 2, [*(_RE_RAG_2_KS.index(k) if k in _RE_RAG_2_KS else None for k in ks), len(_RE_RAG_2_KS)])
 
 
 def language_model(paper: Paper | None, counts: Sequence[int]) -> dict[str, Cells]:
@@ -104,19 +106,6 @@ def language_model(paper: Paper | None, counts: Sequence[int]) -> dict[str, Cell
     of_counts = [table.get(str(count)) for count in counts]
     place = RE_RAG.index(paper)
     return {name: [Cell(each[name][place]) if each else None for each in of_counts] for name in table["5"]}
-
-
-def detection(paper: Paper | None) -> dict[str, Cells]:
-    """RE-RAG's Table 4: recall, precision and F1."""
-    return {name: [Cell(value) for value in row] for name, row in _re_rag(paper, 4).items()}
-
-
-def refusal(paper: Paper | None) -> dict[str, Cells]:
-    """RE-RAG's Table 5: accuracy on sets with an answer before and after refusal; share refused of sets without one."""
-    return {
-        name: [None, Cell(before), Cell(after), None, Cell(refused)]
-        for name, (before, after, refused) in _re_rag(paper, 5).items()
-    }
 
 
 def dmqr(paper: Paper | None, tables: Sequence[Literal[2, 3, 4]]) -> dict[str, dict[str, float]]:
@@ -146,9 +135,4 @@ def msrag(paper: Paper | None, table: int) -> dict[str, Cells]:
     places: dict[str | None, tuple[int | None, ...]] = {
         "2wiki": (0, 1, None), "hotpotqa": (2, 3, None), "strategyqa": (None, None, 4),
     }  # fmt: skip
-    if paper not in places:
-        return {}
-    return {
-        name: [None if place is None else Cell(row[place]) for place in places[paper]]
-        for name, row in rows_of(f"MSRAG, Table {table}").items()
-    }
+    return _cells(f"MSRAG, Table {table}", None, places[paper]) if paper in places else {}

@@ -72,11 +72,11 @@ class Tuning:
                 saved = ResumableBatches(settings.partial / f"{source}.jsonl", depends_on)
 
             def work(batch: Sequence[Question], given: bool = source == "given") -> list[tuple[list, list]]:
-                retrieved = retrieve(batch, strategy.retriever, encoder, strategy.candidates, use_given=given)
+                found = retrieve(batch, strategy.retriever, encoder, strategy.candidates, use_given=given)
                 return [
-                    (each.scores_C.tolist(), has_answer_labels(question, each.passages).tolist())
-                    for question, each in zip(batch, retrieved, strict=True)
-                    if each.passages
+                    ([hit.score for hit in hits], has_answer_labels(question, [hit.passage for hit in hits]).tolist())
+                    for question, hits in zip(batch, found, strict=True)
+                    if hits
                 ]
 
             pairs = itertools.chain.from_iterable(saved.run(batches_of(known), work, f"scores, {source}, batches"))

@@ -84,9 +84,7 @@ def selection_tables(
     if not rows_N:
         return []
     questions = [evaluation.questions[row] for row in rows_N]
-    scored = [
-        score_answers([row[n].text for n in rows_N], questions, normalization, yes_no_rule).stacked() for row in read
-    ]
+    scored = [score_answers([row[n].text for n in rows_N], questions, normalization, yes_no_rule) for row in read]
     steps = [float(np.mean([row[n].costs.get("model_calls", 0.0) for n in rows_N])) for row in read]
     measured = list(zip(evaluation.outcomes, scored, steps, strict=False))
     tables = []

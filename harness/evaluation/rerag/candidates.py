@@ -108,17 +108,18 @@ def collect_candidates(
 
     def work(batch: Sequence[Question]) -> dict[str, Any]:
         times, tokens = [time.perf_counter()], [tokens_read(estimator, model.generator)]
-        retrieved = retrieve(batch, retriever, encoder, candidates)
+        found = retrieve(batch, retriever, encoder, candidates)
+        passages = [[hit.passage for hit in hits] for hits in found]
         times.append(time.perf_counter())
         texts = [question.text for question in batch]
-        scores = relevance(estimator, texts, [each.passages for each in retrieved])
+        scores = relevance(estimator, texts, passages)
         times.append(time.perf_counter())
         tokens.append(tokens_read(estimator, model.generator))
         before = costs_so_far(reader)
         matrices: list[Matrix | None] = [None] * len(batch)
         if reader is not None:
             to_read = [_first_of_either(np.array(logits), contexts) for logits in scores]
-            read = [[each.passages[i] for i in rows] for each, rows in zip(retrieved, to_read, strict=True)]
+            read = [[own[place] for place in rows] for own, rows in zip(passages, to_read, strict=True)]
             matrices[:] = reader.matrices(texts, read)
         times.append(time.perf_counter())
         tokens.append(tokens_read(estimator, model.generator))
@@ -129,8 +130,8 @@ def collect_candidates(
             "seconds": dict(zip(STAGES, np.diff(times).tolist(), strict=True)),
             "tokens": of_stages,
             "reading costs": spent,
-            "passages": [pack_passages(q, each.passages) for q, each in zip(batch, retrieved, strict=True)],
-            "retriever": [each.scores_C.tolist() for each in retrieved],
+            "passages": [pack_passages(question, own) for question, own in zip(batch, passages, strict=True)],
+            "retriever": [[hit.score for hit in hits] for hits in found],
             "relevance": scores,
             "matrices": [pack_matrix(matrix) for matrix in matrices],
         }

@@ -9,7 +9,7 @@ of a question.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from common.answer_metrics import has_answer
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import read_json
-from common.records import Passage, Question
+from common.records import Passage, Question, Ranked
 from common.seals import check_fields, unsealed, write_sealed
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
@@ -33,14 +33,6 @@ from models.pretrained import MINILM
 Source = Literal["given", "cosine", "retriever"]  # where a question's retriever scores come from
 _CURE = "Fit the temperatures again: infer.py tune on training questions."
 QUESTIONS_AT_ONCE = 32  # bounds the memory of tokens and encoder states
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieved:
-    """One question's candidates in the retriever's order, best first."""
-
-    passages: tuple[Passage, ...]
-    scores_C: NDArray[np.float64]
 
 
 def source_of(question: Question, retriever: Retriever | None) -> Source:
@@ -56,7 +48,7 @@ def retrieve(
     encoder: SentenceEncoder | None,
     candidates: int,
     use_given: bool = True,
-) -> list[Retrieved]:
+) -> list[list[Ranked]]:
     """Every question's candidates.
 
     The retriever's best, or its shipped passages ranked by given scores, else by cosine.
@@ -72,8 +64,7 @@ def retrieve(
         UserError: If there is no retriever and a question ships no passages.
     """
     if retriever is not None:
-        found = retriever.search([question.text for question in questions], candidates)
-        return [Retrieved(tuple(h.passage for h in hits), np.array([h.score for h in hits], float)) for hits in found]
+        return retriever.search([question.text for question in questions], candidates)
     for question in questions:
         if not question.passages:
             raise UserError(
@@ -81,20 +72,16 @@ def retrieve(
                 "configure --strategy.init_args.retriever, or choose a file that ships passages."
             )
     unscored = [question for question in questions if not (use_given and question.given_scores)]
-    computed: Iterator[NDArray[np.float64]] = iter(())
-    if unscored:
-        assert encoder is not None
-        computed = iter(cosines(unscored, encoder))
-    retrieved = []
-    for question in questions:
-        if use_given and question.given_scores:
-            hits = given_ranking(question)
-            retrieved.append(Retrieved(tuple(h.passage for h in hits), np.array([h.score for h in hits], float)))
-            continue
-        cosine_C = next(computed)
-        order = np.argsort(-cosine_C, kind="stable")
-        retrieved.append(Retrieved(tuple(question.passages[i] for i in order), cosine_C[order]))
-    return retrieved
+    computed = iter(cosines(unscored, encoder) if unscored and encoder else ())
+    return [
+        given_ranking(question) if use_given and question.given_scores else _by_cosine(question, next(computed))
+        for question in questions
+    ]
+
+
+def _by_cosine(question: Question, cosine_C: NDArray[np.float64]) -> list[Ranked]:
+    order = np.argsort(-cosine_C, kind="stable")
+    return [Ranked(question.passages[place], float(cosine_C[place])) for place in order]
 
 
 def has_answer_labels(question: Question, passages: Sequence[Passage]) -> NDArray[np.bool_]:

@@ -58,7 +58,7 @@ class Scoring:
     def exact(self, candidate_sets: Sequence[CandidateSet], readings: Sequence[Reading]) -> NDArray[np.float64]:
         """Exact match of every question, (N,)."""
         questions = [each.question for each in candidate_sets]
-        return score_answers([reading.text for reading in readings], questions, self.normalization).exact_N
+        return score_answers([reading.text for reading in readings], questions, self.normalization)[0]
 
 
 Readings = dict[tuple[str, AnyMarginal], list[Reading]]  # (row of the ablation, marginal) -> one per question
@@ -184,7 +184,7 @@ def ablation_table(
         f"Ablation with {contexts} contexts (Table 7)",
         columns,
         rows,
-        {} if by_llm else paper_figures.ablation(paper),
+        {} if by_llm else paper_figures.re_rag(paper, 7, (0, None, None, None)),
         note,
         signed=frozenset([*columns[1::2], *(name for name in rows if f" - {BASELINE}" in name)]),
     )

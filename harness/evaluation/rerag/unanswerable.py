@@ -118,7 +118,7 @@ def _detection_table(systems: Sequence[Confidence], paper: paper_figures.Paper |
             "searched."
         )
     title = "Detection of context sets without an answer (Table 4)"
-    return Table("detection", title, columns, rows, paper_figures.detection(paper), note)
+    return Table("detection", title, columns, rows, paper_figures.re_rag(paper, 4, (0, 1, 2)), note)
 
 
 def _detection_cells(result: Detection) -> Cells:
@@ -147,6 +147,6 @@ def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: p
         "Refusal of unanswerable questions (Table 5)",
         columns,
         rows,
-        paper_figures.refusal(paper),
+        paper_figures.re_rag(paper, 5, (None, 0, 1, None, 2)),
         "EM on sets with an answer, before and after refusal; share of refused questions among sets without an answer.",
     )

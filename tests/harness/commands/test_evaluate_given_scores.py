@@ -117,11 +117,13 @@ def test_questions_with_an_unscored_passage_are_ranked_by_cosine(
     temperatures = json.loads((tmp_path / "report" / "report.json").read_text())["study"]["temperatures"]
     for source in ("given", "cosine"):
         found = retrieve(training, None, encoder, 9, use_given=source == "given")
-        labels = [has_answer_labels(q, each.passages) for q, each in zip(training, found, strict=True)]
-        assert temperatures[source] == pytest.approx(fit_temperature([each.scores_C for each in found], labels))
+        labels = [has_answer_labels(q, [h.passage for h in hits]) for q, hits in zip(training, found, strict=True)]
+        assert temperatures[source] == pytest.approx(
+            fit_temperature([np.array([h.score for h in hits]) for hits in found], labels)
+        )
     assert temperatures["given"] > 5 * temperatures["cosine"]  # each on its own scale
     for place, found in enumerate(candidates_of(tmp_path)):
-        cosine = by_cosine[place].scores_C / temperatures["cosine"]
+        cosine = np.array([h.score for h in by_cosine[place]]) / temperatures["cosine"]
         is_cosine = [hit["retriever"] for hit in found] == pytest.approx(cosine.tolist(), rel=1e-4)
         assert is_cosine == (place < 3)
 
