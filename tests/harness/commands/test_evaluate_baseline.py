@@ -3,7 +3,6 @@
 Table 7's rows with a generator that was trained under the retriever's weights.
 """
 
-import csv
 import json
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from datamodules.formats.reading import read_questions
 from harness.strategies.rerag import ReRag
 from models.rerag.marginal_reader import MarginalReader
 from tests.helpers.commands import Ended, command, refused
+from tests.helpers.reports import cells
+from tests.helpers.reports import questions as records_of
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.rerag_world import write_serving
 
@@ -55,9 +56,8 @@ def measure(folder: Path, *more: str, serving: str = "joint", out: str = "report
     )  # fmt: skip
 
 
-def ablation(folder: Path, out: str = "report") -> dict[tuple[str, str], str]:
-    with (folder / out / "report.csv").open(encoding="utf-8") as file:
-        return {(row["row"], row["column"]): row["value"] for row in csv.DictReader(file) if row["table"] == "ablation"}
+def ablation(folder: Path, out: str = "report") -> dict[tuple[str, str], float]:
+    return {(row, column): value for (table, row, column), value in cells(folder / out).items() if table == "ablation"}
 
 
 def test_the_baselines_row_is_what_its_folder_answers(folder: Path) -> None:
@@ -67,21 +67,21 @@ def test_the_baselines_row_is_what_its_folder_answers(folder: Path) -> None:
     answers = served(folder).answer(questions)
     exact = [exact_match(answer.text, q.answers) for answer, q in zip(answers, questions, strict=True)]
     assert sum(exact) >= 4
-    cells = ablation(folder)
-    assert float(cells[OWN + "Baseline", "EM %, thorough"]) == pytest.approx(100 * np.mean(exact), abs=1e-3)
-    records = [json.loads(line) for line in (folder / "report" / "questions.jsonl").read_text().splitlines()]
+    found = ablation(folder)
+    assert found[OWN + "Baseline", "EM %, thorough"] == pytest.approx(100 * np.mean(exact), abs=1e-3)
+    records = records_of(folder / "report")
     for record, answer in zip(records, answers, strict=True):
         assert record["settings"][OWN + "Baseline"]["thorough"]["text"] == answer.text
     assert "generator without RE: baseline; temperature of the retriever's scores 0.25, as in its training" in ended.out
-    gain = float(cells[f"Baseline - {OWN}Baseline", "EM %, thorough"])
-    joint = float(cells["Baseline", "EM %, thorough"])
+    gain = found[f"Baseline - {OWN}Baseline", "EM %, thorough"]
+    joint = found["Baseline", "EM %, thorough"]
     assert gain == pytest.approx(joint - 100 * np.mean(exact), abs=1e-3)
     assert gain < 0
 
     plain = measure(folder, out="plain-report")
     assert "All rows use the jointly trained generator, under other weights" in plain.out
     without = ablation(folder, "plain-report")
-    assert without == {key: value for key, value in cells.items() if OWN not in key[0]}  # the present rows stay
+    assert without == {key: value for key, value in found.items() if OWN not in key[0]}  # the present rows stay
 
 
 def test_an_interrupted_reading_by_the_baseline_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

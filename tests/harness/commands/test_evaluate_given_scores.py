@@ -3,7 +3,6 @@
 For all questions, for some, and for some of a question's passages.
 """
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,8 @@ from harness.evaluation.serialization import digest
 from harness.indexing.sentence_encoder import SentenceEncoder
 from models.rerag.temperature import fit_temperature
 from tests.helpers.commands import Ended, command, refused
+from tests.helpers.reports import cells, report
+from tests.helpers.reports import questions as questions_of
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.rerag_world import write_serving
 
@@ -66,33 +67,23 @@ def study(tmp_path: Path, checkpoints: dict[str, Path]) -> Callable[..., Ended]:
     return run
 
 
-def recall_of_retriever(folder: Path) -> float:
-    with (folder / "report" / "report.csv").open(encoding="utf-8") as file:
-        cells = {(row["table"], row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
-    return float(cells["recall", "retriever", "R@1 %"])
-
-
-def candidates_of(folder: Path) -> list[list[dict]]:
-    return [json.loads(line)["candidates"] for line in (folder / "report" / "questions.jsonl").read_text().splitlines()]
-
-
 def test_given_scores_rank_and_no_encoder_is_loaded(study: Callable[..., Ended], tmp_path: Path) -> None:
     rows = with_scores(fid_rows(8))
     ended = study(rows, encoder="no/such/encoder", training=with_scores(fid_rows(20, seed=1)), cosine=False)
     assert ended.code == 0, ended.err
     best = [has_answer(row["ctxs"][-1]["text"], row["answers"]) for row in rows]
-    assert recall_of_retriever(tmp_path) == pytest.approx(100 * np.mean(best), abs=1e-3)
+    assert cells(tmp_path / "report")["recall", "retriever", "R@1 %"] == pytest.approx(100 * np.mean(best), abs=1e-3)
     questions = list(read_questions("fid", str(tmp_path / "train.json")))
     labels = [has_answer_labels(q, q.passages) for q in questions]
     temperature = fit_temperature([np.array(q.given_scores) for q in questions], labels)
-    for row, found in zip(rows, candidates_of(tmp_path), strict=True):
+    for row, found in zip(rows, [record["candidates"] for record in questions_of(tmp_path / "report")], strict=True):
         assert [hit["title"] for hit in found] == [item["title"] for item in reversed(row["ctxs"])]
         scores = [float(item["score"]) / temperature for item in reversed(row["ctxs"])]
         assert [hit["retriever"] for hit in found] == pytest.approx(scores, rel=1e-4)
     assert "given scores: 8 of 8 questions; temperature" in ended.out
     assert "fitted on 20 training questions; cosine: 0 of 8 questions\n" in ended.out
     assert "given scores, min-max scaled to 0..1" in ended.out
-    settings = json.loads((tmp_path / "report" / "report.json").read_text())["study"]
+    settings = report(tmp_path / "report")["study"]
     assert settings["temperature"] == settings["temperatures"]["given"] == pytest.approx(temperature)
     assert "| BM25 |" in ended.out  # over the shipped passages, as without given scores
 
@@ -114,7 +105,7 @@ def test_questions_with_an_unscored_passage_are_ranked_by_cosine(
     questions, training = (list(read_questions("fid", str(tmp_path / name))) for name in ("dev.json", "train.json"))
     encoder = SentenceEncoder(str(checkpoints["bert"]), "cpu")
     by_cosine = retrieve(questions, None, encoder, 9, use_given=False)
-    temperatures = json.loads((tmp_path / "report" / "report.json").read_text())["study"]["temperatures"]
+    temperatures = report(tmp_path / "report")["study"]["temperatures"]
     for source in ("given", "cosine"):
         found = retrieve(training, None, encoder, 9, use_given=source == "given")
         labels = [has_answer_labels(q, [h.passage for h in hits]) for q, hits in zip(training, found, strict=True)]
@@ -122,7 +113,7 @@ def test_questions_with_an_unscored_passage_are_ranked_by_cosine(
             fit_temperature([np.array([h.score for h in hits]) for hits in found], labels)
         )
     assert temperatures["given"] > 5 * temperatures["cosine"]  # each on its own scale
-    for place, found in enumerate(candidates_of(tmp_path)):
+    for place, found in enumerate([record["candidates"] for record in questions_of(tmp_path / "report")]):
         cosine = np.array([h.score for h in by_cosine[place]]) / temperatures["cosine"]
         is_cosine = [hit["retriever"] for hit in found] == pytest.approx(cosine.tolist(), rel=1e-4)
         assert is_cosine == (place < 3)
@@ -134,7 +125,7 @@ def test_without_given_scores_the_cosine_ranks_all(study: Callable[..., Ended], 
     )  # those of training are not of this retriever
     assert "given scores: 0 of 4 questions; cosine of " in ended.out
     assert "shipped passages: 4 of 4 questions; temperature" in ended.out
-    settings = json.loads((tmp_path / "report" / "report.json").read_text())["study"]
+    settings = report(tmp_path / "report")["study"]
     assert list(settings["temperatures"]) == ["cosine"]
     assert "fitted" in ended.out
 

@@ -3,10 +3,12 @@
 Hand-worked scores; refusals.
 """
 
+import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,15 +17,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.documents import Segment, as_passage
+from common.chat import Chat, Reply
+from common.documents import Document, Heading, Paragraph, Segment, as_passage
+from common.documents import Table as TableBlock
 from common.errors import MissingInputError, UserError
 from common.records import Answer, GoldSegment, Passage, Question, Ranked
+from harness.documents.segments.augmentation import passages as passages_of
+from harness.documents.segments.augmentation import segments
 from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.hiqa.accuracy import answer_tables_of_rows, exact_accuracy
 from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, kept_documents, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import KINDS, OWN
 from harness.evaluation.hiqa.study import Study
+from harness.evaluation.hiqa.table_fields import WHOLE as WHOLE_TABLE
+from harness.evaluation.hiqa.table_fields import (
+    WITH,
+    WITHOUT,
+    data_fields,
+    embed_tables,
+    fields_table,
+)
+from harness.evaluation.hiqa.tables import draw_gammas, overview_table
+from harness.evaluation.judge import Judge
+from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR
+from harness.evaluation.log_rank import log_rank
 from harness.evaluation.study import NOT_ASKED, Settings, build
 from harness.evaluation.tables import Table
+from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.keywords import KeywordRetriever, build_keywords
@@ -31,6 +51,7 @@ from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.strategies.hiqa import HiQa, fitting
 from harness.tuning.hiqa import ALPHAS, BETAS, Tuning, best_weights, grid, rank_of
 from tests.helpers.judge_lm import FirstPassage, LastPassage
+from tests.helpers.retrieval_world import WORDS, write_encoder
 from tests.helpers.studied import studied
 
 PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
@@ -312,3 +333,227 @@ def test_a_context_holds_a_part_or_the_whole_of_the_gold(strategy: HiQa) -> None
         7: {HIT: [1, 1], RECALL: [0.5, pytest.approx(1 / 3)], WHOLE: [0, 0]},
         84: {HIT: [1, 1], RECALL: [1, pytest.approx(2 / 3)], WHOLE: [1, 0]},
     }
+
+
+ANSWERED = [
+    Question("1", "Which is right? A) 4 kg B) 5 kg", ("B", "B) 5 kg"), kind="choice"),
+    Question("2", "Which is right? A) 6 kg B) 7 kg", ("A", "A) 6 kg"), kind="choice"),
+    Question("3", "How much are both?", ("9 kg",), kind="calculation"),
+    Question("4", "How is it cleaned?", ("with water and soap",), kind="descriptive"),
+    Question("5", "Unknown?", (), kind="choice"),
+]
+ROWS = {
+    "HCA": ["B) 5 kg.", "a", "9 kg", "with water", "A"],
+    "other": ["A", "A", "", "with sand", "A"],
+    "third": ["B", "B", "9 kg", "with water and soap", "A"],
+}
+
+
+def answers(rows: dict[str, list[str]]) -> dict[str, list[Answer]]:
+    return {
+        name: [Answer(question.id, text, ()) for question, text in zip(ANSWERED, texts, strict=True)]
+        for name, texts in rows.items()
+    }
+
+
+class RuleLm:
+    """Correct if the answer is an accepted one, partly correct if it is the beginning of one; the longer the better."""
+
+    name = "rules"
+
+    def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+        return [Reply(json.dumps(self._verdict(chat.messages[-1].content))) for chat in chats]
+
+    def _verdict(self, asked: str) -> dict[str, object]:
+        if shown := re.findall(r'<answer number="\d+">(.*)</answer>', asked):
+            lengths = [0 if text == "(empty)" else len(text) for text in shown]
+            return {"reason": "so", "ranking": sorted(range(1, len(shown) + 1), key=lambda n: (-lengths[n - 1], n))}
+        (golds,) = re.findall(r"<accepted_answers>(.*)</accepted_answers>", asked)
+        (answer,) = re.findall(r"<answer>(.*)</answer>", asked)
+        accepted = golds.lower().split(" | ")
+        given = answer.lower().rstrip(".")
+        partly = any(gold.startswith(given) for gold in accepted)
+        verdict = "correct" if given in accepted else "partly correct" if partly else "incorrect"
+        return {"reason": "so", "verdict": verdict}
+
+
+def judged(*verdicts: str) -> Settings:
+    return replace(SETTINGS, judge=Judge(RuleLm(), verdicts or ("answers", "ranking")))  # type: ignore[arg-type]
+
+
+def by_name(tables: Sequence[Table]) -> dict[str, Table]:
+    return {table.name: table for table in tables}
+
+
+def values(table: Table) -> dict[str, list[float]]:
+    return {name: [math.nan if cell is None else cell.value for cell in cells] for name, cells in table.rows.items()}
+
+
+def test_exact_match_counts_for_kinds_with_one_right_answer_alone() -> None:
+    tables = by_name(answer_tables_of_rows(answers(ROWS), ANSWERED, SETTINGS))
+    exact = tables["accuracy %, exact match"]
+    assert exact.columns == ("all (3)", "calculation (1)", "choice (2)")  # neither descriptive nor without gold answers
+    assert values(exact) == {
+        "HCA": pytest.approx([100, 100, 100]), "other": pytest.approx([100 / 3, 0, 50]),
+        "third": pytest.approx([200 / 3, 100, 50]),
+    }  # fmt: skip
+    for absent in ("accuracy %, judged", "adequacy"):
+        assert [cell.reason for cells in tables[absent].rows.values() for cell in cells if cell] == [NO_JUDGE]
+    differences = tables["answers, differences"]
+    assert differences.columns == ("accuracy %, exact match",)
+    assert values(differences) == {"HCA - other": pytest.approx([200 / 3]), "HCA - third": pytest.approx([100 / 3])}
+
+
+def test_the_letter_a_is_an_answer_and_no_article() -> None:
+    several = Question("6", "Which are right?", ("A, C", "A and C", "AC"), kind="choice")
+    for text, credit in (("a, c", 100), ("C", 0), ("A and C.", 100), ("", 0), ("C, A", 0)):
+        assert exact_accuracy({"row": [Answer("6", text, ())]}, [several])["row"].tolist() == [credit]
+
+
+def test_signs_and_worked_solutions() -> None:
+    sign = Question("7", "It rains.", ("true", "√"), kind="true or false")
+    for text, credit in (("√", 100), ("True.", 100), ("\u00d7", 0), ("...", 0)):
+        assert exact_accuracy({"row": [Answer("7", text, ())]}, [sign])["row"].tolist() == [credit]
+    long = Question(
+        "8", "How much?", ("first the one of them, then the other, and both give 9 kg",), kind="calculation"
+    )
+    assert np.isnan(exact_accuracy({"row": [Answer("8", "9 kg", ())]}, [long])["row"]).all()
+
+
+def test_a_judge_gives_half_credit_and_ranks() -> None:
+    tables = by_name(answer_tables_of_rows(answers(ROWS), ANSWERED, judged()))
+    accuracy = tables["accuracy %, judged"]
+    assert accuracy.columns == ("all (4)", "calculation (1)", "choice (2)", "descriptive (1)")
+    assert values(accuracy) == {
+        "HCA": pytest.approx([87.5, 100, 100, 50]), "other": pytest.approx([25, 0, 50, 0]),
+        "third": pytest.approx([75, 100, 50, 100]),
+    }  # fmt: skip
+    adequacy = values(tables["adequacy"])
+    assert adequacy["HCA"][1] == 2.5  # calculation: two equal answers share the first two of three ranks
+    assert adequacy["other"][1] == 1
+    assert tables["adequacy"].columns[-1] == "descriptive (1)"
+    assert [adequacy[name][-1] for name in ROWS] == [2, 1, 3]  # "with water", "with sand", "with water and soap"
+    assert "judge costs of the rows" in tables
+    shuffled = [
+        by_name(answer_tables_of_rows(answers({name: ROWS[name] for name in order}), ANSWERED, judged()))
+        for order in permutations(ROWS)
+    ]
+    for each in shuffled:  # no row gains by its place
+        assert values(each["adequacy"]) == adequacy
+        assert values(each["accuracy %, judged"]) == values(accuracy)
+
+
+def test_what_is_not_measured_says_why() -> None:
+    unread = answers(dict.fromkeys(ROWS, [""] * 5))
+    found = answer_tables_of_rows(unread, ANSWERED, judged())
+    assert {cell.reason for table in found for cells in table.rows.values() for cell in cells if cell} == {NO_READER}
+    tables = by_name(answer_tables_of_rows(answers(ROWS), ANSWERED, judged("answers")))
+    assert [cell.reason for cells in tables["adequacy"].rows.values() for cell in cells if cell] == [NOT_ASKED_FOR]
+    one = by_name(answer_tables_of_rows(answers({"HCA": ROWS["HCA"]}), ANSWERED, judged()))
+    assert "answers, differences" not in one
+    open_only = answer_tables_of_rows(
+        {"HCA": answers(ROWS)["HCA"][3:4], "other": answers(ROWS)["other"][3:4]}, ANSWERED[3:4], SETTINGS
+    )
+    assert "no question of the kinds choice" in next(iter(open_only[0].rows.values()))[0].reason  # type: ignore[union-attr]
+
+
+BOOTSTRAP = Bootstrap(50)
+COUNT = 6
+
+
+def manual(number: int) -> list[Passage]:
+    """A manual of two pages with a table of three rows, in words that the encoder knows."""
+    own = WORDS[number]
+    rows = (("basin", "cedar"), ("delta", WORDS[number + 6]), ("ember | fjord", WORDS[number + 7]))
+    blocks = (
+        Heading("1 amber", 1, 1),
+        Paragraph("glade harbour amber.", 1),
+        TableBlock(rows, 1, "Table 1. amber", 2),
+        Heading("2 harbour", 1, 2),
+        Paragraph("harbour with glade.", 2),
+    )
+    return passages_of(segments(Document(f"{own}.pdf", own, blocks, 2)))
+
+
+MANUALS = [passage for number in range(COUNT) for passage in manual(number)]
+OF_TABLES = [
+    Question(WORDS[n], f"delta of {WORDS[n]}", ("?",), kind="table",
+             gold_segments=(GoldSegment(f"{WORDS[n]}.pdf", ("delta", WORDS[n + 6]), "table"),))
+    for n in range(COUNT)
+]  # fmt: skip
+OTHERS = [Question("text", "harbour", ("?",), gold_segments=(GoldSegment("basin.pdf", ("with glade",)),))]
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory: pytest.TempPathFactory) -> DenseRetriever:
+    folder = tmp_path_factory.mktemp("tables")
+    build_dense(MANUALS, folder / "dense", SentenceEncoder(write_encoder(folder / "encoder", max_tokens=32), "cpu"))
+    return DenseRetriever(folder / "dense", "cpu")
+
+
+def test_the_collection_by_hand(dense: DenseRetriever) -> None:
+    table = overview_table(MANUALS, [*OF_TABLES, *OTHERS], dense.encoder.tokenizer)
+    found = {
+        name: [cell and (math.nan if cell.reason else cell.value) for cell in cells]
+        for name, cells in table.rows.items()
+    }
+    assert found["documents"] == [6, None, None, None]
+    assert found["pages"] == [12, 2, 2, 2]
+    assert found["segments"] == [18, 3, 3, 3]
+    assert found["segments, text"] == [12, 2, 2, 2]
+    assert found["segments, table"] == [6, 1, 1, 1]
+    assert "segments, image" not in found
+    # of the first section's text, of the table's caption behind it and in its own segment, of the second section, of
+    # the cells
+    words = 3 + 3 + 3 + 3 + 7
+    assert found["words"] == [6 * words, words, words, words]
+    tokens = sum(len(dense.encoder.tokenizer.tokenize(passage.text)) for passage in MANUALS)
+    assert found["tokens"][0] == tokens > 6 * words  # punctuation counts, too
+    assert found["questions"][0] == 7
+    assert (found["questions, table"][0], found["questions, -"][0]) == (6, 1)
+    assert found["gold segments of a question"] == [7, 1, 1, 1]
+    bare = overview_table([Passage("1", "some text", metadata={"document": "a.txt"})], OTHERS, None)
+    assert bare.rows["pages"][0].reason == "the documents have no pages"  # type: ignore[union-attr]
+    assert bare.rows["tokens"][0].reason == "the retriever has no vectors"  # type: ignore[union-attr]
+
+
+def test_data_fields_by_hand() -> None:
+    table = next(passage for passage in MANUALS if (passage.metadata or {})["kind"] == "table")
+    assert data_fields(table.text) == f"{WORDS[6]} {WORDS[7]}"
+    assert (
+        data_fields("Ratings\n\n| a | b | c |\n| --- | --- | --- |\n| w | 1 \\| 2 |  |\n| v | 3 | 4 |") == "1 \\| 2 3 4"
+    )
+    assert data_fields("no table at all") == ""
+
+
+def test_ranks_without_data_fields_are_those_of_the_index(dense: DenseRetriever) -> None:
+    found = embed_tables(dense, [*OF_TABLES, *OTHERS], 2, 1.0)
+    assert found is not None
+    assert (found.questions, found.tables) == (COUNT, COUNT)  # the question about a text does not count
+    hits, indexes = [], []
+    for number, question in enumerate(OF_TABLES):
+        ranking = [hit.passage for hit in dense.search([question.text], len(MANUALS))[0]]
+        gold = next(p for p in ranking if p.title.startswith(WORDS[number]) and "|" in p.text)
+        hits.append(100.0 * (ranking.index(gold) < 2))
+        indexes.append(100 * log_rank(ranking.index(gold) + 1, len(MANUALS)))
+    assert found.values[WITHOUT]["hit@2 %"].tolist() == hits
+    assert found.values[WITHOUT]["Log-Rank %"] == pytest.approx(indexes)
+    for way in (WITH, WHOLE_TABLE):
+        assert not np.allclose(found.values[way]["inner product"], found.values[WITHOUT]["inner product"], atol=1e-4)
+    products = found.values[WITHOUT]["inner product"]
+    for product, question, number in zip(products, OF_TABLES, range(COUNT), strict=True):
+        (hits_of_all,) = dense.search([question.text], len(MANUALS))
+        gold_score = next(
+            h.score for h in hits_of_all if h.passage.title.startswith(WORDS[number]) and "|" in h.passage.text
+        )
+        assert product == pytest.approx(gold_score, abs=1e-6)
+    table = fields_table(found, BOOTSTRAP)
+    own, other, lost = (table.rows[name][0].value for name in (WITHOUT, WITH, f"{WITHOUT} - {WITH}"))  # type: ignore[union-attr]
+    assert lost == pytest.approx(own - other)
+
+
+def test_without_a_gold_table_nothing_is_measured(dense: DenseRetriever, tmp_path: Path) -> None:
+    assert embed_tables(dense, OTHERS, 2, 1.0) is None
+    assert "no gold segment is a table" in fields_table(None, BOOTSTRAP).rows[WITHOUT][0].reason  # type: ignore[union-attr]
+    draw_gammas(18, tmp_path / "gammas.png")
+    assert (tmp_path / "gammas.png").stat().st_size > 1000
