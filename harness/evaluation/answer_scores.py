@@ -6,6 +6,7 @@ Shape legend: N questions, R rows.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,10 @@ from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation.bootstrap import paired_intervals
-from harness.evaluation.tables import Cell, Table, not_measured
+from harness.evaluation.tables import Cell, Cells, Table, not_measured
+
+if TYPE_CHECKING:
+    from harness.evaluation.study import Settings
 
 YES_NO_LAYOUTS = frozenset(
     {"hotpotqa", "twowiki", "strategyqa"}
@@ -164,44 +168,34 @@ def masks_of_kinds(questions: Sequence[Question]) -> dict[str, NDArray[np.bool_]
 
 
 def answer_values(
-    questions: Sequence[Question], answers: Sequence[Answer], normalization: Normalization, yes_no_rule: bool
+    questions: Sequence[Question], answers: Sequence[Answer], settings: "Settings"
 ) -> NDArray[np.float64]:
     """(3, N) in the order of `MEASURES`, NaN for questions without gold answers."""
     known = [place for place, question in enumerate(questions) if question.answers]
     values = np.full((3, len(questions)), np.nan)
     texts, asked = [answers[place].text for place in known], [questions[place] for place in known]
-    values[:, known] = score_answers(texts, asked, normalization, yes_no_rule)
+    values[:, known] = score_answers(texts, asked, settings.normalization, settings.yes_no_rule)
     return values
 
 
-def answer_tables(
-    questions: Sequence[Question],
-    answers: Sequence[Answer],
-    normalization: Normalization,
-    yes_no_rule: bool,
-    bootstrap: Bootstrap,
-) -> list[Table]:
+def answer_tables(questions: Sequence[Question], answers: Sequence[Answer], settings: "Settings") -> list[Table]:
     """Scores with every normalization, the chosen one first; scores by kind of question with the chosen one."""
-    texts = [answer.text for answer in answers]
+    texts, normalization, bootstrap = [answer.text for answer in answers], settings.normalization, settings.bootstrap
     names = [normalization, *(name for name in NORMALIZATIONS if name != normalization)]
-    scored = {name: score_answers(texts, questions, name, yes_no_rule) for name in names}
-    tables = [
-        Table(
-            "answers",
-            "Answers",
-            MEASURES,
-            {f"ours, {name}": percent_cells(scores, bootstrap) for name, scores in scored.items()},
-        )
-    ]
+    scored = {name: score_answers(texts, questions, name, settings.yes_no_rule) for name in names}
+    rows = {f"ours, {name}": percent_cells(scores, bootstrap) for name, scores in scored.items()}
+    tables = [Table("answers", "Answers", MEASURES, rows)]
     kinds = masks_of_kinds(questions)
     if len(kinds) > 1:
         values = scored[normalization]
-        rows = {
+        of_kinds: dict[str, Cells] = {
             kind: [Cell(int(mask_N.sum())), *percent_cells(values[:, mask_N], bootstrap)]
             for kind, mask_N in kinds.items()
         }
         tables.append(
-            Table("answers by kind", f"Answers by kind of question, {normalization}", ("questions", *MEASURES), rows)
+            Table(
+                "answers by kind", f"Answers by kind of question, {normalization}", ("questions", *MEASURES), of_kinds
+            )
         )
     return tables
 

@@ -151,7 +151,7 @@ def measures_of(
 
     EM, F1 and accuracy are undefined for questions without gold answers, and for a system without a reader.
     """
-    scored = answer_values(questions, answers, settings.normalization, settings.yes_no_rule)
+    scored = answer_values(questions, answers, settings)
     measures: Measures = dict(zip(("EM", "F1", "Acc"), scored if has_read(answers) else scored * np.nan, strict=True))
     most = max((len(answer.evidence) for answer in answers), default=0) or 1
     retrieved = retrieval_scores(questions, [answer.evidence for answer in answers], (most,), indexed=indexed)
@@ -178,13 +178,7 @@ def _answer_tables(
     if reason:
         tables = [Table("answers", "Answers", MEASURES, {"ours": [not_measured(reason)] * len(MEASURES)})]
     else:
-        tables = answer_tables(
-            [questions[place] for place in places],
-            [answers[place] for place in places],
-            settings.normalization,
-            settings.yes_no_rule,
-            settings.bootstrap,
-        )
+        tables = answer_tables([questions[place] for place in places], [answers[place] for place in places], settings)
     if settings.paper is not None and not findings.paper:
         tables[0].paper = paper_answers(settings.paper, findings.budget)
     return tables

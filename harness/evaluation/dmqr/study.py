@@ -241,7 +241,7 @@ def _add_tables(
     by_gold = _by_gold(strategy, questions)
     scored = tables.score_methods(questions, found, by_gold, k, settings.ks)
     for name, texts in shared.texts.items():
-        values = answer_values(questions, texts, settings.normalization, settings.yes_no_rule)
+        values = answer_values(questions, texts, settings)
         scored[name].values |= {"EM": values[0], "F1": values[1]}
     columns = [f"H@{k}", f"P@{k}", "EM", "F1"]
     own, search = found[Method.of(strategy).name], strategy.search

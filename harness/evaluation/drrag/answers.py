@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from common.answer_metrics import Normalization
 from common.records import Answer, Ranked
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import MEASURES, Bootstrap, percent_cells, score_answers
+from harness.evaluation.answer_scores import MEASURES, answer_values, percent_cells
 from harness.evaluation.drrag.recall import BASELINE, Evaluation, Outcome
+from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, Cells, Table
 from harness.readers.read_answers import sum_costs
 from harness.selection.lazy_scoring import Decision
@@ -63,10 +63,8 @@ def selection_tables(
     evaluation: Evaluation,
     read: Sequence[Sequence[Answer]],
     reading_seconds: float,
-    normalization: Normalization,
-    yes_no_rule: bool,
+    settings: Settings,
     paper: paper_figures.Paper | None,
-    bootstrap: Bootstrap,
 ) -> list[Table]:
     """One table per k, with paired differences to similarity matching.
 
@@ -74,17 +72,15 @@ def selection_tables(
         evaluation: Its outcomes were read. Counted are questions with gold answers, and gold passages if any has.
         read: What a reader answered from its outcomes' documents.
         reading_seconds: Of the reader, per question.
-        normalization: Applied to answers and gold answers.
-        yes_no_rule: See `common.answer_metrics.f1`.
+        settings: Normalization and bootstrap.
         paper: Adds this paper's published results.
-        bootstrap: For the intervals.
     """
     known_N = evaluation.known
     rows_N = [n for n, each in enumerate(evaluation.questions) if each.answers and (known_N[n] or not any(known_N))]
     if not rows_N:
         return []
     questions = [evaluation.questions[row] for row in rows_N]
-    scored = [score_answers([row[n].text for n in rows_N], questions, normalization, yes_no_rule) for row in read]
+    scored = [answer_values(questions, [row[n] for n in rows_N], settings) for row in read]
     steps = [float(np.mean([row[n].costs.get("model_calls", 0.0) for n in rows_N])) for row in read]
     measured = list(zip(evaluation.outcomes, scored, steps, strict=False))
     tables = []
@@ -96,13 +92,13 @@ def selection_tables(
         for outcome, (exact_N, f1_N, inclusion_N), calls in at_k:
             values = np.stack([exact_N, exact_N - baseline_3N[0], f1_N, inclusion_N])
             time = Cell((outcome.seconds + reading_seconds) / whole) if whole else None
-            cells: list[Cell | None] = [*percent_cells(values, bootstrap), Cell(calls), time]
+            cells: list[Cell | None] = [*percent_cells(values, settings.bootstrap), Cell(calls), time]
             rows[outcome.name] = cells if outcome.name != BASELINE else [cells[0], None, *cells[2:]]
         published = paper_figures.dr_rag_answers(paper, k) if paper else {}
         tables.append(
             Table(
                 f"answers, k = {k}",
-                f"Answers from at most {k} documents, normalization: {normalization} (Tables 2-4)",
+                f"Answers from at most {k} documents, normalization: {settings.normalization} (Tables 2-4)",
                 COLUMNS,
                 rows,
                 {name: [cells[0], None, *cells[1:]] for name, cells in published.items()},

@@ -201,10 +201,7 @@ class Study:
             reason = not_measured("no question ships its gold passages")
             findings.tables = [Table("recall", "Recall of gold passages", ("recall %",), {recall.BASELINE: [reason]})]
         if given is not None:
-            findings.tables += selection_tables(
-                evaluation, given, reading_seconds, settings.normalization, settings.yes_no_rule, paper,
-                settings.bootstrap,
-            )  # fmt: skip
+            findings.tables += selection_tables(evaluation, given, reading_seconds, settings, paper)
 
 
 def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] | None) -> dict[str, SelectionOptions]:

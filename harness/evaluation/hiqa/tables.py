@@ -140,8 +140,7 @@ def readers_table(
         rows["readers"] = [not_measured("no readers are given (--study.readers)")] * len(budgets)
     values: dict[str, list[NDArray[np.float64]]] = {}
     for name, by_budget in answers.items():
-        rule = settings.normalization, settings.yes_no_rule
-        values[f"{name}: EM"] = [100 * answer_values(questions, each, *rule)[0] for each in by_budget]
+        values[f"{name}: EM"] = [100 * answer_values(questions, each, settings)[0] for each in by_budget]
         of_budget = {str(place): each for place, each in enumerate(by_budget)}
         values[f"{name}: accuracy, exact match"] = [*exact_accuracy(of_budget, questions).values()]
         if settings.judge is not None and "answers" in settings.judge.prompts:

@@ -33,7 +33,7 @@ INCLUSION = "the normalized answer contains a normalized gold answer"
 
 def scores_of(answers: Sequence[Answer], questions: Sequence[Question], settings: Settings) -> NDArray[np.float64]:
     """(3, N) EM, F1 and accuracy, 0 to 1; NaN for a question without a gold answer."""
-    values = answer_values(questions, answers, settings.normalization, settings.yes_no_rule)
+    values = answer_values(questions, answers, settings)
     if is_yes_no(questions):
         right = [float(yes_or_no(answer.text) in q.answers) for answer, q in zip(answers, questions, strict=True)]
         values[2] = np.where(np.isnan(values[2]), np.nan, right)

@@ -14,6 +14,7 @@ from harness.evaluation.answer_scores import answer_tables, costs_table, percent
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.baseline import bm25_of_shipped
 from harness.evaluation.rerag.tables import ABLATION, Scoring, ablation_table, llm_table, read_settings
+from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, Table, not_measured, tables_csv, tables_markdown, tables_not_measured
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from models.rerag.calibration import Calibration
@@ -162,7 +163,7 @@ def test_answers_are_judged_under_every_protocol_and_by_kind() -> None:
         Answer("b", "in Paris", ()),
         Answer("c", "", ()),
     ]
-    main, kinds = answer_tables(asked, given, "triviaqa", False, FEW)
+    main, kinds = answer_tables(asked, given, Settings("nq", "triviaqa", (1,), None, FEW, Path("unused")))
     costs = costs_table(given)
     assert costs is not None
     assert list(main.rows) == ["ours, triviaqa", "ours, squad", "ours, re_rag"]
