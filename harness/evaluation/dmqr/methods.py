@@ -130,14 +130,12 @@ def check_names(own: Iterable[str], further: Iterable[str]) -> None:
 
 
 def selected(methods: Mapping[str, Method], rows: Sequence[str] | None, own: str) -> dict[str, Method]:
-    """The requested rows, the baselines and the configured system.
-
-    All rows without a request, none but it for an empty one.
+    """The requested rows, the baselines and the configured system; all rows without a request.
 
     Raises:
         UserError: If a row is unknown.
     """
     if unknown := [name for name in rows or () if name not in methods]:
         raise UserError(f"study.rows contains {unknown[0]!r}; allowed: {', '.join(methods)}.")
-    wanted = {*(methods if rows is None else (*rows, *BASELINES) if rows else ()), own}
+    wanted = {*(methods if rows is None else (*rows, *BASELINES)), own}
     return {name: each for name, each in methods.items() if name in wanted}

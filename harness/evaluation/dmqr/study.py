@@ -62,7 +62,7 @@ class Study:
 
     Args:
         rows: Methods to measure besides OQR, OQR deep, "all strategies" and the system itself, e.g. [gqr, "w/o gqr"];
-            all when omitted. An empty list measures the system alone.
+            all when omitted.
         rewriters: Further systems by name (Table 3): config files of systems like this one. Each has a row of its name
             with all its strategies, and a row for each strategy alone, such as `NAME, gqr`.
         deep: Passages of OQR deep; as many as all queries of the system retrieve together when omitted.

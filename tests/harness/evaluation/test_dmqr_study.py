@@ -185,17 +185,6 @@ def test_questions_with_earlier_turns_are_refused(bm25: Bm25Retriever, tmp_path:
         measured(system(bm25, None), tmp_path, [replace(ASKED[0], history=("Who?",))])
 
 
-def test_an_empty_choice_measures_the_system_alone(bm25: Bm25Retriever, tmp_path: Path) -> None:
-    scorer = WordScorer()
-    strategy = system(bm25, scorer, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
-    found = measured(strategy, tmp_path, rows=[])
-    assert list(found.systems) == ["dmqr"]
-    scored = [*scorer.asked]
-    scorer.asked.clear()
-    strategy.answer(ASKED)
-    assert sorted(scored) == sorted(scorer.asked)
-
-
 def test_a_system_with_another_retriever_is_a_row(
     bm25: Bm25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,9 +300,6 @@ def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm2
     assert (tmp_path / "choice.png").stat().st_size > 5000
     with pytest.raises(UserError, match="'all strategies' is the name of another row"):
         Study(rewriters={"all strategies": tmp_path}).check(strategy, tmp_path, "hotpotqa")
-    alone = measured(strategy, tmp_path / "alone", rows=[])
-    assert list(alone.systems) == ["dmqr"]
-    assert not any(each.name == "choice" for each in alone.findings.tables)
 
 
 def test_h_p_and_recall_by_hand() -> None:

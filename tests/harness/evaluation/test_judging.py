@@ -85,23 +85,6 @@ def test_inverted_ranks_sum_to_the_ranks(texts: list[str]) -> None:
             if order.index(one) < order.index(other))  # fmt: skip
 
 
-def test_equal_requests_are_asked_once() -> None:
-    class Counts(Alphabet):
-        asked = 0
-
-        def reply(self, chats: Sequence[Chat]) -> list[Reply]:
-            self.asked += len(chats)
-            return [Reply(VALID) for _ in chats]
-
-    model = Counts()
-    judge, passage = Judge(model), Passage.of("t", "x")
-    verdicts = judge.on_passages([(asked(0), passage)] * 3)
-    assert model.asked == 1
-    judge.on_passages([(asked(0), passage), (asked(1), passage)])
-    assert model.asked == 2
-    assert len({each.key for each in verdicts}) == 1
-
-
 def test_a_call_that_failed_is_made_again_by_the_next_run(tmp_path: Path) -> None:
     class Busy(Alphabet):
         number_of_replies = 1  # then it is busy
