@@ -33,16 +33,16 @@ def setting_answers(
         confident: The estimator's confidence in each question.
         seconds: Per stage, over all questions.
     """
-    setting, full = ABLATION[name], name == FULL
+    (by, weights), full = ABLATION[name], name == FULL
     answers = []
     for number, (each, reading) in enumerate(zip(candidate_sets, readings or repeat(None), strict=False)):
-        order = each.order(setting.contexts)[: strategy.contexts]
-        scores = each.relevance_C if setting.weights == "estimator" else each.retriever_C
+        order = each.order(by)[: strategy.contexts]
+        scores = each.relevance_C if weights == "estimator" else each.retriever_C
         contexts = [Ranked(each.passages[i], float(scores[i])) for i in order]
         answerable = None if strategy.threshold is None else bool(confident.max_N[number] >= strategy.threshold)
         refused = full and strategy.refuse and not answerable
         read = reading if contexts and not refused else None  # like the strategy, which reads nothing if it refuses
-        estimated = setting != ABLATION["Baseline"]
+        estimated = "estimator" in (by, weights)
         # both rankers' contexts were read at once: a setting is charged its own share, and scoring only where it scores
         shares = {"reading": len(order) / len(each.column_of) if read else 0.0, "scoring": float(estimated)}
         costs = {
@@ -54,7 +54,7 @@ def setting_answers(
             **{name: value * shares["reading"] for name, value in each.reading_costs.items()},
             **{f"seconds/{s}": value * shares.get(s, 1.0) / len(candidate_sets) for s, value in seconds.items()},
         }
-        notes = explanation(contexts, read, strategy.model.calibration if setting.weights == "estimator" else None)
+        notes = explanation(contexts, read, strategy.model.calibration if weights == "estimator" else None)
         notes |= {"answerable": answerable, "threshold": strategy.threshold} if full else {}
         text = UNANSWERABLE if refused else reading.text if reading else ""
         logprob = read.answer_logprob if read else None

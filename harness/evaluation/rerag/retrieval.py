@@ -187,7 +187,7 @@ def retrieval_facts(
     encoder: SentenceEncoder | None,
     fitted: Mapping[Source, Fitted],
 ) -> list[str]:
-    """For the report: where the scores come from and for how many questions, their temperatures and confidences.
+    """For the report: where the scores come from and for how many questions, and their temperatures.
 
     Args:
         questions: Those that are measured.
@@ -214,14 +214,4 @@ def retrieval_facts(
     partial = sum(any(s is not None for s in q.scores) and not q.given_scores for q in questions)
     if partial and retriever is None:
         facts.append(f"{partial:,} questions have scores for some of their passages only, which are not used")
-    confidence: dict[Source, str] = {
-        "given": "given scores, min-max scaled to 0..1 over all candidates that have one",
-        "cosine": "cosine",
-        "retriever": "score, min-max scaled to 0..1 over all candidates",
-    }
-    facts.append("retriever's confidence: " + "; ".join(text for source, text in confidence.items() if counts[source]))
-    if len(counts) > 1:
-        facts[-1] += (
-            ". The two do not compare, so where questions are compared by the retriever's confidence, both are mixed"
-        )
     return facts

@@ -26,19 +26,11 @@ QUALITY_BINS = 10  # of the share of relevant contexts, besides the bin "none"
 RELEVANT = 0.5  # a context is relevant if its calibrated P(relevant) is at least this (Section 5.1)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Which ranker selects the contexts, and which one's scores weight them."""
-
-    contexts: Ranker
-    weights: Ranker
-
-
-ABLATION = {
-    "Baseline": Setting("retriever", "retriever"),
-    "RE score": Setting("retriever", "estimator"),
-    "RE context": Setting("estimator", "retriever"),
-    "RE context, score": Setting("estimator", "estimator"),
+ABLATION: dict[str, tuple[Ranker, Ranker]] = {  # which ranker selects the contexts, which one's scores weight them
+    "Baseline": ("retriever", "retriever"),
+    "RE score": ("retriever", "estimator"),
+    "RE context": ("estimator", "retriever"),
+    "RE context, score": ("estimator", "estimator"),
 }
 RANKERS: dict[Ranker, str] = {"estimator": "RE", "retriever": "retriever"}  # ranker -> its name in the tables
 FULL = "RE context, score"
@@ -69,10 +61,8 @@ def read_settings(
 ) -> Readings:
     """Every question's answer for every setting of the ablation; `prefix` names another generator."""
     return {
-        (prefix + name, marginal): [
-            each.read(setting.contexts, setting.weights, contexts, marginal) for each in candidate_sets
-        ]
-        for name, setting in ABLATION.items()
+        (prefix + name, marginal): [each.read(*rankers, contexts, marginal) for each in candidate_sets]
+        for name, rankers in ABLATION.items()
         for marginal in marginals
     }
 
@@ -306,7 +296,8 @@ def quality_table(
         f"EM by share of relevant contexts (Figure 3); relevant: confidence of at least {RELEVANT}",
         tuple(columns),
         table,
-        note="EM is empty where there is no question.",
+        note="EM is empty where there is no question. The retriever's confidence: a cosine, or other scores min-max "
+        "scaled to 0..1 over all candidates with scores of this source; the two do not compare.",
     )
 
 

@@ -51,7 +51,7 @@ def test_every_passage_gets_its_cosine_and_all_else_stays(
     )
     found = [question for question in after if question.passages]
     for question, given in zip(found, expected, strict=True):
-        assert question.ranking == given.passages  # what the study ranks by itself
+        assert question.ranking == tuple(hit.passage for hit in given)  # what the study ranks by itself
         np.testing.assert_allclose(sorted(question.given_scores, reverse=True), [hit.score for hit in given], atol=1e-5)
     assert [q.support for q in after] == [q.support for q in before]
 
