@@ -6,8 +6,7 @@ from itertools import repeat
 from common.records import Answer, Ranked
 from harness.evaluation.page import Case
 from harness.evaluation.rerag.candidates import CandidateSet
-from harness.evaluation.rerag.tables import ABLATION, FULL, Readings
-from harness.evaluation.rerag.unanswerable import Confidence
+from harness.evaluation.rerag.tables import ABLATION, FULL, Confidence, Readings
 from harness.readers.t5 import explanation
 from harness.strategies.rerag import UNANSWERABLE, ReRag
 from models.rerag.marginal_reader import Reading

@@ -27,7 +27,7 @@ from harness.evaluation.rerag.retrieval import (
     source_of,
     temperatures_for,
 )
-from harness.evaluation.rerag.unanswerable import Confidence, refusal_tables
+from harness.evaluation.rerag.tables import Confidence, refusal_tables
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import Asked, Findings, Settings
 from harness.indexing.sentence_encoder import SentenceEncoder

@@ -18,7 +18,7 @@ from harness.commands.tune import tune
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.candidates import collect_candidates
 from harness.evaluation.rerag.retrieval import has_answer_labels
-from harness.evaluation.rerag.unanswerable import Confidence
+from harness.evaluation.rerag.tables import Confidence
 from harness.readers.t5 import generator_reader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.strategies.rerag import ReRag
