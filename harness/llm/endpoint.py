@@ -3,13 +3,13 @@
 Secrets are refused as options, and removed from what the endpoint says.
 """
 
+import hashlib
 import json
 import os
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
@@ -17,25 +17,23 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from common.chat import Chat, Reply
-from common.errors import UnavailableError, UserError
+from common.errors import UserError
 from common.progress import Progress
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
-from harness.llm.response_cache import FILE, ResponseCache, key_of
 from harness.runtime.concurrent_work import as_completed
-from harness.runtime.retries import Health
 from harness.runtime.services import (
     SHORTEST_KEY,
+    check_fields,
     check_key_variable,
     check_url,
     key_in_environment,
-    looks_like_key,
-    one_line,
     valid_text,
     without_key,
 )
+from harness.runtime.store import Store
 
 if TYPE_CHECKING:
-    from harness.llm.chat_client import ChatClient, ChatError
+    from harness.runtime.service_client import ServiceClient, ServiceError
 
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 OPENAI = "https://api.openai.com/v1"
@@ -44,10 +42,13 @@ _EXAMPLES = f"http://localhost:8000/v1 or {OPENAI}"
 _OF_EACH_CHAT = (  # set by this project
     "model", "messages", "stream", "stream_options", "logprobs", "n", "max_tokens", "max_completion_tokens",
 )  # fmt: skip
+FILE = "replies.sqlite"
+_LOST = "its replies will be requested again"
+_FORMAT = 3  # of the names of stored replies; increase it when the meaning of a reply changes
 _OMITTED = ("temperature", "seed")  # sent, unless the option's value is null
 _SECRET_FIELD = re.compile(r"(?i)(api|access|secret)[_-]?(key|token)|authorization|password|secret|token")
 NO_LOGPROBS = "a reply without log-probabilities"
-_SETUP = (401, 402, 403, 404, 405)  # no chat can succeed
+_ADDRESS = (301, 302, 303, 307, 308, 404, 405)  # of a wrong address
 
 
 class ChatEndpoint:
@@ -64,7 +65,7 @@ class ChatEndpoint:
         key_variable: Name of the environment variable that holds the key.  The key itself is no option, so that it is
             never written to a file.  Without the variable, or with None, requests carry no key, as your own server
             allows; OpenAI needs one.
-        timeout_seconds: Of each attempt: to connect, to begin the response, and to end it.
+        timeout_seconds: Deadline of each attempt, to the end of the response.
         max_retries: Further attempts after 408, 409, 429, 5xx, no connection, no reply in time or a broken reply.
         concurrency: Requests at the same time.
         cache: Folder of the response cache; None stores nothing and requests everything again.
@@ -105,10 +106,7 @@ class ChatEndpoint:
         self.name = f"{model} at {urlsplit(self.base_url).netloc}"
         if self.cache is None or not (self.cache / FILE).exists():  # stored replies can be had without a key
             self.key()
-        kept = f"Replies so far are kept in {self.cache}." if self.cache else "No replies are kept: cache is null."
-        self._health = Health(self.name, concurrency, kept)
-        self._counting = threading.Lock()
-        self._reached = self._gave_logprobs = False
+        self._gave_logprobs = False
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -161,20 +159,23 @@ class ChatEndpoint:
         """
         names = [self._name(chat) for chat in chats]
         wanted = dict(zip(names, chats, strict=True))
-        with ResponseCache.opened(self.cache) if self.cache else nullcontext() as cache:
-            replies = {name: self._priced(reply) for name, reply in (cache.find(wanted) if cache else {}).items()}
+        with Store(self.cache / FILE, _LOST) if self.cache else nullcontext() as store:
+            replies: dict[str, Reply] = {}
+            for name in wanted:
+                if store and (stored := store.find(name)):
+                    replies[name] = self._priced(Reply(**stored[0], cached=True))
             missing = [name for name in wanted if name not in replies]
 
             def ask(name: str) -> tuple[str, Reply]:
                 reply = self._ask(wanted[name])
-                if cache and not reply.error:
-                    cache.store(name, reply)
+                if store and not reply.error:
+                    store.store(name, {key: value for key, value in asdict(reply).items() if key != "cached"})
                 return name, reply
 
             if missing:
-                if cache:
-                    cache.check_writable()
-                self._reach()
+                if store:
+                    store.check_writable()
+                self._client.reach()
                 with Progress(f"asking {self.model}", len(wanted)) as progress:
                     progress.skip(len(replies))
                     for name, reply in as_completed(ask, missing, self.concurrency):
@@ -189,22 +190,20 @@ class ChatEndpoint:
 
     def _name(self, chat: Chat) -> str:
         """The name of a chat's reply in the cache."""
-        return key_of({"base_url": self.base_url, "sample": chat.sample, "request": self.request(chat)})
+        asked = {"base_url": self.base_url, "sample": chat.sample, "request": self.request(chat), "format": _FORMAT}
+        return hashlib.sha256(json.dumps(asked, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
     @cached_property
-    def _client(self) -> "ChatClient":
-        from harness.llm.chat_client import ChatClient
+    def _client(self) -> "ServiceClient":
+        from harness.llm.chat_replies import choice_of
+        from harness.runtime.service_client import ServiceClient
 
-        return ChatClient(self.base_url, self.key(), self.timeout_seconds, self.max_retries)
-
-    def _reach(self) -> None:
-        """Raise UnavailableError if nothing answers at the address, and never has."""
-        if not self._reached:
-            if why := self._client.unreachable():
-                raise UnavailableError(
-                    f"{self.name} cannot be reached ({one_line(why)}): start the server, or correct base_url."
-                )
-            self._reached = True
+        key = self.key()
+        return ServiceClient(
+            self.name, "chats", self.base_url, key, {"Authorization": f"Bearer {key}"} if key else {},
+            self.timeout_seconds, self.max_retries, self.concurrency, self.cache, choice_of, self._cure,
+            environment_proxies=True,
+        )  # fmt: skip
 
     def _ask(self, chat: Chat) -> Reply:
         """The reply to a chat, or why there is none.
@@ -213,50 +212,44 @@ class ChatEndpoint:
             UserError: If no chat can succeed.
             UnavailableError: If too many chats in a row have failed.
         """
-        from harness.llm.chat_client import ChatError
+        from harness.llm.chat_replies import reply_of
+        from harness.runtime.service_client import ServiceError
+
+        def parse(content: bytes, retries: int) -> Reply:
+            reply = reply_of(content, retries)
+            if chat.logprobs and reply.logprob is None:
+                raise ServiceError(NO_LOGPROBS, retries=retries)
+            return reply
 
         began = monotonic()
         try:
-            reply = self._client.send(self.request(chat))
-            if chat.logprobs and reply.logprob is None:
-                raise ChatError(NO_LOGPROBS, retries=reply.retries)
-        except ChatError as error:
-            self._raise_if_hopeless(error, chat)
-            text = f"{error.text} (retries: {error.retries})" if error.passing else error.text
-            reply = Reply("", text, finish="", retries=error.retries, seconds=monotonic() - began)
-            with self._counting:
-                (self._health.failed if error.passing else self._health.refused)(text)
-            return reply
-        reply = replace(
+            reply = self._client.send(f"{self.base_url}/chat/completions", self.request(chat), parse)
+        except ServiceError as error:
+            return Reply("", error.text, finish="", retries=error.retries, seconds=monotonic() - began)
+        self._gave_logprobs |= chat.logprobs
+        return replace(
             self._priced(reply),
             text=without_key(reply.text, self._client.key),
             logprob=reply.logprob if chat.logprobs else None,
             seconds=monotonic() - began,
         )
-        self._gave_logprobs |= chat.logprobs
-        with self._counting:
-            self._health.succeeded()
-        return reply
 
-    def _raise_if_hopeless(self, error: "ChatError", chat: Chat) -> None:
-        """Raise UserError if no chat can succeed."""
-        if error.status in _SETUP or (error.status == 429 and "insufficient_quota" in error.code):
-            raise UserError(f"{self.name} refuses all requests ({error.text}): {self._cure(error.status)}") from error
-        if chat.logprobs and error.text == NO_LOGPROBS and not self._gave_logprobs:
-            raise UserError(
-                f"{self.name} gives no log-probabilities, which are needed here: set the reader's marginal to fast, or "
-                "use an endpoint that gives them, such as vLLM, llama.cpp or OpenAI."
-            ) from error
-
-    def _cure(self, status: int) -> str:
-        """What to do when the endpoint refuses every request with this status."""
-        if status in (401, 403) and self.key_variable:
+    def _cure(self, error: "ServiceError") -> str:
+        """What to do where no chat can succeed; empty where another one may."""
+        if error.text == NO_LOGPROBS and not self._gave_logprobs:
+            return (
+                "log-probabilities are needed here: set the reader's marginal to fast, or use an endpoint that gives "
+                "them, such as vLLM, llama.cpp or OpenAI."
+            )
+        if error.status in (401, 403) and self.key_variable:
             return f"export a valid key as {self.key_variable}."
-        if status in (401, 403):
+        if error.status in (401, 403):
             return "name the environment variable that holds the key with the option key_variable."
-        if status in (402, 429):
+        if error.status == 402 or (error.status == 429 and "insufficient_quota" in error.code):
             return "the account has no credit left; add some, then run the same command again."
-        return f"check model ({self.model}) and base_url ({self.base_url}), which usually ends in /v1."
+        if error.status in _ADDRESS:
+            return f"check model ({self.model}) and base_url ({self.base_url}), which usually ends in /v1."
+        return ""
 
     def _priced(self, reply: Reply) -> Reply:
         """The reply with its price, if it has none and prices are known."""
@@ -273,17 +266,11 @@ def _check_options(model: str, base_url: str | None, key_variable: str | None, o
     check_key_variable(key_variable, "OPENAI_API_KEY")
     check_url("base_url", base_url, _EXAMPLES)
     for field, value in options.items():
-        if field in _OF_EACH_CHAT or (field in _OMITTED and value is not None):
-            cure = "; null omits it" if field in _OMITTED else ""
-            raise UserError(f"options has the field {field!r}, which this project sets itself{cure}.")
+        if field in _OMITTED and value is not None:
+            raise UserError(f"options has the field {field!r}, which this project sets itself; null omits it.")
         if _SECRET_FIELD.fullmatch(field):
             raise UserError(f"options has the field {field!r}: export the key as the variable that key_variable names.")
-        try:
-            text = json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise UserError(f"options: the value of {field!r} is no JSON value.") from error
-        if looks_like_key(text):
-            raise UserError(f"options: the value of {field!r} looks like a key: export it as key_variable names it.")
+    check_fields("options", options, _OF_EACH_CHAT)
 
 
 def _address(base_url: str | None) -> str:

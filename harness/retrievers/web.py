@@ -5,13 +5,16 @@ A search service finds links, pages are read, and their best pieces by BM25 are 
 query -> search service -> links -> pages -> texts -> pieces -> BM25 among the pieces -> k passages
 """
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import astuple
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from common.errors import UnavailableError, UserError
@@ -22,21 +25,23 @@ from common.records import Passage, Ranked, clean
 from common.sources import WEB
 from harness.retrievers.bm25 import rank_by_bm25
 from harness.runtime.concurrent_work import as_completed
+from harness.runtime.service_client import ServiceClient, ServiceError
+from harness.runtime.store import Store
 from harness.web.addresses import parse_networks
-from harness.web.cache import WebCache
-from harness.web.client import FetchError, HttpClient
-from harness.web.extraction import KINDS, check_installed, extracted, extractor
+from harness.web.extraction import check_installed, extracted, extractor
+from harness.web.pages import PageClient
 from harness.web.pieces import pieces
-from harness.web.search import SearchClient, SearchError
 from harness.web.search_services import ADDRESSES, MOST_RESULTS, Result, SearchService, ServiceName, check_service
+from harness.web.transport import FetchError
 
 if TYPE_CHECKING:
     PassageWords = int
 else:
     PassageWords = at_least(10)
 
-_MOST_PAGE_BYTES = 4 * 2**20
-_MOST_REDIRECTS = 5
+FILE = "web.sqlite"
+_LOST = "its searches and pages will be requested again"
+_FORMAT = 1  # of what is stored; increase it when its meaning changes
 _REASONS = 3  # of lost pages that are named in a report
 
 Found = tuple[list[Result], float]  # results of a search and their time, seconds since 1970
@@ -105,8 +110,21 @@ class WebRetriever:
         self.totals: Counter[str] = Counter()
         self.lost_pages: dict[str, str] = {}  # why, by link; they are not read again by this object
         self.failures: dict[str, str] = {}  # why, by query
-        kept = f"Results so far are kept in {self.cache}." if self.cache else "No results are kept: cache is null."
-        self._client = SearchClient(self.service, timeout_seconds, max_retries, concurrency, kept, self.totals)
+        self.max_retries, self._counting = max_retries, Lock()
+
+    @cached_property
+    def _client(self) -> ServiceClient:
+        service, key = self.service, self.service.key()
+        return ServiceClient(
+            service.title, "searches", service.base_url, key, service.headers(key), self.timeout_seconds,
+            self.max_retries, self.concurrency, self.cache, service.results,
+            lambda error: service.cure(error.status, error.code), self.environment_proxies,
+        )  # fmt: skip
+
+    def _count(self, **more: int) -> None:
+        """Add to `totals`, from any thread."""
+        with self._counting:
+            self.totals.update(more)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -126,7 +144,7 @@ class WebRetriever:
             reasons = Counter(self.lost_pages.values()).most_common(_REASONS)
             named = ": " + ", ".join(f"{why} ({count:,})" for why, count in reasons) if reasons else ""
             counted += f"; {total['pages']:,} pages, {len(self.lost_pages):,} lost{named}"
-        counted += f"; {in_bytes(total['bytes'])}; {total['from cache']:,} searches and pages from the cache"
+        counted += f"; {in_bytes(total['bytes'])}; {total['from_cache']:,} searches and pages from the cache"
         return [f"web search: {of}, {read}", f"web requests: {counted}"]
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
@@ -141,23 +159,22 @@ class WebRetriever:
         """
         texts = [clean(query) for query in queries]
         distinct = [text for text in dict.fromkeys(texts) if text]
-        with WebCache.opened(self.cache, self.max_age_days) if self.cache else nullcontext() as cache:
-            found, pages = self._find(distinct, cache) if distinct else ({}, {})
+        with Store(self.cache / FILE, _LOST, self.max_age_days) if self.cache else nullcontext() as store:
+            found, pages = self._find(distinct, store) if distinct else ({}, {})
         ranked = {text: rank_by_bm25(text, self._passages(*found[text], pages), k) for text in found}
         return [ranked.get(text, []) for text in texts]
 
     def _find(
-        self, queries: Sequence[str], cache: WebCache | None
+        self, queries: Sequence[str], store: Store | None
     ) -> tuple[dict[str, Found], dict[str, tuple[str, float]]]:
         """The results of every query, and the texts of their pages with their times."""
-        http = HttpClient(None, self.environment_proxies)
-        answers = self._each(
-            lambda query: self._results(http, query, cache), queries, f"searching with {self.service.name}"
-        )
+        if store:
+            store.check_writable()
+        answers = self._each(lambda query: self._results(query, store), queries, f"searching with {self.service.name}")
         found: dict[str, Found] = {}
         for query in queries:
             self.failures.pop(query, None)
-            if isinstance(answers[query], SearchError):
+            if isinstance(answers[query], ServiceError):
                 self.failures[query] = str(answers[query])
                 self.totals["failures"] += 1
             else:
@@ -169,20 +186,22 @@ class WebRetriever:
             )
         links = list(dict.fromkeys(each.link for results, _ in found.values() for each in results))
         links = [link for link in links if self.read_pages and link not in self.lost_pages]
-        http = HttpClient(self._networks, self.environment_proxies)
-        with closing(extractor(self.concurrency)) as processes:
-            texts = self._each(lambda link: self._page(http, processes, link, cache), links, "reading pages")
+        with (
+            closing(PageClient(self.timeout_seconds, self._networks, self.environment_proxies)) as client,
+            closing(extractor(self.concurrency)) as processes,
+        ):
+            texts = self._each(lambda link: self._page(client, processes, link, store), links, "reading pages")
         lost = {link: str(texts.pop(link)) for link in links if isinstance(texts[link], FetchError)}
         self.lost_pages.update(lost)
         return found, texts
 
     def _each(self, work: Callable[[str], Any], items: Sequence[str], what: str) -> dict[str, Any]:
-        """The result of some work on every item, or the SearchError or FetchError that says why there is none."""
+        """The result of some work on every item, or the ServiceError or FetchError that says why there is none."""
 
         def one(item: str) -> tuple[str, Any]:
             try:
                 return item, work(item)
-            except (SearchError, FetchError) as error:
+            except (ServiceError, FetchError) as error:
                 return item, error
 
         done = {}
@@ -192,35 +211,45 @@ class WebRetriever:
                 progress.advance()
         return done
 
-    def _results(self, http: HttpClient, query: str, cache: WebCache | None) -> Found:
+    def _results(self, query: str, store: Store | None) -> Found:
         service = self.service
         asked = {"service": service.name, "base_url": service.base_url, "parameters": dict(service.parameters)}
-        key = {"search": query, "results": service.count, **asked}
-        if cache and (stored := cache.find(key)):
-            self._client.count("from cache")
+        key = _key({"search": query, "results": service.count, **asked})
+        if store and (stored := store.find(key)):
+            self._count(from_cache=1)
             return [Result(*each) for each in stored[0]], stored[1]
-        results, now = self._client.search(http, query), time.time()
-        if cache:
-            cache.store(key, [astuple(each) for each in results], now)
+        self._client.reach()
+        self._count(searches=1)
+
+        def parse(content: bytes, retries: int) -> list[Result]:
+            self._count(bytes=len(content), retries=retries)
+            return service.results(content)
+
+        try:
+            results, now = self._client.send(*service.request(query), parse), time.time()
+        except ServiceError as error:
+            self._count(retries=error.retries)
+            raise
+        if store:
+            store.store(key, [astuple(each) for each in results], now)
         return results, now
 
-    def _page(self, http: HttpClient, extractor: Killable, link: str, cache: WebCache | None) -> tuple[str, float]:
+    def _page(self, client: PageClient, extractor: Killable, link: str, store: Store | None) -> tuple[str, float]:
         """The text of a page and its time; raises FetchError if there is none."""
         # what was read from a private network is not given to a retriever that may not read from there
-        key: dict[str, object] = {"page": link}
-        if self._networks:
-            key["allow_networks"] = sorted(map(str, self._networks))
-        if cache and (stored := cache.find(key)):
-            self._client.count("from cache")
+        networks = {"allow_networks": sorted(map(str, self._networks))} if self._networks else {}
+        key = _key({"page": link, **networks})
+        if store and (stored := store.find(key)):
+            self._count(from_cache=1)
             return stored
-        self._client.count("pages")
-        page = http.fetch(link, self.timeout_seconds, _MOST_PAGE_BYTES, _MOST_REDIRECTS, KINDS)
-        self._client.count("bytes", len(page.body))
+        self._count(pages=1)
+        page = client.fetch(link)
+        self._count(bytes=len(page.content))
         text, now = extracted(extractor, page), time.time()
         if not text.strip():
             raise FetchError("a page without text")
-        if cache:
-            cache.store(key, text, now)
+        if store:
+            store.store(key, text, now)
         return text, now
 
     def _passages(
@@ -239,3 +268,7 @@ class WebRetriever:
                 if passage.text:
                     made.setdefault(passage.id, passage)
         return [*made.values()]
+
+
+def _key(asked: dict[str, object]) -> str:
+    return json.dumps({"format": _FORMAT, **asked}, sort_keys=True)

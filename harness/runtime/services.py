@@ -5,7 +5,7 @@ A key is no option and is written nowhere: an option names the environment varia
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,11 +14,6 @@ from common.errors import UserError
 SHORTEST_KEY = 8  # a shorter "key", such as EMPTY, protects nothing and may be a word of the text
 _SECRET_VALUE = re.compile(r"\b(?:sk|gsk|pk|hf|xai|key|tvly|BSA|AIza)[-_]?[\w-]{16,}")
 _LONGEST_ERROR = 300  # characters
-
-
-def looks_like_key(text: str) -> bool:
-    """Whether a text holds what looks like a key of a known service."""
-    return bool(_SECRET_VALUE.search(text))
 
 
 def check_key_variable(key_variable: str | None, example: str) -> None:
@@ -50,7 +45,7 @@ def check_url(name: str, url: str | None, examples: str) -> None:
             "names."
         )
     if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
-        shown = "" if "@" in url or "?" in url or looks_like_key(url) else f" is {url!r}, but"
+        shown = "" if "@" in url or "?" in url or _SECRET_VALUE.search(url) else f" is {url!r}, but"
         raise UserError(f"{name}{shown} must be an address without query, such as {examples}.")
 
 
@@ -78,6 +73,40 @@ def server_words(body: Mapping[str, Any]) -> str:
         if isinstance(found, dict) and found.get(name):
             found = found[name]
     return found if isinstance(found, str) else json.dumps(found)
+
+
+def json_body(content: bytes) -> dict[str, Any]:
+    """The JSON object in the body of a response.
+
+    Raises:
+        ValueError: If it holds none.
+    """
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError) as error:  # of the encoding too; or nested thousands deep
+        raise ValueError("a response that is no valid JSON") from error
+    if not isinstance(body, dict):
+        raise ValueError("a response that is no JSON object")
+    return body
+
+
+def check_fields(option: str, fields: Mapping[str, Any], own: Collection[str]) -> None:
+    """Raise UserError if a further field of requests is set by this project, is no JSON value, or looks like a key.
+
+    Args:
+        option: That holds the fields.
+        fields: The fields.
+        own: Names of those that this project sets.
+    """
+    for field, value in fields.items():
+        if field in own:
+            raise UserError(f"{option} has the field {field!r}, which this project sets itself.")
+        try:
+            text = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{option}: the value of {field!r} is no JSON value.") from error
+        if _SECRET_VALUE.search(text):
+            raise UserError(f"{option}: the value of {field!r} looks like a key: export it as key_variable names it.")
 
 
 def one_line(text: str, key: str = "") -> str:

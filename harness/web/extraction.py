@@ -3,13 +3,14 @@
 import os
 from importlib.util import find_spec
 
+import httpx2
+
 from common.errors import UserError
 from common.killable import CallError, Killable
 from harness.runtime.services import valid_text
-from harness.web.client import FetchError, Response
+from harness.web.pages import HTML, kind_of
+from harness.web.transport import FetchError
 
-HTML = ("text/html", "application/xhtml+xml")
-KINDS = (*HTML, "text/plain")
 PACKAGE, VERSIONS = "trafilatura", ">=2.3.1,<3"
 SECONDS, MEBIBYTES = 10.0, 512  # CPU time and address space that one page may take; most take 0.1 s and 60 MB
 
@@ -29,7 +30,7 @@ def extractor(concurrency: int, seconds: float = SECONDS, mebibytes: int = MEBIB
     return Killable("harness.web.page_text:page_text", processes, seconds, mebibytes)
 
 
-def extracted(extractor: Killable, page: Response) -> str:
+def extracted(extractor: Killable, page: httpx2.Response) -> str:
     """The main text of a page, its paragraphs as lines; empty if it has none.
 
     Raises:
@@ -37,7 +38,7 @@ def extracted(extractor: Killable, page: Response) -> str:
         UserError: If trafilatura is installed and cannot be imported.
     """
     try:
-        text = extractor.submit(page.body, page.charset, page.kind in HTML).result()
+        text = extractor.submit(page.content, page.charset_encoding or "", kind_of(page) in HTML).result()
     except CallError as error:
         kind, why = error.args
         raise FetchError(

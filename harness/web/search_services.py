@@ -8,7 +8,14 @@ from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit
 
 from common.errors import UserError
-from harness.runtime.services import check_key_variable, check_url, key_in_environment, looks_like_key, valid_text
+from harness.runtime.services import (
+    check_fields,
+    check_key_variable,
+    check_url,
+    json_body,
+    key_in_environment,
+    valid_text,
+)
 
 ServiceName = Literal["searxng", "brave", "tavily"]
 ADDRESSES = {"brave": "https://api.search.brave.com/res/v1", "tavily": "https://api.tavily.com"}
@@ -17,10 +24,6 @@ _OWN_FIELDS = ("q", "query", "format", "count", "max_results", "api_key", "text_
 _LONGEST_QUERY = {"searxng": 1000, "brave": 400, "tavily": 400}  # characters
 _MOST_WORDS = {"brave": 50}  # of a query
 _LONGEST_TITLE, _LONGEST_SNIPPET, _LONGEST_LINK = 300, 5000, 4096  # characters
-
-
-class BadResultsError(ValueError):
-    """A response without usable results; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,48 +61,40 @@ class SearchService:
             raise UserError(f"{self.title} needs a key: export {self.key_variable}=...")
         return key
 
-    def request(self, query: str, key: str) -> tuple[str, str, dict[str, str], bytes | None]:
-        """Method, address, headers and body of a search."""
+    def headers(self, key: str) -> dict[str, str]:
+        """The headers of every search."""
+        with_key = {"brave": {"X-Subscription-Token": key}, "tavily": {"Authorization": f"Bearer {key}"}}
+        return {"Accept": "application/json", **with_key.get(self.name, {})}
+
+    def request(self, query: str) -> tuple[str, dict[str, Any] | None]:
+        """Address of a search, and its body; None for a GET."""
         query = valid_text(" ".join(query.split()[: _MOST_WORDS.get(self.name)]))[: _LONGEST_QUERY[self.name]]
-        headers = {"Accept": "application/json"}
         if self.name == "tavily":
-            body = {**self.parameters, "query": query, "max_results": self.count}
-            headers |= {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-            return "POST", f"{self.base_url}/search", headers, json.dumps(body).encode()
+            return f"{self.base_url}/search", {**self.parameters, "query": query, "max_results": self.count}
         fields = {
             name: str(value).lower() if isinstance(value, bool) else value for name, value in self.parameters.items()
         }
         fields["q"] = query
         if self.name == "brave":
             fields |= {"count": self.count, "text_decorations": "false"}
-            return (
-                "GET",
-                f"{self.base_url}/web/search?{urlencode(fields, doseq=True)}",
-                headers | {"X-Subscription-Token": key},
-                None,
-            )
-        return "GET", f"{self.base_url}/search?{urlencode({**fields, 'format': 'json'}, doseq=True)}", headers, None
+            return f"{self.base_url}/web/search?{urlencode(fields, doseq=True)}", None
+        return f"{self.base_url}/search?{urlencode({**fields, 'format': 'json'}, doseq=True)}", None
 
     def results(self, text: bytes) -> list[Result]:
         """The first results of a response; what has another form than it should is left out.
 
         Raises:
-            BadResultsError: If it is no JSON object with a list of results, or none of the service's own engines has
+            ValueError: If it is no JSON object with a list of results, or none of the service's own engines has
                 answered.
         """
-        try:
-            body = json.loads(text)
-        except (ValueError, RecursionError) as error:  # of the encoding too; or nested thousands deep
-            raise BadResultsError("a response that is no valid JSON") from error
-        if not isinstance(body, dict):
-            raise BadResultsError("a response that is no JSON object")
+        body = json_body(text)
         if self.name == "brave":
             web = body.get("web", {})  # absent where nothing was found
             listed = web.get("results", []) if isinstance(web, dict) else None
         else:
             listed = body.get("results")
         if not isinstance(listed, list):
-            raise BadResultsError("a response without a list of results")
+            raise ValueError("a response without a list of results")
         snippet = "description" if self.name == "brave" else "content"
         found: dict[str, Result] = {}
         for each in listed:
@@ -109,15 +104,15 @@ class SearchService:
                 title, excerpt = map(html.unescape, texts)
                 found.setdefault(link, Result(title, link, excerpt))
         if not found and (silent := body.get("unresponsive_engines")):  # SearXNG's
-            raise BadResultsError(f"none of its engines answered: {json.dumps(silent)[:200]}")
+            raise ValueError(f"none of its engines answered: {json.dumps(silent)[:200]}")
         return [*found.values()]
 
-    def cure(self, status: int, body: bytes) -> str:
-        """What to do where this status means that no search can succeed; empty where another one may."""
+    def cure(self, status: int, code: str) -> str:
+        """What to do where status and code of an error mean that no search can succeed; empty where another one may."""
         key = f"export a valid key as {self.key_variable}."
         if self.name == "searxng" and status == 403:
             return "add json to search.formats in the settings.yml of SearXNG (see docs/web.md), then start it again."
-        if status in (401, 403) or (self.name == "brave" and status == 422 and b"SUBSCRIPTION_TOKEN" in body):
+        if status in (401, 403) or (self.name == "brave" and status == 422 and "SUBSCRIPTION_TOKEN" in code):
             return key
         if status == 402 or (self.name == "tavily" and status in (432, 433)):
             return "the account's searches are used up; add some, then run the same command again."
@@ -142,15 +137,7 @@ def check_service(
     if not needed and key_variable is not None:
         raise UserError("service searxng takes no key: omit key_variable.")
     check_key_variable(key_variable, needed or "")
-    for field, value in (parameters or {}).items():
-        if field in _OWN_FIELDS:
-            raise UserError(f"parameters has the field {field!r}, which this project sets itself.")
-        try:
-            text = json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise UserError(f"parameters: the value of {field!r} is no JSON value.") from error
-        if looks_like_key(text):
-            raise UserError(f"parameters: the value of {field!r} looks like a key: export it as key_variable names it.")
+    check_fields("parameters", parameters or {}, _OWN_FIELDS)
 
 
 def _text(each: object, name: str, most: int) -> str:

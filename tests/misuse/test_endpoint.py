@@ -78,7 +78,7 @@ def test_no_output_of_a_command_holds_the_key(place: Path, chat_lm: Path, monkey
         refused(
             refusal,
             2,
-            "refuses all requests (401: Incorrect API key provided: Bearer [key].",
+            "refuses all chats (HTTP 401: Incorrect API key provided: Bearer [key].",
             "export a valid key as TEST_LLM_KEY",
         )
     assert not files_with(KEY, place)

@@ -188,7 +188,7 @@ def test_an_interrupted_run_continues_without_a_response_cache(tmp_path: Path, m
         write_model(tmp_path, server, cache=None)
         ended = command(tmp_path, "infer.py", *GIVEN)
         assert (ended.code, (tmp_path / "out").exists()) == (2, False)
-        assert "refuses all requests" in ended.err
+        assert "refuses all chats" in ended.err
         run(tmp_path)
         requests = server.counts()["requests"]
     assert rows(tmp_path) == expected(asked)

@@ -47,7 +47,7 @@ def test_no_server_holds_up_an_attempt(replies: Replies, tmp_path: Path) -> None
         client = server.client(None, timeout_seconds=0.5, max_retries=0)
         found = client.reply([Chat.of(chat) for chat in chats])
         assert time.monotonic() - began < 3
-    assert [reply.error for reply in found] == ["no complete reply within 0.5 s (retries: 0)"] * len(SLOW)
+    assert [reply.error for reply in found] == ["no complete response within 0.5 s (retries: 0)"] * len(SLOW)
     assert all(0.5 <= reply.seconds < 2 for reply in found)
 
 
@@ -58,7 +58,7 @@ def test_what_no_chat_can_pass_ends_the_run_at_once(
     faults = {forbidden: ["403", "always"], quota: ["quota", "always"]}
     with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
         cases = [
-            ({}, forbidden, r"refuses all requests \(403: no luck with Bearer \[key\]\): export a valid key as "
+            ({}, forbidden, r"refuses all chats \(HTTP 403: no luck with Bearer \[key\]\): export a valid key as "
                             r"TEST_LLM_KEY\."),
             ({}, quota, r"You exceeded your current quota\): the account has no credit left"),
             ({"base_url": server.base_url[:-3]}, others[0],
@@ -105,9 +105,9 @@ def test_a_chat_that_is_refused_is_recorded_and_a_run_of_such_chats_ends(replies
     faults = {chat: ["413", "always"] for chat in chats[:15]}
     with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
         first, second = server.client(tmp_path, concurrency=1).reply([Chat.of(long), Chat.of(chats[20])])
-        assert first.error == "413: no luck with Bearer [key]"
+        assert first.error == "HTTP 413: no luck with Bearer [key]"
         assert (second.error, second.text) == ("", replies[chats[20]]["text"])
-        with pytest.raises(UserError, match="refused the first 10 chats, the last with: 413"):
+        with pytest.raises(UserError, match="refused the first 10 chats, the last with: HTTP 413"):
             server.client(tmp_path, concurrency=1).reply([Chat.of(chat) for chat in refused])
         after_a_success = server.client(None, concurrency=1).reply([Chat.of(chat) for chat in [chats[21], *refused]])
         assert sum(bool(reply.error) for reply in after_a_success) == len(refused)
@@ -148,7 +148,7 @@ def test_a_failure_is_not_stored(replies: Replies, tmp_path: Path) -> None:
     (text,) = texts(replies, 120, 1)
     with fault_server(tmp_path / "plan.json", replies, faults={text: ["400"]}) as server:
         failed, again, stored = (server.client(tmp_path).reply([Chat.of(text)])[0] for _ in range(3))
-    assert failed.error.startswith("400: ")
+    assert failed.error.startswith("HTTP 400: ")
     assert (again.error, again.cached, again.text) == ("", False, replies[text]["text"])
     assert stored.cached
 
@@ -177,7 +177,7 @@ def test_a_server_without_key_gets_none(replies: Replies, tmp_path: Path, monkey
     with fault_server(tmp_path / "plan.json", replies, key="", faults={text: ["400", "always"]}) as server:
         for options in ({}, {"key_variable": None}):
             (reply,) = server.client(None, **options).reply([Chat.of(text)])
-            assert reply.error == "400: no luck with None"
+            assert reply.error == "HTTP 400: no luck with None"
 
 
 def test_a_key_in_a_reply_is_not_stored(server: FaultServer, replies: Replies, tmp_path: Path) -> None:
@@ -192,7 +192,8 @@ def test_an_endpoint_without_log_probabilities_is_refused_by_name(replies: Repli
     chats = [Chat.of(text, logprobs=True) for text in texts(replies, 0, 20)]
     with fault_server(tmp_path / "plan.json", replies, logprobs=False) as server:
         with pytest.raises(
-            UserError, match=r"tiny at 127\.0\.0\.1:\d+ gives no log-probabilities.*the reader's marginal to fast"
+            UserError,
+            match=r"tiny at 127\.0\.0\.1:\d+ .*log-probabilities are needed here: set the reader's marginal to fast",
         ):
             server.client(tmp_path).reply(chats)
         assert sum(server.counts()["requests"].values()) <= 8
@@ -211,10 +212,10 @@ def test_transformers_serve(chat_lm: Path, replies: Replies, tmp_path: Path) -> 
         found = client.reply([Chat.of(chat, max_tokens=8) for chat in chats])
         assert [reply.text for reply in found] == [replies[chat]["text"] for chat in chats]
         assert [reply.prompt_tokens for reply in found] == [replies[chat]["prompt_tokens"] for chat in chats]
-        with pytest.raises(UserError, match="gives no log-probabilities"):
+        with pytest.raises(UserError, match="log-probabilities are needed"):
             client.reply([Chat.of(chats[0], logprobs=True)])
         (reply,) = ChatEndpoint("another/model", base_url, cache=None).reply([Chat.of("x")])
-        assert reply.error.startswith("400: Server is pinned to ")
+        assert reply.error.startswith("HTTP 400: Server is pinned to ")
 
 
 def test_concurrency_is_bounded(replies: Replies, tmp_path: Path) -> None:

@@ -8,24 +8,27 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from common.errors import UserError
 from harness.web import extraction
-from harness.web.client import FetchError, Response
 from harness.web.extraction import check_installed, extracted, extractor
+from harness.web.transport import FetchError
 
 PARAGRAPH = "<p>The Alba is a river that ends in the sea, and it is longer than the Brune.</p>"
 PAGE = f"<html><body><nav><a href='/'>Home</a></nav><article><h1>Alba</h1>{PARAGRAPH * 3}</article></body></html>"
 SLOW = "<html><body>" + "<p>a b c.</p>" * 300_000  # trafilatura takes minutes
 
 
-def html(text: str | bytes, kind: str = "text/html") -> Response:
-    return Response(200, {"content-type": kind}, text if isinstance(text, bytes) else text.encode())
+def html(text: str | bytes, kind: str = "text/html") -> httpx2.Response:
+    return httpx2.Response(
+        200, headers={"content-type": kind}, content=text if isinstance(text, bytes) else text.encode()
+    )
 
 
-def extract(pages: Sequence[Response], threads: int = 2, **limits: Any) -> list[str | FetchError]:
-    def one(page: Response) -> str | FetchError:
+def extract(pages: Sequence[httpx2.Response], threads: int = 2, **limits: Any) -> list[str | FetchError]:
+    def one(page: httpx2.Response) -> str | FetchError:
         try:
             return extracted(processes, page)
         except FetchError as error:

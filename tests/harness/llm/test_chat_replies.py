@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from harness.llm.chat_client import BrokenReplyError, ChatError, reply_of
+from harness.llm.chat_replies import reply_of
 from harness.llm.thoughts import without_thoughts
+from harness.runtime.service_client import ServiceError
 
 
 def body(content: Any = "Paris", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def test_text_without_thoughts_stays_as_it_is() -> None:
     ],
 )
 def test_failures_that_another_attempt_would_not_change(found: Any, why: str) -> None:
-    with pytest.raises(ChatError, match=why) as raised:
+    with pytest.raises(ServiceError, match=why) as raised:
         read(found)
     assert not raised.value.passing
 
@@ -96,7 +97,7 @@ def test_failures_that_another_attempt_would_not_change(found: Any, why: str) ->
     ],
 )  # fmt: skip
 def test_broken_replies_are_asked_again(found: Any, why: str) -> None:
-    with pytest.raises(BrokenReplyError, match=why):
+    with pytest.raises(ValueError, match=why):
         read(found)
 
 
@@ -110,5 +111,5 @@ def test_log_probabilities_are_summed_and_must_be_numbers() -> None:
     found["choices"][0]["logprobs"] = {"content": [{"logprob": -1}, {"logprob": -0.5}]}
     assert read(found).logprob == -1.5
     found["choices"][0]["logprobs"] = {"content": [{"logprob": None}]}
-    with pytest.raises(BrokenReplyError, match="log-probability that is no number"):
+    with pytest.raises(ValueError, match="log-probability that is no number"):
         read(found)

@@ -1,18 +1,19 @@
-"""The HTTP client against real servers that attack it: each attack is refused, and quickly."""
+"""Pages from real servers that attack it: each attack is refused, and quickly."""
 
-import gzip
 import time
-import tracemalloc
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import httpcore2
+import httpx2
 import pytest
 
 from common.errors import UserError
-from harness.web import client
+from harness.web import pages, transport
 from harness.web.addresses import parse_networks
-from harness.web.client import FetchError, HttpClient, Resolve, Response, resolve
+from harness.web.pages import PageClient, kind_of
+from harness.web.transport import FetchError, Resolve, resolve
 from tests.helpers.web_server import (
     WebServer,
     answer,
@@ -21,7 +22,6 @@ from tests.helpers.web_server import (
     drip,
     drip_headers,
     endless,
-    endless_gzip,
     huge_header,
     no_response,
     redirect,
@@ -29,8 +29,19 @@ from tests.helpers.web_server import (
 )
 
 SITE = "127.0.0.2"  # the address that is allowed; 127.0.0.1 is not
-MOST = 100_000
 CERTIFICATE = Path("tests/fixtures/web/pages_test.pem")  # self-signed, of pages.test
+
+
+@pytest.fixture(autouse=True)
+def _limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(pages, "MOST_REDIRECTS", 3)
+    for name in ("http_proxy", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def site(host: str, port: int) -> list[str]:
+    return [SITE]
 
 
 def fetch(
@@ -39,18 +50,18 @@ def fetch(
     allowed: Sequence[str] = (f"{SITE}/32",),
     resolver: Resolve = resolve,
     proxies: bool = False,
-) -> Response:
-    return HttpClient(parse_networks(allowed), proxies, resolver).fetch(link, seconds, MOST, 3, ("text/html",))
+) -> httpx2.Response:
+    with closing(PageClient(seconds, parse_networks(allowed), proxies, resolver)) as client:
+        return client.fetch(link)
 
 
-def test_a_page_comes_whole_plain_or_compressed() -> None:
+def test_a_page_comes_whole_and_no_compression_is_asked_for() -> None:
     text = b"<p>\xc3\xa9t\xc3\xa9</p>" * 1000
-    routes = {"/plain": answer(text), "/gzip": answer(gzip.compress(text), Content_Encoding="gzip")}
-    with web_server(routes, SITE) as server:
-        for path in routes:
-            found = fetch(server.url + path)
-            assert (found.status, found.kind, found.body) == (200, "text/html", text)
-    assert server.asked[0].headers["Host"] == server.url.removeprefix("http://")
+    with web_server({"/": answer(text)}, SITE) as server:
+        found = fetch(server.url)
+    assert (kind_of(found), found.charset_encoding, found.content) == ("text/html", "utf-8", text)
+    headers = {name.lower(): value for name, value in server.asked[0].headers.items()}
+    assert (headers["host"], headers["accept-encoding"]) == (server.url.removeprefix("http://"), "identity")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +106,7 @@ def test_a_name_that_resolves_to_another_address_later_reaches_only_the_first() 
     with web_server({"/": answer(b"ok"), "/again": redirect("/"), "/secret": answer(b"ok")}, SITE) as server:
         link = f"http://pages.test:{server.server_port}"
         with web_server({"/": answer(b"secret")}, "127.0.0.1", server.server_port) as secret:
-            assert fetch(link, resolver=rebinding).body == b"ok"
+            assert fetch(link, resolver=rebinding).content == b"ok"
             assert answers == [["127.0.0.1"]]  # resolved once
             answers.insert(0, [SITE])
             with pytest.raises(FetchError, match=r"pages\.test is at 127\.0\.0\.1, which is not public"):
@@ -114,18 +125,15 @@ def test_of_several_addresses_only_those_that_are_allowed_are_tried() -> None:
         web_server({"/": answer(b"secret")}, "127.0.0.1", server.server_port) as secret,
     ):
         link = f"http://pages.test:{server.server_port}/"
-        assert fetch(link, allowed=("127.0.0.2/31",), resolver=both).body == b"ok"
+        assert fetch(link, allowed=("127.0.0.2/31",), resolver=both).content == b"ok"
     assert not secret.asked
 
 
 def test_tls_is_checked_against_the_name_although_a_number_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    def site(host: str, port: int) -> list[str]:
-        return [SITE]
-
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
-    monkeypatch.setattr(client, "ssl_context", httpcore2.default_ssl_context)  # not the one that was made before
+    monkeypatch.setattr(transport, "ssl_context", httpcore2.default_ssl_context)  # not the one that was made before
     with web_server({"/": answer(b"ok")}, SITE, certificate=CERTIFICATE) as server:
-        assert fetch(f"https://pages.test:{server.server_port}/", resolver=site).body == b"ok"
+        assert fetch(f"https://pages.test:{server.server_port}/", resolver=site).content == b"ok"
         with pytest.raises(FetchError, match=r"no connection: .*(certificate|match|valid)"):
             fetch(f"https://other.test:{server.server_port}/", resolver=site)
     assert [asked.headers["Host"] for asked in server.asked] == [f"pages.test:{server.server_port}"]
@@ -134,18 +142,14 @@ def test_tls_is_checked_against_the_name_although_a_number_is_connected_to(monke
 @pytest.mark.parametrize(
     ("route", "part"),
     [
-        (bomb(50), "more than 100,000 bytes"),
+        (bomb(50), "content encoding gzip, which was not asked for"),
         (endless, "more than 100,000 bytes"),
-        (endless_gzip, "more than 100,000 bytes"),
         (drip, "no complete response within 1 s"),
         (drip_headers, "no complete response within 1 s"),
         (huge_header, "a broken connection"),
         (no_response, "a broken connection"),
         (cut_off, "a broken connection"),
-        (answer(b"<p>x</p>", Content_Encoding="gzip"), "no valid gzip"),
-        (answer(gzip.compress(b"x" * 999)[:-9], Content_Encoding="gzip"), "cut off"),
         (answer(b"x", Content_Encoding="br"), "content encoding br"),
-        (answer(b"x", Content_Encoding="gzip, gzip"), "content encoding gzip, gzip"),
         (answer(b"%PDF", kind="application/pdf"), "content type application/pdf"),
         (answer(b"x", kind=""), "content type not given"),
         (answer(b"x", 404), "HTTP 404"),
@@ -155,7 +159,7 @@ def test_tls_is_checked_against_the_name_although_a_number_is_connected_to(monke
         (redirect("file:///etc/passwd"), "no address of the web"),
         (redirect("ftp://127.0.0.2/"), "no address of the web"),
         (redirect("http://me:secret@127.0.0.2/"), "user or password"),
-        (redirect("http://a\x01b/"), "malformed"),
+        (redirect("http://a\x01b/"), "HTTP 302"),
         (redirect("http://127.0.0.2:99999/"), "malformed"),
         (redirect("/" + "a" * 5000), "too long"),
     ],
@@ -176,57 +180,34 @@ def test_links_that_are_none(link: str) -> None:
         fetch(link)
 
 
-def test_a_large_page_is_not_decompressed_beyond_the_limit() -> None:
-    with web_server({"/": bomb(50)}, SITE) as server:
-        tracemalloc.start()  # the server runs in this process, and its body was compressed before
-        with pytest.raises(FetchError):
-            fetch(server.url)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    assert peak < 20 * 2**20
-
-
 def test_cookies_are_not_sent_back() -> None:
     routes = {"/": redirect("/next", Set_Cookie="a=b; Path=/"), "/next": answer(b"ok", Set_Cookie="c=d; Path=/")}
     with web_server(routes, SITE) as server:
-        assert fetch(server.url).body == b"ok"
-        assert fetch(server.url).body == b"ok"
+        assert fetch(server.url).content == b"ok"
+        assert fetch(server.url).content == b"ok"
     assert len(server.asked) == 4
     assert not [asked for asked in server.asked if "cookie" in str(asked.headers).lower()]
 
 
 def test_proxies_of_the_environment_are_used_only_when_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-
     def url(server: WebServer) -> str:
         return f"http://pages.test:{server.server_port}/a"
-
-    def site(host: str, port: int) -> list[str]:
-        return [SITE]
 
     with web_server({"/a": answer(b"direct")}, SITE) as server, web_server({"/a": answer(b"by proxy")}) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         monkeypatch.setenv("http_proxy", proxy.url)
-        assert fetch(url(server), resolver=site).body == b"direct"
+        assert fetch(url(server), resolver=site).content == b"direct"
         assert not proxy.asked
-        assert fetch(url(server), resolver=site, proxies=True).body == b"by proxy"
+        assert fetch(url(server), resolver=site, proxies=True).content == b"by proxy"
         assert len(proxy.asked) == 1
-        for number in (
-            "10.0.0.1",
-            "167772161",
-            "10.1",
-            "0xa.1",
-            "10.0.0.1.",
-            "[::ffff:10.0.0.1]",
-        ):  # a number is checked here
+        for number in ("10.0.0.1", "167772161", "10.1", "0xa.1", "10.0.0.1.", "[::ffff:10.0.0.1]"):  # checked here
             with pytest.raises(FetchError, match="not public"):
                 fetch(f"http://{number}/", resolver=site, proxies=True)
         with pytest.raises(FetchError, match="malformed"):
             fetch("https://.pages.test/", proxies=True)
         assert len(proxy.asked) == 1
         monkeypatch.setenv("no_proxy", "pages.test")
-        assert fetch(url(server), resolver=site, proxies=True).body == b"direct"
+        assert fetch(url(server), resolver=site, proxies=True).content == b"direct"
         with pytest.raises(FetchError, match="not public"):  # and so is what no proxy connects to
             fetch(f"http://pages.test:{proxy.server_port}/a", allowed=(), resolver=site, proxies=True)
 
@@ -246,11 +227,9 @@ def test_a_proxy_that_cannot_be_used_is_one_line_without_its_password(
 
 
 def test_a_proxy_gets_its_user_and_password_and_needs_no_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
     with web_server({"/a": answer(b"by proxy")}) as server:
         for address in (server.url.replace("//", "//me:a%40b@"), f"127.0.0.1:{server.server_port}"):
             monkeypatch.setenv("http_proxy", address)
-            assert fetch("http://pages.test/a", proxies=True).body == b"by proxy"
+            assert fetch("http://pages.test/a", proxies=True).content == b"by proxy"
     sent = [asked.headers.get("Proxy-Authorization") for asked in server.asked]
     assert sent == ["Basic bWU6YUBi", None]  # me:a@b

@@ -1,0 +1,135 @@
+"""Values by key: durable, with times, shared by processes, and errors in one line."""
+
+import multiprocessing
+import resource
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from common.errors import ArtifactError, UserError
+from harness.runtime import store
+from harness.runtime.store import Store
+
+NOW = time.time()
+DAY = 86_400.0
+LOST = "its replies will be requested again"
+
+
+def fill(file: Path, keys: list[str], text: str = "x") -> None:
+    with Store(file, LOST) as values:
+        for key in keys:
+            values.store(key, text + key)
+
+
+def test_what_is_stored_comes_back_with_its_time_while_it_is_young(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "folder" / "values.sqlite"
+    value = {"text": "größe 東京 \x00 \u2028", "logprob": -1.25, "usd": None}
+    with Store(file, LOST, 7.0) as values:
+        assert values.find("a") is None
+        values.store("a", value, NOW)
+        values.store("a", "later")  # the first stays
+        values.store("list", [["t", "l"]], NOW - 3 * DAY)
+        values.store("old", "x", NOW - 8 * DAY)
+    values.store("after the end", "x")
+    with Store(file, LOST, 7.0) as values:
+        assert values.find("a") == (value, NOW)
+        assert values.find("list") == ([["t", "l"]], NOW - 3 * DAY)
+        assert values.find("old") is values.find("after the end") is None
+        values.store("old", "new", NOW)
+        assert values.find("old") == ("new", NOW)
+        values.store("oldest", "x", 0.0)
+    with Store(file, LOST) as values:
+        assert values.find("oldest") == ("x", 0.0)
+
+
+def test_several_processes_write_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "values.sqlite"
+    parts = [[f"{process}-{n}" for n in range(100)] + [f"shared-{n}" for n in range(50)] for process in range(3)]
+    spawn = multiprocessing.get_context("fork")
+    processes = [spawn.Process(target=fill, args=(file, part, f"{n}:")) for n, part in enumerate(parts)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    with Store(file, LOST) as values:
+        for key in {key for part in parts for key in part}:
+            found = values.find(key)
+            assert found is not None
+            assert found[0].endswith(f":{key}")
+
+
+def test_a_lock_that_is_not_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "values.sqlite"
+    fill(file, ["a"])
+    monkeypatch.setattr(store, "WAIT_SECONDS", 0.1)
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(UserError, match=r"values\.sqlite was locked by another process for .* Run again"):
+        fill(file, ["b"])
+    other.close()
+    fill(file, ["b"])
+
+
+@pytest.mark.parametrize("damage", ["no database", "cut", "unreadable value"])
+def test_a_corrupt_file_is_named_with_the_cure(damage: str, tmp_path: Path) -> None:
+    keys, file = [f"{n:064}" for n in range(100)], tmp_path / "values.sqlite"
+    fill(file, keys)
+    if damage == "no database":
+        file.write_bytes(b"x" * 5000)
+    elif damage == "cut":
+        file.write_bytes(file.read_bytes()[:9000])
+    else:
+        with sqlite3.connect(file) as database:
+            database.execute("UPDATE documents SET value = 'nonsense'")
+
+    def read() -> None:
+        with Store(file, LOST) as values:
+            for key in keys:
+                values.find(key)
+
+    with pytest.raises(ArtifactError, match=rf"values\.sqlite is corrupt \(.*\)\. Delete it and run again: {LOST}"):
+        read()
+
+
+def test_a_full_disk_keeps_what_is_stored(tmp_path: Path) -> None:
+    file = tmp_path / "values.sqlite"
+    fill(file, ["a"])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Store(file, LOST) as values:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 5000, limits[1]))
+        try:
+            with pytest.raises(ArtifactError, match=r"values\.sqlite: cannot write.*Free space, then run again"):
+                values.store("large", "x" * 100_000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    fill(file, ["b"])
+    with Store(file, LOST) as values:
+        assert values.find("a")
+        assert values.find("b")
+
+
+def test_a_file_that_can_only_be_read(tmp_path: Path) -> None:
+    """As on a read-only file system, which SQLite shows as here; the tests may run as a user whom no mode stops."""
+    file = tmp_path / "values.sqlite"
+    fill(file, ["a"])
+    with Store(file, LOST) as values:
+        values._database = sqlite3.connect(f"file:{file}?mode=ro", uri=True, isolation_level=None)
+        assert values.find("a")
+        for write in (values.check_writable, lambda: values.store("b", "x")):
+            with pytest.raises(ArtifactError, match=r"readonly database\. Choose another folder"):
+                write()
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    with pytest.raises(ArtifactError, match="cache is a file"), Store(tmp_path / "cache" / "values.sqlite", LOST):
+        pass
+    (tmp_path / "other" / "values.sqlite").mkdir(parents=True)
+    with (
+        pytest.raises(ArtifactError, match=r"unable to open database file\. Choose another folder"),
+        Store(tmp_path / "other" / "values.sqlite", LOST),
+    ):
+        pass
