@@ -23,7 +23,7 @@ SERVING = (
     "models", "models.drrag", "models.t5", "models.rerag", "models.dmqr", "models.msrag",
     "datamodules.formats", "datamodules.formats.layouts",
     "harness",  # its interfaces
-    "harness.runtime", "harness.llm", "harness.web",
+    "harness.runtime", "harness.web", "harness.llm",
     "harness.indexing",
     "harness.documents", "harness.documents.pdf", "harness.documents.segments", "harness.documents.reading",
     "harness.documents.llm", "harness.documents.folder",

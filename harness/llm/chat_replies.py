@@ -5,8 +5,8 @@ from typing import Any
 
 from common.chat import Reply
 from harness.llm.thoughts import CUT, without_thoughts
-from harness.runtime.service_client import ServiceError
 from harness.runtime.services import json_body, server_words, valid_text
+from harness.web.service_client import ServiceError
 
 _LENGTH = ("length", "max_tokens", "max_output_tokens", "model_length")
 _BROKEN = ("error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled", "timeout")

@@ -33,7 +33,7 @@ from harness.runtime.services import (
 from harness.runtime.store import Store
 
 if TYPE_CHECKING:
-    from harness.runtime.service_client import ServiceClient, ServiceError
+    from harness.web.service_client import ServiceClient, ServiceError
 
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 OPENAI = "https://api.openai.com/v1"
@@ -196,7 +196,7 @@ class ChatEndpoint:
     @cached_property
     def _client(self) -> "ServiceClient":
         from harness.llm.chat_replies import choice_of
-        from harness.runtime.service_client import ServiceClient
+        from harness.web.service_client import ServiceClient
 
         key = self.key()
         return ServiceClient(
@@ -213,7 +213,7 @@ class ChatEndpoint:
             UnavailableError: If too many chats in a row have failed.
         """
         from harness.llm.chat_replies import reply_of
-        from harness.runtime.service_client import ServiceError
+        from harness.web.service_client import ServiceError
 
         def parse(content: bytes, retries: int) -> Reply:
             reply = reply_of(content, retries)

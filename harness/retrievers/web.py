@@ -25,13 +25,13 @@ from common.records import Passage, Ranked, clean
 from common.sources import WEB
 from harness.retrievers.bm25 import rank_by_bm25
 from harness.runtime.concurrent_work import as_completed
-from harness.runtime.service_client import ServiceClient, ServiceError
 from harness.runtime.store import Store
 from harness.web.addresses import parse_networks
 from harness.web.extraction import check_installed, extracted, extractor
 from harness.web.pages import PageClient
 from harness.web.pieces import pieces
 from harness.web.search_services import ADDRESSES, MOST_RESULTS, Result, SearchService, ServiceName, check_service
+from harness.web.service_client import ServiceClient, ServiceError
 from harness.web.transport import FetchError
 
 if TYPE_CHECKING:

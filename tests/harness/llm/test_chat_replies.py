@@ -7,7 +7,7 @@ import pytest
 
 from harness.llm.chat_replies import reply_of
 from harness.llm.thoughts import without_thoughts
-from harness.runtime.service_client import ServiceError
+from harness.web.service_client import ServiceError
 
 
 def body(content: Any = "Paris", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
