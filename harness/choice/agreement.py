@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from common.records import Answer, Question
 from common.sources import Chosen
+from harness.choice.answer_encoder import EncoderSelection
 from harness.choice.answer_texts import answered
-from harness.choice.encoder_selection import EncoderSelection
 
 NO_ANSWER = "no source has an answer"
 ONLY_ONE = "no other source has an answer"

@@ -5,7 +5,6 @@ Shape legend: F features.
 
 from collections.abc import Mapping, Sequence
 from math import log1p
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,9 @@ from numpy.typing import NDArray
 from common.answer_metrics import squad
 from common.records import Answer, Question
 from common.sources import SOURCES
+from harness.choice.answer_encoder import AnswerEncoder
 from harness.choice.answer_texts import is_refusal
-
-if TYPE_CHECKING:
-    from harness.choice.answer_encoder import AnswerEncoder
-    from harness.choice.estimator import ContextProbability
+from harness.choice.estimator import ContextProbability
 
 FEATURES = (
     *(f"source is {source}" for source in SOURCES),
@@ -40,8 +37,8 @@ _LEAST_LOGPROB = -20.0  # nats; below that all are the same
 def answer_features(
     questions: Sequence[Question],
     answers: Sequence[Mapping[str, Answer]],
-    encoder: "AnswerEncoder",
-    probability: "ContextProbability",
+    encoder: AnswerEncoder,
+    probability: ContextProbability,
 ) -> list[dict[str, NDArray[np.float64]]]:
     """The features (F,) of every source that has an answer, by source, for every question.
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,11 @@ from common.ranges import Precision
 from common.records import Answer, Question
 from common.sources import Chosen
 from harness.choice.agreement import NO_ANSWER
+from harness.choice.answer_encoder import AnswerEncoder
 from harness.choice.estimator import ContextProbability
 from harness.choice.features import FEATURES, answer_features
 from harness.runtime.loading import load
 from models.msrag.answer_model import AnswerModel
-
-if TYPE_CHECKING:
-    from harness.choice.answer_encoder import AnswerEncoder
 
 FOLDS = 5
 
@@ -74,10 +72,8 @@ class Learned:
         return model
 
     @cached_property
-    def encoder(self) -> "AnswerEncoder":
+    def encoder(self) -> AnswerEncoder:
         """Of the answers; that which the model was fitted with."""
-        from harness.choice.answer_encoder import AnswerEncoder
-
         found = AnswerEncoder(self._encoder or self.model.encoder, self.device, self.precision)
         if found.recipe != self.model.encoder_sha256:
             raise ArtifactError(
@@ -87,7 +83,7 @@ class Learned:
         return found
 
     @classmethod
-    def of(cls, model: AnswerModel, encoder: "AnswerEncoder", probability: ContextProbability) -> Self:
+    def of(cls, model: AnswerModel, encoder: AnswerEncoder, probability: ContextProbability) -> Self:
         """With loaded parts, which are those that the model was fitted with."""
         found = cls.__new__(cls)
         found.model, found.encoder, found.probability = model, encoder, probability

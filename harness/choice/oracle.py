@@ -9,7 +9,7 @@ from common.errors import UserError
 from common.records import Answer, Question
 from common.sources import Chosen
 from harness.choice.agreement import NO_ANSWER
-from harness.choice.encoder_selection import EncoderSelection
+from harness.choice.answer_encoder import EncoderSelection
 
 
 class Oracle(EncoderSelection):

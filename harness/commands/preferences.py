@@ -67,7 +67,7 @@ def preferences(
     from datamodules.formats.reading import check_questions
     from harness.evaluation.serialization import digest
     from harness.preferences.collecting import Collector
-    from harness.preferences.drafts import drafter
+    from harness.preferences.drafts import Drafter
     from harness.preferences.report import OUTPUT, counts_of, counts_text, sampler_facts, write_folder
     from harness.retrievers.corpora import check_same_corpus
     from harness.rewriters.chosen_strategies import check_strategies
@@ -93,7 +93,7 @@ def preferences(
             raise UserError(
                 "The reward or the rewriter reads passages. Type --retriever CLASS --retriever.index FOLDER."
             )
-        drafts = drafter(rewriter, strategies, samples, temperature, seed)
+        drafts = Drafter(rewriter, strategies, samples, temperature, seed)
         asked, skipped = _asked(sources, layout, limit, held_out, reward, retriever)
         depth = depth or max(1, reward.depth)
         facts = {

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from common.chat import Chat, Message, Reply, reply_costs
 from harness.interfaces import LanguageModel
+from harness.runtime.services import valid_text
 
 T = TypeVar("T")
 Check = Callable[[object], Any]  # returns the value of a field, or raises ValueError with what it must be
@@ -81,12 +82,12 @@ def _parsed(reply: Reply, parse: Callable[[str], T], max_tokens: int) -> tuple[T
         return parse(reply.text), ""
     except ValueError as error:
         cut = f"; the reply was cut after {max_tokens} tokens" if reply.finish == "length" else ""
-        return None, " ".join(_encodable(f"{str(error) or 'the reply does not parse'}{cut}").split())
+        return None, " ".join(valid_text(f"{str(error) or 'the reply does not parse'}{cut}").split())
 
 
 def _repair(chat: Chat, text: str, reason: str) -> Chat:
     """The chat with the model's reply and the reason why it does not parse."""
-    shown = _encodable(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + " ...").strip()
+    shown = valid_text(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + " ...").strip()
     further = (
         Message("assistant", shown or "(empty)"),
         Message("user", f"This reply cannot be used: {reason}. Reply again, only in the form that was asked for."),
@@ -171,7 +172,7 @@ def text(max_characters: int = 2000) -> Check:
     def check(value: object) -> str:
         if not isinstance(value, str) or not 0 < len(value.strip()) <= max_characters:
             raise ValueError(f"a text of 1 to {max_characters:,} characters")
-        return _encodable(value).strip()
+        return valid_text(value).strip()
 
     return check
 
@@ -222,8 +223,3 @@ def order_of(count: int) -> Check:
 def _shortened(value: object) -> str:
     shown = json.dumps(value, ensure_ascii=False)
     return shown if len(shown) <= 100 else shown[:100] + " ..."
-
-
-def _encodable(text: str) -> str:
-    """The text with `?` for lone surrogates, which UTF-8 cannot encode."""
-    return text.encode(errors="replace").decode()

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from common.errors import UserError
 from common.preferences import Candidate, RewritePreferences
 from common.records import Question, Ranked, clean
-from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Rewriter
+from harness.rewriters.fallbacks import call_failed
 from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewrite_outputs import SEPARATOR
 
@@ -33,22 +33,14 @@ class Drafts:
         return replace(self.row, question_reward=round(question_reward, _DECIMALS), candidates=candidates)
 
 
-class Drafter(Protocol):
-    """Makes the candidates of questions."""
+@dataclass(frozen=True)
+class Drafter:
+    """Makes the candidates of questions by each strategy: the rewrite that would be used, or samples.
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """For the manifest: how they are sampled."""
-
-    def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
-        """The candidates, in order, and how many questions (and strategies) have none, by reason."""
-
-
-def drafter(rewriter: Rewriter, strategies: Sequence[str], samples: int, temperature: float, seed: int) -> Drafter:
-    """What makes the candidates.
+    A strategy that falls back has the question itself; questions whose call failed are left out.
 
     Args:
-        rewriter: The rewriter.
+        rewriter: Any rewriter; a trained one for samples.
         strategies: Of the rewriter.
         samples: Per question (and strategy); 0: only the greedy rewrite.
         temperature: Of the samples.
@@ -57,36 +49,37 @@ def drafter(rewriter: Rewriter, strategies: Sequence[str], samples: int, tempera
     Raises:
         UserError: If the rewriter cannot sample.
     """
-    if not samples:
-        return Greedy(rewriter, strategies)
-    if isinstance(rewriter, TrainedRewriter):
-        return Samples(rewriter, strategies, samples, temperature, seed)
-    raise UserError(
-        f"{rewriter.name} cannot be sampled: type --samples 0 for its one rewrite, or give a TrainedRewriter."
-    )
-
-
-@dataclass(frozen=True)
-class Greedy:
-    """The one rewrite that a rewriter makes by each strategy; a strategy that falls back has the question itself."""
 
     rewriter: Rewriter | FeedbackRewriter
     strategies: Sequence[str]
+    samples: int = 0
+    temperature: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.samples and not isinstance(self.rewriter, TrainedRewriter):
+            raise UserError(
+                f"{self.rewriter.name} cannot be sampled: type --samples 0 for its one rewrite, or give a "
+                "TrainedRewriter."
+            )
 
     @property
     def facts(self) -> dict[str, Any]:
-        """See `Drafter`."""
-        return {}
+        """For the manifest: how they are sampled."""
+        return {"temperature": self.temperature} if self.samples else {}
 
     def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
-        """See `Drafter`.  Questions whose call failed are left out."""
+        """The candidates, in order, and how many questions (and strategies) have none, by reason."""
+        return self._sampled(questions) if self.samples else self._greedy(questions, found)
+
+    def _greedy(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
         if isinstance(self.rewriter, FeedbackRewriter):
             made = self.rewriter.rewrite(questions, self.strategies, found)
         else:
             made = self.rewriter.rewrite(questions, self.strategies)
         drafts, skipped = [], Counter[str]()
         for place, (question, rewrites) in enumerate(zip(questions, made, strict=True)):
-            if _failed(rewrites):
+            if call_failed(rewrites):
                 skipped[FAILED] += 1
                 continue
             for strategy, queries in rewrites.queries.items():
@@ -94,39 +87,8 @@ class Greedy:
                 drafts.append(_drafts(place, question, strategy, [candidate], [queries]))
         return drafts, skipped
 
-
-def _failed(rewrites: Rewrites) -> bool:
-    return bool(rewrites.fallbacks and rewrites.costs.get("failed_calls"))
-
-
-def _drafts(
-    place: int,
-    question: Question,
-    strategy: str,
-    candidates: Sequence[Candidate],
-    queries: Sequence[tuple[str, ...]],
-) -> Drafts:
-    row = RewritePreferences(question.id, clean(question.text), strategy, 0.0, tuple(candidates), question.history)
-    return Drafts(place, row, tuple(queries))
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Samples of a generative rewriter, by strategy."""
-
-    rewriter: TrainedRewriter
-    strategies: Sequence[str]
-    samples: int
-    temperature: float
-    seed: int
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """See `Drafter`."""
-        return {"temperature": self.temperature}
-
-    def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
-        """See `Drafter`."""
+    def _sampled(self, questions: Sequence[Question]) -> tuple[list[Drafts], Counter[str]]:
+        assert isinstance(self.rewriter, TrainedRewriter)  # checked in __post_init__
         made = self.rewriter.sample(questions, self.strategies, self.samples, self.temperature, self.seed)
         drafts, skipped = [], Counter[str]()
         for place, (question, by_strategy) in enumerate(zip(questions, made, strict=True)):
@@ -141,3 +103,10 @@ class Samples:
                 queries = [each.queries or (clean(question.text),) for each in sampled]
                 drafts.append(_drafts(place, question, strategy, candidates, queries))
         return drafts, skipped
+
+
+def _drafts(
+    place: int, question: Question, strategy: str, candidates: Sequence[Candidate], queries: Sequence[tuple[str, ...]]
+) -> Drafts:
+    row = RewritePreferences(question.id, clean(question.text), strategy, 0.0, tuple(candidates), question.history)
+    return Drafts(place, row, tuple(queries))

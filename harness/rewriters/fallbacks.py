@@ -38,6 +38,11 @@ def with_fallbacks(
     )  # fmt: skip
 
 
+def call_failed(rewrites: Rewrites) -> bool:
+    """Whether rewrites are missing because a call failed: asked again, the model may give them."""
+    return bool(rewrites.fallbacks and rewrites.costs.get("failed_calls"))
+
+
 def tell_fallbacks(name: str, found: Sequence[Rewrites]) -> None:
     """Say in one line how many rewrites fell back to the question, and why; nothing if none did.
 

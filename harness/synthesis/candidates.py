@@ -26,71 +26,11 @@ _CAPITALIZED = rf"(?:(?:{_UPPER}\.)+(?= )|(?:{_UPPER}\.)*{_UPPER}[\w&-]*(?:['\u2
 _NAME = re.compile(rf"(?<![\w-]){_CAPITALIZED}(?: (?:(?:of|de|van|von) )?{_CAPITALIZED}| \d+\b)*")
 _SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:;]\s+[\"“(]?)$")
 _MOST_WORDS = 8  # of a candidate: longer runs are headings
-_FUNCTION_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "this",
-        "that",
-        "these",
-        "those",
-        "he",
-        "she",
-        "it",
-        "they",
-        "we",
-        "i",
-        "you",
-        "his",
-        "her",
-        "its",
-        "their",
-        "our",
-        "your",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "from",
-        "of",
-        "to",
-        "with",
-        "after",
-        "before",
-        "during",
-        "since",
-        "until",
-        "as",
-        "and",
-        "but",
-        "or",
-        "if",
-        "when",
-        "while",
-        "where",
-        "who",
-        "what",
-        "which",
-        "there",
-        "here",
-        "most",
-        "many",
-        "much",
-        "some",
-        "all",
-        "both",
-        "each",
-        "no",
-        "not",
-        "one",
-        "two",
-        "although",
-        "because",
-        "however",
-        "also",
-    ]
+_FUNCTION_WORD = re.compile(
+    r"(?:a|an|the|this|that|these|those|he|she|it|they|we|i|you|his|her|its|their|our|your|in|on|at|by"
+    r"|for|from|of|to|with|after|before|during|since|until|as|and|but|or|if|when|while|where|who|what"
+    r"|which|there|here|most|many|much|some|all|both|each|no|not|one|two|although|because|however|also)",
+    re.IGNORECASE,
 )
 
 
@@ -132,7 +72,7 @@ def _name_span(text: str, start: int, end: int) -> tuple[int, int] | None:
     if not _SENTENCE_BEGINS.search(text[:start]):
         return start, end
     first, _, rest = text[start:end].partition(" ")
-    if first.lower() in _FUNCTION_WORDS:
+    if _FUNCTION_WORD.fullmatch(first):
         return (end - len(rest), end) if rest else None
     if not rest:
         within = re.finditer(rf"(?<![\w-]){re.escape(first)}(?![\w-])", text)

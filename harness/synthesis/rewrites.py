@@ -16,6 +16,7 @@ from common.records import Question, clean
 from common.rewrites import Rewrites
 from datamodules.formats.reading import question_layouts, read_questions
 from datamodules.formats.rewrites import REWRITE_LAYOUTS, read_rewrites
+from harness.rewriters.fallbacks import call_failed
 from harness.rewriters.llm import LlmRewriter
 from harness.runtime.journal import Journal
 from models.dmqr.rewrite_outputs import SEPARATOR, words_of
@@ -147,11 +148,6 @@ def distill(
     for question in questions:
         _collect(distilled, question, answered[_key(question)], keep_unchanged)
     return distilled
-
-
-def call_failed(rewrites: Rewrites) -> bool:
-    """Whether rewrites are missing because a call failed: asked again, the model may give them."""
-    return bool(rewrites.fallbacks and rewrites.costs.get("failed_calls"))
 
 
 def _parse(_: int, line: list[Any]) -> dict[Key, Rewrites]:

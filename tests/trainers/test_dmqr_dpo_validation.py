@@ -12,7 +12,7 @@ import torch
 from datamodules.examples.splits import Source
 from datamodules.formats.preferences import read_rewrite_preferences
 from harness.preferences.collecting import Collector
-from harness.preferences.drafts import Greedy
+from harness.preferences.drafts import Drafter
 from harness.preferences.rewards import GoldRecall
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.rewriters.trained import TrainedRewriter
@@ -53,7 +53,7 @@ def test_validation_rewards_greedy_rewrites_as_the_command_does(
     rewriter = TrainedRewriter(rewrite_toy / "start", "cpu", "fp32")
     for row, question in data.gold.items():
         strategy = data.held_out[row].example.strategy
-        collected = Collector(Greedy(rewriter, [strategy]), reward, retriever, fused, 7, 0)([question])
+        collected = Collector(Drafter(rewriter, [strategy]), reward, retriever, fused, 7, 0)([question])
         (rewarded,) = collected.rows
         written = module.validated[row].written
         assert written.reward == pytest.approx(rewarded.candidates[0].reward, abs=1e-6)

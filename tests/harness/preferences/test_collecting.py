@@ -10,7 +10,7 @@ from common.preferences import Candidate, RewritePreferences
 from common.records import Passage, Question
 from datamodules.formats.preferences import rewrite_preferences
 from harness.preferences.collecting import Collected, Collector
-from harness.preferences.drafts import FAILED, drafter
+from harness.preferences.drafts import FAILED, Drafter
 from harness.preferences.report import counts_of, counts_text
 from harness.preferences.rewards import GoldRecall
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -56,7 +56,7 @@ def collect(
     bm25: Bm25Retriever | CountingRetriever, questions: list[Question], fused: bool = True, table: dict = TABLE
 ) -> Collected:
     rewriter = TableRewriter(table)
-    drafts = drafter(rewriter, ["gqr", "decomposition"], 0, 1.0, 0)
+    drafts = Drafter(rewriter, ["gqr", "decomposition"], 0, 1.0, 0)
     return Collector(drafts, REWARD, bm25, fused, 4, 0)(questions)
 
 
@@ -101,7 +101,7 @@ def test_a_fallback_has_the_question_s_reward_and_a_failed_call_no_row(bm25: Bm2
                 each.costs["failed_calls"] = 1.0
             return made
 
-    drafts = drafter(Failing({GLADE.text: {"gqr": ["jetty"]}}), ["gqr"], 0, 1.0, 0)
+    drafts = Drafter(Failing({GLADE.text: {"gqr": ["jetty"]}}), ["gqr"], 0, 1.0, 0)
     collected = Collector(drafts, REWARD, bm25, True, 4, 0)([KILN, GLADE])
     assert [row.question_id for row in collected.rows] == ["q2"]
     assert collected.skipped == {FAILED: 1}
@@ -109,7 +109,7 @@ def test_a_fallback_has_the_question_s_reward_and_a_failed_call_no_row(bm25: Bm2
 
 def test_a_rewriter_without_samples_says_so() -> None:
     with pytest.raises(UserError, match="table cannot be sampled: type --samples 0"):
-        drafter(TableRewriter({}), ["gqr"], 4, 1.0, 0)
+        Drafter(TableRewriter({}), ["gqr"], 4, 1.0, 0)
 
 
 @pytest.mark.parametrize("another", [False, True])
@@ -118,7 +118,7 @@ def test_a_rewriter_reads_what_its_questions_find(
 ) -> None:
     searched, feedback = (WorstFirst(bm25), bm25) if another else (bm25, None)
     counting, strategies = CountingRetriever(searched), ("par", "hop")
-    drafts = drafter(extractive, strategies, 0, 1.0, 0)
+    drafts = Drafter(extractive, strategies, 0, 1.0, 0)
     collected = Collector(drafts, REWARD, counting, True, 4, extractive.feedback, feedback)([KILN, GLADE])
     if not another:  # the first search serves both
         assert counting.asked[0] == ([KILN.text, GLADE.text], 4)
