@@ -153,14 +153,6 @@ def endless(handler: Handler, _: Asked) -> None:
         handler.chunk(b"<p>more and more</p>" * 3000)
 
 
-def endless_gzip(handler: Handler, _: Asked) -> None:
-    """A compressed body without end that decompresses to nothing."""
-    handler.begin(200, {"Content-Type": "text/html", "Transfer-Encoding": "chunked", "Content-Encoding": "gzip"})
-    handler.chunk(gzip.compress(b"")[:10])
-    while True:
-        handler.chunk(b"\x00\x00\x00\xff\xff" * 10_000)  # empty blocks of deflate
-
-
 def drip(handler: Handler, _: Asked) -> None:
     """A byte now and then, for longer than a client should wait."""
     handler.begin(200, {"Content-Type": "text/html", "Content-Length": "1000000"})

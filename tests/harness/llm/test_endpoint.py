@@ -3,8 +3,6 @@
 Deadlines, refusals, the cache, costs, log-probabilities, secrets.
 """
 
-import asyncio
-import math
 import os
 import signal
 import subprocess
@@ -224,24 +222,10 @@ def test_concurrency_is_bounded(replies: Replies, tmp_path: Path) -> None:
         assert server.counts()["most_at_once"] == 3
 
 
-def test_within_a_running_event_loop(server: FaultServer, replies: Replies) -> None:
-    """As in a notebook."""
-    (text,) = texts(replies, 120, 1)
-
-    async def notebook() -> str:
-        return server.client(None).reply([Chat.of(text)])[0].text
-
-    assert asyncio.run(notebook()) == replies[text]["text"]
-
-
-@pytest.mark.parametrize("notebook", [False, True])
-def test_ctrl_c_ends_the_run_and_the_replies_are_kept(notebook: bool, replies: Replies, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_run_and_the_replies_are_kept(replies: Replies, tmp_path: Path) -> None:
     chats = [Chat.of(text) for text in texts(replies, 0, 200)]
     with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.1) as server:
         client = server.client(tmp_path, concurrency=2)
-
-        async def in_a_loop() -> None:
-            client.reply(chats)
 
         interrupted = []
 
@@ -252,11 +236,9 @@ def test_ctrl_c_ends_the_run_and_the_replies_are_kept(notebook: bool, replies: R
             interrupted.append(time.monotonic())
             os.kill(os.getpid(), signal.SIGINT)
 
-        loop = asyncio.new_event_loop()  # it leaves SIGINT to Python, as a notebook's and unlike asyncio.run
         threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
-            loop.run_until_complete(in_a_loop()) if notebook else client.reply(chats)
-        loop.close()
+            client.reply(chats)
         assert time.monotonic() - interrupted[0] < 3
         before = server.counts()
         done = [chat for chat in chats if before["answered"].get(chat.messages[0].content)]
@@ -281,9 +263,3 @@ def test_ctrl_c_ends_a_command_whose_server_keeps_it_waiting(replies: Replies, t
             run.send_signal(signal.SIGINT)
             assert run.wait(timeout=30) != 0
     assert time.monotonic() - began < 3
-
-
-def test_the_sum_of_the_log_probabilities(server: FaultServer, replies: Replies) -> None:
-    (text,) = texts(replies, 130, 1)
-    (reply,) = server.client(None).reply([Chat.of(text, logprobs=True)])
-    assert reply.logprob == math.fsum(replies[text]["logprobs"])

@@ -2,14 +2,12 @@
 
 import itertools
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from common.errors import ArtifactError
 from harness.selection.score_cache import ScoreCache, Triple
 from tests.helpers.river_corpus import PASSAGES, TableScorer
 
@@ -90,31 +88,8 @@ def test_a_line_torn_by_a_killed_process_does_not_spoil_the_file_of_a_running_on
     assert not again.scorer.asked
 
 
-def test_scores_of_the_earlier_form_are_told_and_replaced(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    file = tmp_path / "scores.jsonl"
-    file.write_text('{"seconds": 1.0, "pairs": [["0123456789abcdef", "a", "b", 0.5]]}\n')
-    cache = ScoreCache(TableScorer(), file)
-    assert cache.probabilities(triples("q", 2)) == [0.1] * 2
-    assert capsys.readouterr().err == f"{file}: saved by an earlier release. Starting over.\n"
-    assert ScoreCache(TableScorer(), file).scored == 2
-
-
 def test_scores_of_another_classifier_are_not_used(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     ScoreCache(TableScorer(), tmp_path / "scores-a.jsonl").probabilities(triples("q", 2))
     (tmp_path / "scores-a.jsonl").rename(tmp_path / "scores-b.jsonl")
     assert ScoreCache(TableScorer(), tmp_path / "scores-b.jsonl").scored == 0
     assert "scores-b.jsonl: saved by a run that differs in: scores. Starting over." in capsys.readouterr().err
-
-
-def test_a_full_disk_is_one_line_and_what_was_saved_stays(tmp_path: Path) -> None:
-    file = tmp_path / "scores.jsonl"
-    cache = ScoreCache(TableScorer(), file)
-    cache.probabilities(triples("q", 3))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 20, limits[1]))
-    try:
-        with pytest.raises(ArtifactError, match=r"scores.jsonl: cannot write: .* Free space, then run again\.$"):
-            cache.probabilities(triples("r", 3))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert ScoreCache(TableScorer(), file).scored == 3

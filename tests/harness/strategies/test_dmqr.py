@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
-from common.records import Answer, Question
+from common.records import Question
 from harness.interfaces import Strategy
 from harness.readers.llm import LlmReader
 from harness.rewriters.llm import LlmRewriter
@@ -16,8 +16,8 @@ from harness.runtime.provenance import models_of
 from harness.strategies.dmqr import Dmqr
 from harness.strategies.retrieve_read import RetrieveRead
 from models.rerag.model import ReRagModel
-from tests.helpers.rerag_world import write_serving
-from tests.helpers.river_corpus import IDS, write_index
+from tests.helpers.echo_reader import EchoReader
+from tests.helpers.river_corpus import IDS
 from tests.helpers.scripted_lm import FAILS, ScriptedLm
 from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
 from tests.helpers.tolerances import model_close
@@ -25,29 +25,6 @@ from tests.helpers.tolerances import model_close
 FIRST, SECOND = Question("a", "alba river"), Question("b", "elbe")
 TABLE = {"alba river": {"kwr": ["elbe mountain"], "par": ["brune ends ocean", "zzz"]}, "elbe": {"par": ["dorn"]}}
 TWO = ("kwr", "par")
-
-
-class Echo:
-    """A reader that answers with the titles it was shown, and has costs and notes."""
-
-    def read(self, questions, evidence):
-        return [
-            Answer(q.id, " ".join(hit.passage.title for hit in hits), (), -1.0, {"model_calls": 1.0, "tokens": 5.0},
-                {"read": True})
-            for q, hits in zip(questions, evidence, strict=True)
-        ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def bm25(tmp_path_factory: pytest.TempPathFactory):
-    from harness.retrievers.bm25 import Bm25Retriever
-
-    return Bm25Retriever(write_index(tmp_path_factory.mktemp("index")))
-
-
-@pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
-    return write_serving(checkpoints["t5"], tmp_path_factory.mktemp("dmqr") / "serving")
 
 
 def test_its_answers_hold_the_fused_passages_and_say_which_query_found_them(bm25) -> None:
@@ -81,7 +58,7 @@ def test_its_answers_hold_the_fused_passages_and_say_which_query_found_them(bm25
 
 def test_its_costs_count_searches_scores_rewriting_and_reading(bm25, serving: Path) -> None:
     rewriter = TableRewriter(TABLE)
-    system = Dmqr(bm25, rewriter, TWO, per_query=3, k=2, serving=serving, reader=Echo(), device="cpu")
+    system = Dmqr(bm25, rewriter, TWO, per_query=3, k=2, serving=serving, reader=EchoReader(), device="cpu")
     first, second = system.answer([FIRST, SECOND])
     counts = {name: value for name, value in first.costs.items() if "/" not in name}
     scored = len({id_ for query in first.notes["queries"] for id_ in query["found"]})
@@ -164,14 +141,6 @@ def test_refusals(bm25, serving: Path) -> None:
         Dmqr(bm25, LlmRewriter(ScriptedLm({})), ("hyde",), fusion="rrf").answer("alba")
 
 
-class Seen(Echo):
-    """The reader, which keeps the questions that it was given."""
-
-    def read(self, questions, evidence):
-        self.questions = list(questions)
-        return super().read(questions, evidence)
-
-
 LATER = Question("b", "and its river", history=("where is the calder", "north"))
 ONE_LINE = "General Search Rewriting: calder river\nKeyword Rewriting: calder, dorn"
 
@@ -184,7 +153,7 @@ def test_a_question_with_earlier_turns_is_searched_reranked_and_read_alone(bm25,
     scored = scorer.scores
     pairs: list[tuple[str, object]] = []
     scorer.scores = lambda asked: pairs.extend(asked) or scored(asked)
-    counting, reader = CountingRetriever(bm25), Seen()
+    counting, reader = CountingRetriever(bm25), EchoReader()
     system = Dmqr(counting, rewriter, ("gqr", "kwr"), 3, 2, scorer=scorer, reader=reader)
     first, later = system.answer([FIRST, LATER])
     assert counting.asked == [(["alba river", "alba, dorn", "calder river", "calder, dorn"], 3)]
@@ -201,7 +170,7 @@ def test_a_question_with_earlier_turns_is_searched_reranked_and_read_alone(bm25,
 
 def test_a_rewriter_that_reads_no_turns_gets_them_in_the_question(bm25) -> None:
     text = "where is the calder north and its river"
-    table, reader = TableRewriter({text: {"kwr": ["calder"], "par": ["dorn"]}}), Seen()
+    table, reader = TableRewriter({text: {"kwr": ["calder"], "par": ["dorn"]}}), EchoReader()
     (answer,) = Dmqr(bm25, table, TWO, 3, fusion="rrf", reader=reader).answer([LATER])
     assert table.asked == [[text]]
     assert [each["query"] for each in answer.notes["queries"]] == [text, "calder", "dorn"]

@@ -60,6 +60,21 @@ def load(folders, **options):
     return DrRag(Bm25Retriever(folders / "index"), serving=folders / "serving", device="cpu", **options)
 
 
+def written(folder, questions):
+    """A file of questions in HotpotQA's layout, all of whose passages are gold."""
+    rows = [
+        {
+            "_id": question.id, "question": question.text, "answer": "x", "type": "bridge", "level": "hard",
+            "supporting_facts": [[passage.title, 0] for passage in question.passages],
+            "context": [[passage.title, [passage.text]] for passage in question.passages],
+        }
+        for question in questions
+        if len({passage.title for passage in question.passages}) == len(question.passages)
+    ]  # fmt: skip
+    (folder / "questions.json").write_text(json.dumps(rows), encoding="utf-8")
+    return folder / "questions.json"
+
+
 @pytest.mark.parametrize("selection", ["cis", "cfs", "ranked"])
 def test_batched_rounds_equal_one_forward_per_pair(folders, selection):
     strategy = load(folders, selection=SelectionOptions(selection, k=4))
@@ -95,21 +110,7 @@ class Breaks:
 
 def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path, monkeypatch):
     monkeypatch.setattr("harness.selection.score_cache._PAIRS_PER_CHUNK", 16)
-    rows = [
-        {
-            "_id": question.id,
-            "question": question.text,
-            "answer": "x",
-            "type": "bridge",
-            "level": "hard",
-            "supporting_facts": [[passage.title, 0] for passage in question.passages],
-            "context": [[passage.title, [passage.text]] for passage in question.passages],
-        }
-        for question in QUESTIONS
-        if len({passage.title for passage in question.passages}) == 2
-    ]
-    file = tmp_path / "questions.json"
-    file.write_text(json.dumps(rows), encoding="utf-8")
+    file = written(tmp_path, QUESTIONS)
     arguments = {"questions": str(file), "study": {"ks": (3, 4)}, "resamples": 50}
     evaluate(load(folders), out=tmp_path / "whole", **arguments)
 
@@ -139,19 +140,7 @@ def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path,
 
 
 def test_scores_can_be_kept_for_further_evaluations(folders, tmp_path):
-    rows = [
-        {
-            "_id": "1",
-            "question": "amber basin",
-            "answer": "x",
-            "type": "bridge",
-            "level": "hard",
-            "supporting_facts": [[PASSAGES[0].title, 0]],
-            "context": [[PASSAGES[0].title, [PASSAGES[0].text]]],
-        }
-    ]
-    file = tmp_path / "questions.json"
-    file.write_text(json.dumps(rows), encoding="utf-8")
+    file = written(tmp_path, [Question("1", "amber basin", passages=(PASSAGES[0],))])
     first = load(folders)
     evaluate(first, str(file), tmp_path / "one", study={"scores": tmp_path / "scores"}, resamples=10)
     again = load(folders)
@@ -174,20 +163,11 @@ def test_tuned_options_belong_to_the_classifier_and_give_the_recall_they_were_ch
     folders, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    rows = [
-        {
-            "_id": question.id, "question": question.text, "answer": "x", "type": "bridge", "level": "hard",
-            "supporting_facts": [[passage.title, 0] for passage in question.passages],
-            "context": [[passage.title, [passage.text]] for passage in question.passages],
-        }
-        for question in QUESTIONS
-        if len({passage.title for passage in question.passages}) == 2
-    ]  # fmt: skip
-    (tmp_path / "validation.json").write_text(json.dumps(rows), encoding="utf-8")
+    file = written(tmp_path, QUESTIONS)
     base = ["--strategy", "harness.strategies.drrag.DrRag", "--strategy.serving", str(folders / "serving"),
             "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.device", "cpu",
             "--strategy.retriever.index", str(folders / "index"), "--strategy.selection.method", "cfs",
-            "--questions", "validation.json", "--strategy.selection.k", "3"]  # fmt: skip
+            "--questions", str(file), "--strategy.selection.k", "3"]  # fmt: skip
     infer.main(["tune", *base, "--out", "selection.json", "--tuning.ks", "[3,4]", "--tuning.grid.depths", "[12]",
                 "--tuning.grid.symmetric", "true", "--tuning.most_documents", "[2.9,3.5]",
                 "--tuning.scores", "scores"])  # fmt: skip

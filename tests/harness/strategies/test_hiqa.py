@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.documents import Segment, as_passage
-from common.records import Answer, Passage, Ranked
+from common.records import Passage, Ranked
 from harness.interfaces import Strategy
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.strategies.hiqa import HiQa, within_budget
+from tests.helpers.echo_reader import EchoReader
 
 
 def hits(*lengths: int) -> list[Ranked]:
@@ -53,11 +54,6 @@ def test_what_is_kept_fits_and_what_is_left_out_does_not(lengths: list[int], bud
         assert (n in places) == (used + length <= budget)
 
 
-class Echo:
-    def read(self, questions, evidence):
-        return [Answer(q.id, f"{len(found)} segments", (), -1.0) for q, found in zip(questions, evidence, strict=True)]
-
-
 @pytest.fixture(scope="module")
 def retriever(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
     def segment(heading: str, kind: str, text: str, image: str = "") -> Passage:
@@ -75,12 +71,12 @@ def retriever(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
 
 
 def test_tables_and_images_come_with_the_answer(retriever: Bm25Retriever) -> None:
-    strategy = HiQa(retriever, reader=Echo())
+    strategy = HiQa(retriever, reader=EchoReader())
     assert isinstance(strategy, Strategy)
     (answer,) = strategy.answer("which button?")
-    assert answer.text == "3 segments"
+    assert answer.text == " ".join(hit.passage.title for hit in answer.evidence)
     by_kind = {str((hit.passage.metadata or {})["kind"]): hit.passage for hit in answer.evidence}
-    assert answer.notes == {"tables": [by_kind["table"].id], "images": ["abc.png"]}
+    assert answer.notes == {"read": True, "tables": [by_kind["table"].id], "images": ["abc.png"]}
     assert by_kind["table"].text.count("\n") == 2  # whole, with its line breaks
     assert answer.costs["retriever_calls"] == 1
     json.dumps(asdict(answer))

@@ -23,8 +23,7 @@ from harness.sources.facts import IndexedFacts
 from harness.sources.generated import NOTHING_KNOWN, GeneratedContext
 from harness.sources.web import WebContext
 from harness.strategies.msrag import Msrag
-from tests.helpers.rerag_world import write_serving
-from tests.helpers.river_corpus import IDS, write_index
+from tests.helpers.river_corpus import IDS
 from tests.helpers.scripted_lm import FAILS, ScriptedLm
 from tests.helpers.table_encoder import TableEncoder
 from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
@@ -75,13 +74,6 @@ def passage(text: str, link: str = "") -> Ranked:
 
 def ends(word: str, link: str = "") -> SourceContext:
     return SourceContext((passage(f"it ends in the {word}", link),), costs={"retriever_calls": 1.0})
-
-
-@pytest.fixture(scope="module")
-def bm25(tmp_path_factory: pytest.TempPathFactory):
-    from harness.retrievers.bm25 import Bm25Retriever
-
-    return Bm25Retriever(write_index(tmp_path_factory.mktemp("index")))
 
 
 def test_the_answer_that_agrees_with_the_others_is_given_with_its_evidence() -> None:
@@ -177,10 +169,7 @@ def test_the_paper_s_baselines_are_options(sources: tuple[str, ...], text: str, 
         ({"sources": ("web", "gpt")}, "sources contains 'gpt'; allowed: web, generated, none, each once."),
         ({"sources": ()}, "sources is empty"),
         ({"sources": ("web", "web")}, "sources names one twice"),
-        (
-            {"knowledge": None},
-            r"sources names generated, and knowledge is not configured: .* set sources to \[web, none\]",
-        ),
+        ({"knowledge": None}, r"sources names generated, and knowledge is not configured: .* sources to \[web, none\]"),
         ({"web": None, "sources": ("web",)}, r"set sources to \[none\]"),
     ],
 )
@@ -205,9 +194,8 @@ def test_the_web_searches_with_three_sub_questions_and_merges_by_rank(bm25) -> N
     retriever = CountingRetriever(bm25)
     web = WebContext(retriever, TableRewriter(TABLE), per_query=2, passages=3)
     first, second = web.contexts([ALBA, ELBE])
-    assert retriever.asked == [
-        (["alba joins", "brune ends", "calder", "elbe"], 2)
-    ]  # three without repetition; a fallback
+    # three without repetition; a fallback
+    assert retriever.asked == [(["alba joins", "brune ends", "calder", "elbe"], 2)]
     assert [each["query"] for each in first.notes["queries"]] == ["alba joins", "brune ends", "calder"]
     assert first.costs["retriever_calls"] == 3.0
     assert first.costs["rewriter_calls"] == 1.0
@@ -250,17 +238,11 @@ def test_the_summary_takes_the_place_of_the_passages_and_a_failed_one_does_not(b
     assert second.costs["failed_summary_calls"] == 1.0
 
 
-@pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
-    return write_serving(checkpoints["t5"], tmp_path_factory.mktemp("msrag") / "serving")
-
-
 def test_with_real_parts_results_are_the_same_together_and_one_after_the_other(
     bm25, serving: Path, encoder_folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    questions = [
-        Question(str(n), text) for n, text in enumerate(["alba river", "elbe mountain", "calder joins", "zzz"])
-    ]
+    texts = ["alba river", "elbe mountain", "calder joins", "zzz"]
+    questions = [Question(str(n), text) for n, text in enumerate(texts)]
     system = Msrag(
         ContextReader(serving), Agreement(encoder_folder), WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25)
     )
@@ -289,10 +271,8 @@ def test_a_language_model_can_be_every_part() -> None:
         LlmReader(llm), Agreement(loaded=ENCODER), knowledge=GeneratedContext(llm), sources=("generated", "none")
     )
     (answer,) = system.answer([ALBA])
-    assert [(each["source"], each["answer"]) for each in answer.notes["sources"]] == [
-        ("generated", "ocean"),
-        ("none", "lake"),
-    ]
+    told = [(each["source"], each["answer"]) for each in answer.notes["sources"]]
+    assert told == [("generated", "ocean"), ("none", "lake")]
     assert answer.evidence[0].passage.source == "generated"
     assert answer.costs["context_calls"] == 1.0
     assert answer.costs["model_calls"] == 2.0

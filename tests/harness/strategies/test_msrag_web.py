@@ -17,6 +17,7 @@ from common.records import Question
 from harness.choice.agreement import Agreement
 from harness.interfaces import LanguageModel
 from harness.readers.llm import LlmReader
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.web import WebRetriever
 from harness.rewriters.prompted import PromptRewriter
 from harness.runtime.answer_text import answer_text
@@ -165,6 +166,47 @@ def test_every_question_is_answered_and_says_what_was_lost(
     assert max(first["answered"].values()) == 1
     assert second["answered"] == first["answered"]
     assert [each.text for each in again] == [each.text for each in found]
+
+
+def test_a_chat_endpoint_s_failures_alone(bm25: Bm25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_LLM_KEY", KEY)
+    rules = RuleLm()
+
+    def system(llm: LanguageModel) -> Msrag:
+        return Msrag(LlmReader(llm), Agreement(loaded=ENCODER), WebContext(bm25), GeneratedContext(llm))
+
+    expected = system(rules).answer(QUESTIONS)
+    assert {answer.text for answer in expected} == {"sea"}  # between ocean and lake
+    replies = {
+        text: {"text": given, "finish": "stop", "prompt_tokens": 5, "logprobs": [-0.1]}
+        for text, given in rules.given.items()
+    }
+    asked = {kind: [text for text in replies if kind in text] for kind in (CONTEXT, MEMORY)}
+    reading = [text for text in replies if CONTEXT not in text and MEMORY not in text]
+    faults = {text: [kind] for text, kind in zip([*replies][::3], itertools.cycle(PASSING))}
+    faults = {text: kinds for text, kinds in faults.items() if kinds != ["429 date"]}
+    always = [asked[CONTEXT][0], asked[CONTEXT][1], asked[MEMORY][2], reading[3]]
+    faults |= {text: ["500" if place % 2 else "400", "always"] for place, text in enumerate(always)}
+    with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+        client = server.client(tmp_path / "cache", timeout_seconds=5.0, max_retries=1)
+        found = system(client).answer(QUESTIONS)
+        first = server.counts()
+        again = system(client).answer(QUESTIONS)
+        second = server.counts()
+    lost = {answer.question_id: answer.notes["lost"] for answer in found if "lost" in answer.notes}
+    assert {frozenset(each) for each in lost.values()} >= {frozenset({"generated"}), frozenset({"none"})}
+    assert sum(map(len, lost.values())) == len(always)
+    assert all(reason for each in lost.values() for reason in each.values())
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.text, ours.notes  # two sources are left
+        if ours.question_id not in lost:
+            assert (ours.text, ours.notes["sources"]) == (theirs.text, theirs.notes["sources"])
+    # what was answered is not asked again; what failed is
+    assert max(first["answered"].values()) == 1
+    assert second["answered"] == first["answered"]
+    grown = {text for text, count in second["requests"].items() if count > first["requests"][text]}
+    assert grown == set(always)
+    assert [answer.text for answer in again] == [answer.text for answer in found]
 
 
 def test_a_web_that_is_down_leaves_the_other_sources(pages: WebServer, searches: Searches, tmp_path: Path) -> None:

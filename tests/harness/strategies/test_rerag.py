@@ -20,6 +20,7 @@ from harness.strategies.rerag import UNANSWERABLE, ReRag
 from models.rerag.calibration import Calibration
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_world import corpus, questions, write_serving
+from tests.helpers.table_rewriter import CountingRetriever
 from tests.helpers.tolerances import fp32_tolerance, model_close, model_tolerance
 
 pytestmark = pytest.mark.numeric
@@ -52,27 +53,16 @@ def model(folders: dict[str, Path]) -> ReRagModel:
     return ReRagModel.load(folders["both"], "cpu")
 
 
-class Counted:
-    """A retriever that counts its batched calls."""
-
-    def __init__(self, inner):
-        self.inner, self.calls = inner, []
-
-    def search(self, queries, k):
-        self.calls.append((list(queries), k))
-        return self.inner.search(queries, k)
-
-
 def ids(hits) -> list[str]:
     return [hit.passage.id for hit in hits]
 
 
 def test_candidates_are_scored_the_best_kept_and_read(bm25: Bm25Retriever, folders: dict[str, Path]) -> None:
-    counted = Counted(bm25)
+    counted = CountingRetriever(bm25)
     strategy = ReRag(counted, folders["both"], candidates=9, contexts=3, device="cpu")
     assert isinstance(strategy, Strategy)
     answers = strategy.answer(QUESTIONS)
-    assert counted.calls == [([question.text for question in QUESTIONS], 9)]
+    assert counted.asked == [([question.text for question in QUESTIONS], 9)]
     # the same from its parts: a reranked retriever and a reader that reads one context at a time
     reranked = RerankedRetriever(bm25, folders["both"], candidates=9, device="cpu")
     kept = reranked.search([question.text for question in QUESTIONS], 3)
