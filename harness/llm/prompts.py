@@ -30,9 +30,14 @@ from common.records import Passage, clean, passage_text
 
 FOLDER = Path(__file__).parent / "prompts"
 _TEXTS = ("user", "system", "document", "example", "answer_after", "answer_until", "source")
-_KEYS = (*_TEXTS, "examples", "max_tokens", "verbatim")
 _STOPS = ";.。"  # at the end of an answer
 _EXAMPLE = ("title", "text", "question", "answer")
+_KINDS: dict[str, tuple[type, str]] = {  # of the keys of a file: type and what it must be
+    **dict.fromkeys(_TEXTS, (str, "a text")),
+    "examples": (list, f"a list of objects with the texts {', '.join(_EXAMPLE)}"),
+    "max_tokens": (int, "a whole number of at least 1"),
+    "verbatim": (bool, "true or false"),
+}
 _MARK = (  # `**Answer**: `, `Answer:**`, `### Answer` on a line of its own, `<answer>`
     r"(?<!\w){word}[*_`]*\s*[:：][*_`]*|^[#*_>\s]*{word}[*_#]*[ \t]*$|<{word}>"
 )
@@ -99,26 +104,20 @@ class Prompt:
         Raises:
             DataError: If a key is unknown, missing or of another type, or a text is no template.
         """
-        unknown = [key for key in found if key not in _KEYS]
-        if unknown:
-            raise DataError(f"{where}: unknown key {unknown[0]!r}; allowed: {', '.join(_KEYS)}.")
-        wrong = [key for key in _TEXTS if not isinstance(found.get(key, ""), str)]
-        if wrong or not found.get("user"):
-            raise DataError(f"{where}: {wrong[0] if wrong else 'user'} must be a text.")
-        max_tokens = found.get("max_tokens", cls.max_tokens)
-        if not isinstance(max_tokens, int) or max_tokens < 1:
-            raise DataError(f"{where}: max_tokens must be a whole number of at least 1.")
-        verbatim = found.get("verbatim", False)
-        if not isinstance(verbatim, bool):
-            raise DataError(f"{where}: verbatim must be true or false.")
-        examples = found.get("examples", [])
-        if not isinstance(examples, list) or not all(_is_example(each) for each in examples):
-            raise DataError(f"{where}: examples must be a list of objects with the texts {', '.join(_EXAMPLE)}.")
+        if unknown := [key for key in found if key not in _KINDS]:
+            raise DataError(f"{where}: unknown key {unknown[0]!r}; allowed: {', '.join(_KINDS)}.")
+        given: dict[str, Any] = {"user": "", **found}
+        for key, value in given.items():
+            kind, words = _KINDS[key]
+            wrong = type(value) is not kind
+            if wrong or (key == "user" and not value) or (kind is int and value < 1) or not _are_examples(value):
+                raise DataError(f"{where}: {key} must be {words}.")
         bad = [key for key in ("user", "system", "document", "example") if not Template(found.get(key, "")).is_valid()]
         if bad:
             raise DataError(f"{where}: {bad[0]} has a $ that begins no ${{name}}: write $$ for a dollar sign.")
         texts = {key: found[key].strip() for key in _TEXTS if found.get(key)}
-        return cls(name=name, examples=tuple(examples), max_tokens=max_tokens, verbatim=verbatim, **texts)
+        others = {key: found[key] for key in ("max_tokens", "verbatim") if key in found}
+        return cls(name=name, examples=tuple(found.get("examples", ())), **others, **texts)
 
     @property
     def hash(self) -> str:
@@ -216,5 +215,9 @@ def names() -> list[str]:
     return sorted(file.stem for file in FOLDER.glob("*.yaml"))
 
 
-def _is_example(each: object) -> bool:
-    return isinstance(each, dict) and set(each) == set(_EXAMPLE) and all(isinstance(v, str) for v in each.values())
+def _are_examples(value: object) -> bool:
+    """Whether a list holds examples alone; anything else does."""
+    return not isinstance(value, list) or all(
+        isinstance(each, dict) and set(each) == set(_EXAMPLE) and all(isinstance(v, str) for v in each.values())
+        for each in value
+    )

@@ -7,12 +7,12 @@ scores it was chosen with.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import read_json
-from common.seals import check_fields, unsealed, write_sealed
+from common.seals import unsealed, write_sealed
 from harness.selection.options import SelectionOptions
 
 _CURE = "Choose the options again: infer.py tune on validation questions."
@@ -31,12 +31,6 @@ class Tuned:
     def cfs(self, k: int) -> SelectionOptions:
         """CFS (Eq. 4, unfilled) with these options."""
         return SelectionOptions("cfs", k, **asdict(self))
-
-
-_TYPES: dict[str, type | list[bool]] = {
-    **{"k1": int, "depth": int, "threshold": float, "question_weight": int},
-    "symmetric": [False, True],
-}
 
 
 def write_selection(
@@ -113,25 +107,14 @@ def _read(path: Path) -> tuple[str | None, dict[int, Tuned]]:
     """The classifier and the options of a file."""
     if not path.is_file():
         raise MissingInputError(f"{path}: no file of selection options. {_CURE}")
-    value = unsealed(path, read_json(path, _CURE), _CURE)
-    check_fields(str(path), value, {"selection": dict, "classifier": (str, type(None)), "chosen_on": dict}, _CURE)
-    names = {field.name for field in fields(Tuned)}
-    by_k: dict[int, Tuned] = {}
-    for k, chosen in value["selection"].items():
-        where = f"{path}: k = {k}"
-        if not k.isdecimal() or not isinstance(chosen, dict):
-            raise ArtifactError(f"{where}: not a budget with its options. {_CURE}")
-        if unknown := sorted(chosen.keys() - names):
-            raise ArtifactError(f"{where}: unknown option {unknown[0]!r}; known: {', '.join(sorted(names))}. {_CURE}")
-        check_fields(where, chosen, _TYPES, _CURE)
-        by_k[int(k)] = tuned = Tuned(**chosen)
-        if min(tuned.k1, tuned.depth, tuned.question_weight) < 1 or not 0 <= tuned.threshold <= 1:
-            raise ArtifactError(f"{where}: a number is out of range. {_CURE}")
-        try:
-            by_k[int(k)].cfs(int(k))
-        except UserError as error:
-            raise ArtifactError(f"{where}: {error} {_CURE}") from error
-    return value["classifier"], by_k
+    value = unsealed(path, read_json(path, _CURE), _CURE)  # its content is what `write_selection` has written
+    try:
+        by_k = {int(k): Tuned(**chosen) for k, chosen in value["selection"].items()}
+        for k, tuned in by_k.items():
+            tuned.cfs(k)
+        return value["classifier"], by_k
+    except (AttributeError, LookupError, TypeError, ValueError, UserError) as error:
+        raise ArtifactError(f"{path} is no file of selection options of this release: {error}. {_CURE}") from error
 
 
 def _short(classifier: str | None) -> str:

@@ -4,6 +4,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from math import inf
 from time import monotonic
@@ -130,10 +131,10 @@ class Transport(httpx2.BaseTransport):
             if address := given.get(scheme) or given.get("all"):
                 self._by_proxy[scheme] = self._over(None, _environment_proxy(scheme, address))
 
-    def _over(self, allowed: Sequence[Network] | None, proxy: httpcore2.Proxy | None = None) -> httpx2.HTTPTransport:
-        transport = httpx2.HTTPTransport(verify=ssl_context())
-        backend = _Backend(self._deadline, allowed, self._resolve)
-        transport._pool = httpcore2.ConnectionPool(ssl_context(), proxy, None, network_backend=backend)
+    def _over(self, allowed: Sequence[Network] | None, proxy: httpx2.Proxy | None = None) -> httpx2.HTTPTransport:
+        unlimited = httpx2.Limits(max_connections=None)
+        transport = httpx2.HTTPTransport(verify=ssl_context(), proxy=proxy, limits=unlimited)
+        transport._pool._network_backend = _Backend(self._deadline, allowed, self._resolve)
         return transport
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -160,8 +161,12 @@ class Transport(httpx2.BaseTransport):
         for transport in (self._direct, *self._by_proxy.values()):
             transport.close()
 
+    def __del__(self) -> None:
+        """Connections that wait for a further request end with their transport."""
+        self.close()
 
-def _environment_proxy(scheme: str, text: str) -> httpcore2.Proxy:
+
+def _environment_proxy(scheme: str, text: str) -> httpx2.Proxy:
     """The proxy of an environment variable such as HTTPS_PROXY, with its user and password.
 
     Args:
@@ -171,18 +176,14 @@ def _environment_proxy(scheme: str, text: str) -> httpcore2.Proxy:
     Raises:
         UserError: If it is no address of an HTTP proxy.  The line does not repeat it: it may hold a password.
     """
-    try:
-        given = httpx2.Proxy(text if "://" in text else f"http://{text}")
-        usable = given.url.scheme in ("http", "https") and given.url.host and (given.url.port or 1) < 2**16
-    except (httpx2.InvalidURL, ValueError):
-        usable = False
-    if not usable:
-        raise UserError(
-            f"the environment variable {scheme.upper()}_PROXY must be the address of an HTTP proxy, such as "
-            "http://proxy.example:3128; correct it, or set environment_proxies to false."
-        )
-    url = httpcore2.URL(scheme=given.url.raw_scheme, host=given.url.raw_host, port=given.url.port, target="/")
-    return httpcore2.Proxy(url, given.raw_auth)
+    with suppress(httpx2.InvalidURL, ValueError):
+        proxy = httpx2.Proxy(text if "://" in text else f"http://{text}")
+        if proxy.url.scheme in ("http", "https") and proxy.url.host and (proxy.url.port or 1) < 2**16:
+            return proxy
+    raise UserError(
+        f"the environment variable {scheme.upper()}_PROXY must be the address of an HTTP proxy, such as "
+        "http://proxy.example:3128; correct it, or set environment_proxies to false."
+    )
 
 
 def _number(host: str) -> str:

@@ -161,6 +161,9 @@ def test_every_prompt_of_the_project_loads() -> None:
         ("user: costs 5 $", "write $$ for a dollar sign"),
         ("user: x\nverbatim: maybe", "verbatim must be true or false"),
         ("user: x\nmax_tokens: 0", "max_tokens must be a whole number of at least 1"),
+        ("user: x\nmax_tokens: -1", "max_tokens must be a whole number of at least 1"),
+        ("user: x\nmax_tokens: true", "max_tokens must be a whole number of at least 1"),
+        ("user: ''", "user must be a text"),
         ("user: x\nexamples: [{title: a}]", "examples must be a list of objects with the texts title, text"),
     ],
 )

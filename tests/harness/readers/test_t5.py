@@ -168,21 +168,18 @@ def test_the_account_of_a_reading_worked_by_hand() -> None:
     }
 
 
-def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_refusals(folders: dict[str, Path], checkpoints: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"reads one context per call .*ContextReader"):
         PackedReader(folders["both"], device="cpu").load()
+    several = write_serving(checkpoints["t5"], tmp_path / "serving", generator="packed")
+    with pytest.raises(UserError, match=r"use harness\.readers\.t5\.PackedReader"):
+        ContextReader(several, device="cpu").load()
     with pytest.raises(ArtifactError, match="holds no generator"):
         PackedReader(folders["estimator"], device="cpu").load()
     with pytest.raises(ArtifactError, match="holds no estimator"):
         ContextReader(folders["packed"], device="cpu").load()
     with pytest.raises(MissingInputError, match="nowhere"):
         PackedReader(tmp_path / "nowhere", device="cpu").load()
-
-
-def test_a_packed_generator_is_not_read_one_context_at_a_time(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    serving = write_serving(checkpoints["t5"], tmp_path / "serving", generator="packed")
-    with pytest.raises(UserError, match=r"use harness\.readers\.t5\.PackedReader"):
-        ContextReader(serving, device="cpu").load()
 
 
 @pytest.mark.parametrize(("kind", "name"), [("PackedReader", "packed"), ("ContextReader", "both")])

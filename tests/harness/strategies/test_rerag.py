@@ -299,11 +299,3 @@ def test_its_options_are_shown_without_loading_a_model() -> None:
     shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "--strategy.refuse" in shown
     assert shown.strip().endswith("[]")
-
-
-@pytest.mark.parametrize("config", sorted((ROOT / "configs/infer").glob("rerag_*.yaml")), ids=lambda path: path.stem)
-def test_shipped_configs_are_understood(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        infer.main(["ask", "--config", str(config), "--question", "x", "--print_config"])
-    assert not stopped.value.code
-    assert "harness.strategies.rerag.ReRag" in capsys.readouterr().out
