@@ -14,12 +14,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from common.errors import UserError
 from common.records import Passage, Question, Ranked
 from harness.llm.local import CausalLm
-from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import PackedReader, read_contexts
 from harness.strategies.rerag import ReRag
 from tests.helpers.llm_world import asked, write_prompt, write_rows
 from tests.helpers.rerag_world import write_serving
+from tests.helpers.scripted_lm import ScriptedLm
 
 pytestmark = pytest.mark.numeric
 QUESTIONS = asked()
@@ -56,20 +56,6 @@ def test_all_passages_are_read_in_one_prompt(llm: CausalLm, prompt: str) -> None
     assert len(one.evidence) == 1
     assert one.evidence[0].passage.text == QUESTIONS[0].passages[0].text  # shortened for the model alone
     assert one.costs["tokens"] < answers[0].costs["tokens"] / 2
-
-
-def test_a_report_names_model_and_prompt_also_if_all_answers_are_reused(llm: CausalLm, prompt: str) -> None:
-    """So nothing may have been asked."""
-    reader = LlmReader(llm, marginal="fast", temperature=0.8)
-    assert reader.facts(alone=False) == [
-        f"reader: {llm.name}; temperature of sampling 0.8",
-        f"prompt drrag, {Prompt.load('drrag').hash}",
-    ]
-    assert reader.facts(alone=True) == [
-        f"reader: {llm.name}; temperature of sampling 0.8; marginal fast",
-        f"prompt rerag_nq, {Prompt.load('rerag_nq').hash}",
-    ]
-    assert LlmReader(llm, prompt).facts(alone=True)[1] == LlmReader(llm, prompt).facts(alone=False)[1]
 
 
 def test_what_saved_answers_depend_on(llm: CausalLm, tmp_path: Path) -> None:
@@ -196,24 +182,14 @@ def test_wrong_options_are_refused(llm: CausalLm, options: dict[str, object], me
         LlmReader(llm, **options).load()
 
 
-def test_thorough_needs_a_model_that_scores() -> None:
-    class Replies:
-        name = "replies"
-
-        def reply(self, chats: object) -> list:
-            raise AssertionError(chats)
-
-    with pytest.raises(UserError, match="marginal thorough scores given answers, which Replies cannot"):
-        LlmReader(Replies(), marginal="thorough")
-
-
-def test_too_few_examples_in_a_file(llm: CausalLm, tmp_path: Path) -> None:
-    file = tmp_path / "few.json"
-    rows = json.loads(write_rows(file, count=2).read_text())
+def test_what_a_model_or_a_file_cannot_give_is_refused(llm: CausalLm, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="marginal thorough scores given answers, which ScriptedLm cannot"):
+        LlmReader(ScriptedLm({}), marginal="thorough")
+    rows = json.loads(write_rows(tmp_path / "few.json", count=2).read_text())
     rows[0]["answer"] = "nowhere"  # in none of its passages
-    file.write_text(json.dumps(rows))
+    (tmp_path / "few.json").write_text(json.dumps(rows))
     with pytest.raises(UserError, match=r"has 3 examples and .*few.json gives 1"):
-        LlmReader(llm, "rerag_nq", examples=str(file), examples_layout="hotpotqa", shots=8).load()
+        LlmReader(llm, "rerag_nq", examples=str(tmp_path / "few.json"), examples_layout="hotpotqa", shots=8).load()
 
 
 def test_thorough_scores_the_candidates_of_all_questions_in_one_call(

@@ -1,4 +1,4 @@
-"""Trained rewriters behind the interface: batches, fallbacks, costs, and strategies that were not learned."""
+"""Trained rewriters: batches, fallbacks, costs, and samples, which depend on the question and the seed alone."""
 
 from pathlib import Path
 
@@ -8,29 +8,43 @@ import torch
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Question
 from harness.interfaces import Rewriter as RewriterInterface
+from harness.rewriters.sample_seeds import seed_of
 from harness.rewriters.trained import EMPTY, TrainedRewriter
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import POOL
+from models.lora import Lora
 
 QUESTIONS = [Question("1", "who is name3 in the city"), Question("2", "is name4", history=("who is name5",))]
 
 
-@pytest.fixture(scope="module", params=["t5", "chat"])
+@pytest.fixture(scope="module", params=["t5", "chat", "adapters"])
 def serving(
     request: pytest.FixtureRequest,
     checkpoints: dict[str, Path],
     chat_lm: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """A rewriter without training, exported."""
+    """A rewriter without training, exported; `adapters`: one for each strategy, with weights."""
     folder = tmp_path_factory.mktemp("serving")
-    name, most = (checkpoints["t5"], 40) if request.param == "t5" else (chat_lm, 110)
-    Rewriter.build(str(name), most, 6, POOL).save(folder, ["gqr", "decomposition"], {})
+    name, most = (chat_lm, 110) if request.param == "chat" else (checkpoints["t5"], 40)
+    rewriter = Rewriter.build(str(name), most, 6, POOL)
+    if request.param == "adapters":
+        rewriter.add_adapters(["gqr", "decomposition"], str(name), Lora(4, 8))
+        torch.manual_seed(0)
+        for key, parameter in rewriter.network.named_parameters():
+            if "lora_B" in key:
+                torch.nn.init.normal_(parameter, std=0.5)
+    rewriter.save(folder, ["gqr", "decomposition"], {})
     return folder
 
 
-def test_rewrites_are_batched_and_do_not_depend_on_the_batch(serving: Path) -> None:
-    rewriter = TrainedRewriter(serving, "cpu", "fp32")
+@pytest.fixture
+def generative(serving: Path) -> TrainedRewriter:
+    return TrainedRewriter(serving, "cpu", "fp32")
+
+
+def test_rewrites_are_batched_and_do_not_depend_on_the_batch(generative: TrainedRewriter) -> None:
+    rewriter = generative
     assert isinstance(rewriter, RewriterInterface)
     together = rewriter.rewrite(QUESTIONS, ["gqr", "decomposition"])
     for question, made in zip(QUESTIONS, together, strict=True):
@@ -44,9 +58,9 @@ def test_rewrites_are_batched_and_do_not_depend_on_the_batch(serving: Path) -> N
 
 
 def test_empty_rewrites_and_long_questions_fall_back_and_are_counted(
-    serving: Path, capsys: pytest.CaptureFixture[str]
+    generative: TrainedRewriter, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rewriter = TrainedRewriter(serving, "cpu", "fp32")
+    rewriter = generative
     lm = rewriter.model.lm
     torch.nn.init.zeros_(
         lm.network.get_output_embeddings().weight
@@ -63,11 +77,6 @@ def test_empty_rewrites_and_long_questions_fall_back_and_are_counted(
     assert "2 of 2 rewrites fell back to the question" in capsys.readouterr().err
 
 
-def test_strategies_that_were_not_learned_are_refused_by_name(serving: Path) -> None:
-    with pytest.raises(UserError, match=r"does not know the strategy 'kwr'; it knows: gqr, decomposition\."):
-        TrainedRewriter(serving, "cpu").rewrite(QUESTIONS, ["gqr", "kwr"])
-
-
 def test_other_folders_are_refused(tmp_path: Path, serving: Path) -> None:
     with pytest.raises(MissingInputError, match="no serving folder there"):
         TrainedRewriter(tmp_path / "none").load()
@@ -79,3 +88,51 @@ def test_other_folders_are_refused(tmp_path: Path, serving: Path) -> None:
             TrainedRewriter(serving).load()
     finally:
         weights.write_bytes(kept)
+
+
+def test_seeds_differ_by_seed_and_by_every_part() -> None:
+    seeds = [seed_of(*parts) for parts in ((0, "a", "b"), (1, "a", "b"), (0, "ab"), (0, "a"), (0, "a", "b", 1))]
+    assert len(set(seeds)) == len(seeds)
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_texts_with_the_log_probabilities_of_training(generative: TrainedRewriter) -> None:
+    names = ["gqr", "decomposition"]
+    sampled = generative.sample(QUESTIONS, names, 6, 1.5, 0)
+    model = generative.model
+    used = model.rewrite([(each.text, each.history) for each in QUESTIONS], names)
+    for question, texts, by_strategy in zip(QUESTIONS, used, sampled, strict=True):
+        for name, candidates in by_strategy.items():
+            assert not isinstance(candidates, str)
+            assert [each.rewrite for each in candidates if each.greedy] == [texts[name]] * bool(texts[name])
+            assert len({each.rewrite for each in candidates}) == len(candidates) > 1
+            assert 0 < sum(each.times for each in candidates) <= 6
+            for each in candidates:
+                assert each.queries == model.queries(each.rewrite, name)
+                (source,) = model.encode([model.task(question.text, name, question.history)])
+                assert source is not None
+                with torch.inference_mode():
+                    batch = model.batch([source], model.encode.targets([each.rewrite]))
+                    logp = float(model(*batch, [name]).sum())
+                assert each.log_probability == pytest.approx(logp, abs=1e-3)
+
+
+def test_texts_do_not_depend_on_the_batch_but_on_the_seed(generative: TrainedRewriter) -> None:
+    together = generative.sample(QUESTIONS, ["gqr", "decomposition"], 4, 1.5, 3)
+    for question, by_strategy in zip(QUESTIONS, together, strict=True):
+        for name, candidates in by_strategy.items():
+            ((alone),) = generative.sample([question], [name], 4, 1.5, 3)
+            assert [(c.rewrite, c.times, c.greedy) for c in alone[name]] == [  # type: ignore[union-attr]
+                (c.rewrite, c.times, c.greedy)
+                for c in candidates  # type: ignore[union-attr]
+            ]
+    assert generative.sample(QUESTIONS, ["gqr"], 4, 1.5, 4) != generative.sample(QUESTIONS, ["gqr"], 4, 1.5, 3)
+
+
+def test_a_question_that_is_too_long_says_why(generative: TrainedRewriter) -> None:
+    (made,) = generative.sample([Question("1", "name1 " * 300)], ["gqr"], 2, 1.0, 0)
+    assert "longer than the" in str(made["gqr"])
+    for refused in (lambda names: generative.sample(QUESTIONS, names, 2, 1.0, 0),
+                    lambda names: generative.rewrite(QUESTIONS, names)):  # fmt: skip
+        with pytest.raises(UserError, match=r"does not know the strategy 'kwr'; it knows: gqr, decomposition\."):
+            refused(["gqr", "kwr"])
