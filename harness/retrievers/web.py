@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import astuple
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -170,15 +170,11 @@ class WebRetriever:
         """The results of every query, and the texts of their pages with their times."""
         if store:
             store.check_writable()
-        answers = self._each(lambda query: self._results(query, store), queries, f"searching with {self.service.name}")
-        found: dict[str, Found] = {}
         for query in queries:
             self.failures.pop(query, None)
-            if isinstance(answers[query], ServiceError):
-                self.failures[query] = str(answers[query])
-                self.totals["failures"] += 1
-            else:
-                found[query] = answers[query]
+        what = f"searching with {self.service.name}"
+        found = self._each(lambda query: self._results(query, store), queries, what, self.failures)
+        self.totals["failures"] += len(queries) - len(found)
         if not found:
             why = self.failures[queries[-1]]
             raise UnavailableError(
@@ -190,26 +186,27 @@ class WebRetriever:
             closing(PageClient(self.timeout_seconds, self._networks, self.environment_proxies)) as client,
             closing(extractor(self.concurrency)) as processes,
         ):
-            texts = self._each(lambda link: self._page(client, processes, link, store), links, "reading pages")
-        lost = {link: str(texts.pop(link)) for link in links if isinstance(texts[link], FetchError)}
-        self.lost_pages.update(lost)
-        return found, texts
+            read = partial(self._page, client, processes, store)
+            return found, self._each(read, links, "reading pages", self.lost_pages)
 
-    def _each(self, work: Callable[[str], Any], items: Sequence[str], what: str) -> dict[str, Any]:
-        """The result of some work on every item, or the ServiceError or FetchError that says why there is none."""
+    def _each(
+        self, work: Callable[[str], Any], items: Sequence[str], what: str, lost: dict[str, str]
+    ) -> dict[str, Any]:
+        """The result of some work on every item; of those that have none, `lost` gets the reason."""
 
         def one(item: str) -> tuple[str, Any]:
             try:
                 return item, work(item)
             except (ServiceError, FetchError) as error:
-                return item, error
+                lost[item] = str(error)
+                return item, None
 
         done = {}
         with Progress(what, len(items)) as progress:
             for item, result in as_completed(one, items, self.concurrency):
                 done[item] = result
                 progress.advance()
-        return done
+        return {item: done[item] for item in items if done[item] is not None}
 
     def _results(self, query: str, store: Store | None) -> Found:
         service = self.service
@@ -234,7 +231,7 @@ class WebRetriever:
             store.store(key, [astuple(each) for each in results], now)
         return results, now
 
-    def _page(self, client: PageClient, extractor: Killable, link: str, store: Store | None) -> tuple[str, float]:
+    def _page(self, client: PageClient, extractor: Killable, store: Store | None, link: str) -> tuple[str, float]:
         """The text of a page and its time; raises FetchError if there is none."""
         # what was read from a private network is not given to a retriever that may not read from there
         networks = {"allow_networks": sorted(map(str, self._networks))} if self._networks else {}

@@ -182,7 +182,7 @@ def _environment_proxy(scheme: str, text: str) -> httpx2.Proxy:
             return proxy
     raise UserError(
         f"the environment variable {scheme.upper()}_PROXY must be the address of an HTTP proxy, such as "
-        "http://proxy.example:3128; correct it, or set environment_proxies to false."
+        "http://proxy.example:3128: correct it, or unset it. A web search can set environment_proxies to false."
     )
 
 
