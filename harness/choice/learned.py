@@ -156,15 +156,14 @@ def out_of_fold(
     The fold of a question depends on its text alone, so that repeated questions share one.
     """
     folds = [_fold(question) for question in questions]
-    found: list[Chosen | None] = [None] * len(questions)
+    found: dict[int, Chosen] = {}
     for fold in sorted(set(folds)):
         inside = [place for place, each in enumerate(folds) if each == fold]
         outside = [place for place, each in enumerate(folds) if each != fold]
         model = fit([features[place] for place in outside], [right[place] for place in outside], penalty)
         chosen = choices(model, [answers[place] for place in inside], [features[place] for place in inside])
-        for place, each in zip(inside, chosen, strict=True):
-            found[place] = each
-    return [each for each in found if each is not None]
+        found |= zip(inside, chosen, strict=True)
+    return [found[place] for place in range(len(questions))]
 
 
 def _fold(question: Question) -> int:

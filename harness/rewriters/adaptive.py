@@ -10,12 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.errors import UserError
 from common.ranges import Precision, Share
 from common.records import Question, Ranked
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Rewriter
-from harness.rewriters.chosen_strategies import check_known
+from harness.rewriters.chosen_strategies import check_found, check_known
 from harness.rewriters.fallbacks import told_together
 from harness.runtime.loading import load
 from harness.runtime.provenance import computed_in
@@ -177,9 +176,5 @@ class AdaptiveRewriter:
         asked = [questions[place] for place in places]
         if not isinstance(self.rewriter, FeedbackRewriter):
             return self.rewriter.rewrite(asked, chosen)
-        if len(found) != len(questions):
-            raise UserError(
-                f"{self.rewriter.name} reads what a first search found: use it in "
-                "harness.retrievers.multi_query.MultiQueryRetriever or harness.strategies.dmqr.Dmqr, which give it."
-            )
+        check_found(self.rewriter, questions, found)
         return self.rewriter.rewrite(asked, chosen, [found[place] for place in places])

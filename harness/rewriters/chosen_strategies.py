@@ -1,8 +1,10 @@
-"""Check of the strategies that a rewriter is to rewrite by."""
+"""Checks of what a rewriter is given: strategies that it knows, and what a first search found."""
 
 from collections.abc import Sequence
 
 from common.errors import UserError
+from common.records import Question, Ranked
+from harness.interfaces import FeedbackRewriter
 
 
 def check_each_once(strategies: Sequence[str]) -> None:
@@ -31,3 +33,12 @@ def check_strategies(rewriter: object, strategies: Sequence[str]) -> None:
         raise UserError(f"always names {other[0]!r}, which is not among the strategies: {', '.join(strategies)}.")
     if (inner := getattr(rewriter, "rewriter", None)) is not None:
         check_strategies(inner, strategies)
+
+
+def check_found(rewriter: FeedbackRewriter, questions: Sequence[Question], found: Sequence[Sequence[Ranked]]) -> None:
+    """Raise UserError if a rewriter that reads what a first search found is not given it for every question."""
+    if len(found) != len(questions):
+        raise UserError(
+            f"{rewriter.name} reads what a first search found: use it in "
+            "harness.retrievers.multi_query.MultiQueryRetriever or harness.strategies.dmqr.Dmqr, which give it."
+        )

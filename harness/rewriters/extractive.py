@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from common.errors import UserError
 from common.ranges import PositiveInt, PositiveShare, Precision, Share
 from common.records import Question, Ranked, clean
 from common.rewrites import Rewrites
-from harness.rewriters.chosen_strategies import check_known
+from harness.rewriters.chosen_strategies import check_found, check_known
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.runtime.provenance import computed_in
 from models.dmqr.word_choices import joining, log_odds_of, queries_of, staying
@@ -99,11 +98,7 @@ class ExtractiveRewriter:
             UserError: If a strategy is another one, or what the first search found is missing.
         """
         check_known(self, strategies)
-        if len(found) != len(questions):
-            raise UserError(
-                f"{self.name} reads what a first search found: use it in "
-                "harness.retrievers.multi_query.MultiQueryRetriever or harness.strategies.dmqr.Dmqr, which give it."
-            )
+        check_found(self, questions, found)
         texts = [clean(question.text) for question in questions]
         tokens = self.model.tokens_read
         read = self._read(texts, found)

@@ -252,13 +252,9 @@ def _told(name: str, answer: Answer, chosen: Chosen) -> dict[str, object]:
     """The note on one source."""
     passages = []
     for hit in answer.evidence:
-        link = (hit.passage.metadata or {}).get("link")
-        links = (hit.passage.metadata or {}).get("links")
-        passages.append(
-            {"id": hit.passage.id, "title": hit.passage.title, "source": hit.passage.source}
-            | ({"link": link} if link else {})
-            | ({"links": links} if links else {})
-        )
+        about = hit.passage.metadata or {}
+        links = {name: about[name] for name in ("link", "links") if about.get(name)}
+        passages.append({"id": hit.passage.id, "title": hit.passage.title, "source": hit.passage.source, **links})
     told: dict[str, object] = {"source": name, "answer": answer.text, "logprob": answer.logprob}
     if passages:
         told["passages"] = passages

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,13 @@ def counts_text(outcomes: Mapping[str, Outcome]) -> str:
     kept = sum(len(outcome.rows) for outcome in outcomes.values())
     lines = [("drafts", drafts), *((f"  {REASONS[reason]}", dropped[reason]) for reason in REASONS if dropped[reason])]
     lines += [("questions", kept), *((f"  {split}", len(outcome.rows)) for split, outcome in outcomes.items())]
-    width = max(len(name) for name, _ in lines)
-    return "\n".join(f"{name:<{width}}  {count:>9,}  {100 * count / max(drafts, 1):5.1f}%" for name, count in lines)
+    return shares_text(lines)
+
+
+def shares_text(lines: Sequence[tuple[str, int]]) -> str:
+    """Names with their counts and the shares of these in the first one, a line each."""
+    width, whole = max(len(name) for name, _ in lines), max(lines[0][1], 1)
+    return "\n".join(f"{name:<{width}}  {count:>9,}  {100 * count / whole:5.1f}%" for name, count in lines)
 
 
 def advice(outcomes: Mapping[str, Outcome]) -> str:

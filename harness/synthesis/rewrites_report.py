@@ -7,6 +7,7 @@ from typing import Any
 
 from common.files import digests, write_json
 from common.outputs import OutputFolder, listed_files
+from harness.synthesis.report import shares_text
 from harness.synthesis.rewrites import REASONS, UNCHANGED, Distilled
 
 FILE = "rewrites.jsonl"
@@ -48,10 +49,7 @@ def counts_text(distilled: Distilled) -> str:
     if same := distilled.unchanged - dropped[UNCHANGED]:
         lines.append((f"    of these {REASONS[UNCHANGED]}", same))
     lines += [(f"  dropped: {REASONS[reason]}", count) for reason, count in dropped.items() if count]
-    width = max(len(name) for name, _ in lines)
-    return "\n".join(
-        f"{name:<{width}}  {count:>9,}  {100 * count / max(lines[0][1], 1):5.1f}%" for name, count in lines
-    )
+    return shares_text(lines)
 
 
 def costs_text(costs: Mapping[str, float]) -> str:
