@@ -5,7 +5,7 @@ Blocks of a document in reading order, the document, and the segments it is cut 
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from common.records import Passage, clean
 
@@ -69,17 +69,6 @@ class Document:
     blocks: tuple[Block, ...]  # in reading order
     pages: int | None = None  # number of pages; None where the format has none
     left_out: tuple[str, ...] = ()  # what could not be read and why, for the report, e.g. "page 7: no text (scanned?)"
-
-
-class Formatter(Protocol):
-    """Reads documents of some file formats."""
-
-    def read(self, data: bytes, name: str) -> Document:
-        """A document from its file's bytes.
-
-        Raises:
-            DataError: If the file is broken, encrypted or of another format; says which and what to do.
-        """
 
 
 Kind = Literal["text", "table", "image"]

@@ -16,7 +16,7 @@ from common.errors import UserError
 from common.files import create_parents, write_json, write_text
 from harness.documents.markdown_writing import to_markdown
 from harness.documents.normal_form import title_of
-from harness.documents.reading.formatters import formatter_for
+from harness.documents.reading.any_file import read_document
 from harness.documents.reading.markdown_reading import parse_markdown
 
 OURS = {"ours": True, "ours-without-bookmarks": False}  # whether a PDF's bookmarks are used
@@ -52,7 +52,7 @@ def read_by(engine: str, entry: Entry, file: Path, python: str, work: Path) -> R
     if engine in OURS:
         data = file.read_bytes()
         start = time.perf_counter()
-        document = formatter_for(data, entry.file, outline=OURS[engine]).read(data, entry.file)
+        document = read_document(data, entry.file, OURS[engine])
         seconds = time.perf_counter() - start
         text = to_markdown(document)
         write_text(markdown, text)

@@ -152,7 +152,7 @@ def _folder(
                 "Choose another place."
             )
     limits = Limits(reading.seconds, reading.mebibytes, workers)
-    how = Reading(reading.engine, reading.outline)
+    how = Reading(reading.outline)
     return DocumentFolder(documents, kept_in, how, cutting, limits, reading.strict, _passes(reading, device))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Precision, Share, at_least
-from harness.documents.folder.options import MEBIBYTES, SECONDS, Engine, Mebibytes
+from harness.documents.folder.options import MEBIBYTES, SECONDS, Mebibytes
 from harness.interfaces import LanguageModel
 from models.pretrained import MINILM
 
@@ -20,9 +20,8 @@ class ReadingOptions:
     """How documents are read.
 
     Args:
-        engine: What reads them: auto or docling.
         outline: Whether headings are looked up in the outline (bookmarks) of a PDF file that has one.
-        llm: Language model that converts what the engine has read: a class, or a file such as configs/llm/openai.yaml.
+        llm: Language model that converts what was read: a class, or a file such as configs/llm/openai.yaml.
         captioner: Model that describes images, a folder or a hub id in the hub cache, e.g.
             Salesforce/blip-image-captioning-base.
         kept_in: Folder that keeps what is read, so that only changed documents are read again; null: FOLDER.documents
@@ -32,7 +31,6 @@ class ReadingOptions:
         strict: Whether one that cannot be read ends the command.
     """
 
-    engine: Engine = "auto"
     outline: bool = True
     llm: LanguageModel | None = None
     captioner: str | None = None

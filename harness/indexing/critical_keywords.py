@@ -13,13 +13,13 @@ Words on a user's list always are.  Standard library only.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
 
 from common.records import clean
 from common.words import words_of
 
 Keyword = tuple[str, ...]  # its words in lower case, as `common.words.words_of` gives them
 
+RECIPE = {"recognizer": "patterns", "version": 2}  # of `names`, for the index manifest
 _MOST_WORDS = 6  # of a keyword
 _CODE = re.compile(r"[^\W_]+(?:[-/.][^\W_]+)*")
 _UNIT = re.compile(r"\d+(?:[.,/-]\d+)*[^\W\d_]{0,4}")  # 12, 12V, 3rd, 10-20mm
@@ -29,38 +29,23 @@ _SENTENCE_START = re.compile(r"(?:^|\n|[.!?:;]\s+|\s[-*•]\s+)$")
 _BEFORE = 8  # characters looked at for the end of a sentence
 
 
-class EntityRecognizer(Protocol):
-    """Finds names in texts: the default patterns, or a trained model."""
+def names(text: str) -> Iterator[str]:
+    """Runs of capitalized words, codes and acronyms; a single capitalized word only inside a sentence.
 
-    recipe: dict[str, object]  # what identifies it, for the index manifest
-
-    def names(self, text: str) -> Iterable[str]:
-        """The names in a text, as written there."""
-
-
-class Patterns:
-    """The default recognizer; see the first lines of this file."""
-
-    def __init__(self) -> None:
-        self.recipe: dict[str, object] = {"recognizer": "patterns", "version": 2}
-
-    def names(self, text: str) -> Iterator[str]:
-        """Runs of capitalized words, codes and acronyms; a single capitalized word only inside a sentence.
-
-        The ends of a run are names too: "Tessin Drives FD 1015" is also called "FD 1015", and the first word of a
-        sentence may be no part of the name.
-        """
-        for match in _CAPITALIZED.finditer(text):
-            run = match[0].rstrip("'\u2019-.")
-            starts = [0, *(blank.end() for blank in _BLANKS.finditer(run))]
-            if len(starts) == 1 and _SENTENCE_START.search(text[max(0, match.start() - _BEFORE) : match.start()]):
-                continue
-            yield from (run[place:] for place in starts[-_MOST_WORDS:] if run[place].isalpha())
-        for match in _CODE.finditer(text):
-            code = match[0]
-            has_both = any(c.isdigit() for c in code) and any(c.isalpha() for c in code)
-            if (has_both and not _UNIT.fullmatch(code)) or (len(code) > 1 and code.isalpha() and code.isupper()):
-                yield code
+    The ends of a run are names too: "Tessin Drives FD 1015" is also called "FD 1015", and the first word of a
+    sentence may be no part of the name.
+    """
+    for match in _CAPITALIZED.finditer(text):
+        run = match[0].rstrip("'\u2019-.")
+        starts = [0, *(blank.end() for blank in _BLANKS.finditer(run))]
+        if len(starts) == 1 and _SENTENCE_START.search(text[max(0, match.start() - _BEFORE) : match.start()]):
+            continue
+        yield from (run[place:] for place in starts[-_MOST_WORDS:] if run[place].isalpha())
+    for match in _CODE.finditer(text):
+        code = match[0]
+        has_both = any(c.isdigit() for c in code) and any(c.isalpha() for c in code)
+        if (has_both and not _UNIT.fullmatch(code)) or (len(code) > 1 and code.isalpha() and code.isupper()):
+            yield code
 
 
 def as_keyword(text: str) -> Keyword:
@@ -69,13 +54,12 @@ def as_keyword(text: str) -> Keyword:
 
 
 def critical_keywords(
-    texts: Iterable[str], recognizer: EntityRecognizer, most_share: float = 0.2, given: Sequence[str] = ()
+    texts: Iterable[str], most_share: float = 0.2, given: Sequence[str] = ()
 ) -> dict[Keyword, list[int]]:
     """The critical keywords of a corpus and the positions of the texts that contain them, in order.
 
     Args:
         texts: Of the passages, in the order of the index; no name goes over the end of a line.
-        recognizer: Finds candidates.
         most_share: A candidate in a greater share of the texts is no keyword; 0 to 1.
         given: Keywords of the user's list.
     """
@@ -84,7 +68,7 @@ def critical_keywords(
     candidates = {
         keyword
         for text in held
-        for name in recognizer.names(text)
+        for name in names(text)
         if 0 < len(keyword := as_keyword(name)) <= _MOST_WORDS and (len(keyword) > 1 or len(keyword[0]) > 1)
     }
     matcher = KeywordMatcher(candidates | own)

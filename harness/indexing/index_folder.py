@@ -12,18 +12,27 @@ analyser, parameters), so equal recipes give equal indexes.
 """
 
 import importlib.metadata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import digests, link_or_copy, read_json, sampled_sha256, verify, whole_folder
+from common.files import digests, link_or_copy, read_json, sampled_sha256, scratch_folder, verify, whole_folder
 from common.outputs import OutputFolder, known_files
-from common.progress import say
+from common.progress import say, track
 from common.records import Passage
 from common.seals import unsealed, write_sealed
-from harness.indexing.passage_store import IMAGES, OFFSETS, PASSAGES, TEXT_FORMAT, Corpus, PassageStore
+from harness.indexing.passage_store import (
+    IMAGES,
+    OFFSETS,
+    PASSAGES,
+    TEXT_FORMAT,
+    Corpus,
+    PassageStore,
+    write_passages,
+)
 from harness.runtime.provenance import differences
 
 MANIFEST = "index.json"
@@ -41,7 +50,7 @@ INDEX = OutputFolder(
 Verify = Literal["sampled", "full", "size", "off"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Index:
     """An index folder that was opened and verified.  `recipe` comes from `recipe_of`; `passages` is their number;
     `origin` names where the parts (e.g. the encoder) were at build time and is not part of the recipe."""
@@ -56,9 +65,9 @@ class Index:
         """Fingerprint of the corpus; see `harness.indexing.passage_store.write_passages`."""
         return self.recipe["corpus"]
 
-    @property
+    @cached_property
     def stored(self) -> Sequence[Passage]:
-        """Its passages, in the order of the corpus."""
+        """Its passages, in the order of the corpus, opened at first use."""
         return PassageStore(self.folder)
 
 
@@ -170,6 +179,53 @@ def is_earlier(index: Index, recipes: Sequence[dict], documents: Documents | Non
     return any(differs_in_content_only(index.recipe, recipe) for recipe in recipes)
 
 
+def build_index(
+    kind: str,
+    passages: Iterable[Passage],
+    out: Path,
+    parts: dict[str, object],
+    write: Callable[[PassageStore, Path], str],
+    libraries: list[str],
+    overwrite: bool = False,
+    documents: Documents | None = None,
+) -> None:
+    """Build an index folder that one process writes, unless it is up to date.
+
+    Args:
+        kind: `bm25`, `keywords` or `links`.
+        passages: The corpus; of passages with the same id only the first is indexed.
+        out: The index folder.
+        parts: See `recipe_of`.
+        write: Given the stored passages, writes the searchable files into a folder; returns what it has written, in
+            words. It may leave files of its own in the folder of the passages, which is removed.
+        libraries: Distributions whose versions the manifest records.
+        overwrite: Whether an index of another recipe may be replaced.
+        documents: The documents that the passages come from, if they do.
+
+    Raises:
+        UserError: If `out` holds something else, or another process is writing it.
+        DataError: If the corpus is empty, or has nothing to index.
+        ArtifactError: If writing to disk fails.
+    """
+    with INDEX.locked(out), scratch_folder(out) as staging:
+        corpus = write_passages(staging, track(passages, None, "reading passages"))
+        recipe = recipe_of(kind, corpus, documents, **parts)
+        if is_built(out, recipe, overwrite, documents=documents):
+            return
+        written: list[str] = []
+        store = PassageStore(staging)
+        write_index(
+            out,
+            recipe,
+            corpus.passages,
+            staging,
+            lambda folder: written.append(write(store, folder)),
+            libraries,
+            documents=documents,
+        )
+    say(f"{out}: {written[0]}.")
+
+
 def write_index(
     folder: Path,
     recipe: dict,
@@ -220,9 +276,7 @@ def _recorded(file: Path, digest: str) -> dict[str, object]:
     return recorded | ({"sampled_sha256": sampled} if sampled is not None else {})
 
 
-def open_index(
-    folder: Path, kind: str | None = None, verify_files: Verify = "sampled", expect_corpus: str | None = None
-) -> Index:
+def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sampled") -> Index:
     """Verify an index folder and read its manifest.
 
     Args:
@@ -231,11 +285,10 @@ def open_index(
         verify_files: `sampled` checks the sha256 of each file, and of files above 16 MiB that of 256 blocks of them;
             `full` every file's sha256 (about 1 GB/s); `size` only the sizes; `off` nothing. Of an index built before
             there were blocks, `sampled` is `full`.
-        expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
         MissingInputError: If there is no such folder.
-        ArtifactError: If it is incomplete, corrupt, or of another format, kind, text format or corpus.
+        ArtifactError: If it is incomplete, corrupt, or of another format, kind or text format.
     """
     if not folder.is_dir():
         raise MissingInputError(f"{folder}: no such index. Build it: infer.py index --corpus FILE --out {folder}.")
@@ -257,11 +310,6 @@ def open_index(
         raise ArtifactError(
             f"{folder} was built with text format {recipe['text']!r}, this version uses {TEXT_FORMAT!r}. "
             f"{_rebuild(folder)}"
-        )
-    if expect_corpus is not None and recipe["corpus"] != expect_corpus:
-        raise ArtifactError(
-            f"{folder} is an index of another corpus ({recipe['corpus'][:12]}, expected {expect_corpus[:12]}). "
-            "Choose an index of this corpus, or build one: infer.py index."
         )
     if verify_files != "off":
         _verify_sizes(folder, {name: file["bytes"] for name, file in files.items()})

@@ -134,16 +134,11 @@ class CollectionPassages(Sequence[Passage]):
         return [from_row(payloads[position] or {}) for position in positions]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CollectionIndex(Index):
     """A collection as an index: its `folder` is its name in reports."""
 
-    passages_of: CollectionPassages
-
-    @property
-    def stored(self) -> Sequence[Passage]:
-        """Its passages."""
-        return self.passages_of
+    stored: Sequence[Passage]  # given, not opened at first use
 
 
 def _metadata(client: "QdrantClient", place: Place) -> dict[str, Any] | None:
@@ -248,15 +243,14 @@ class QdrantVectors:
         place: Of the collection.
         exact: Whether all vectors are searched instead of the graph.
         hnsw_ef: Candidates kept during the graph search; None: the server's choice.
-        expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
         MissingInputError: If there is no such collection.
-        ArtifactError: If it is incomplete, of another format, text format or corpus, or not written by `upload`.
+        ArtifactError: If it is incomplete, of another format or text format, or not written by `upload`.
         UnavailableError: If the server does not answer.
     """
 
-    def __init__(self, place: Place, exact: bool, hnsw_ef: int | None, expect_corpus: str | None = None) -> None:
+    def __init__(self, place: Place, exact: bool, hnsw_ef: int | None) -> None:
         self.place, self.client = place, place.connect()
         recorded = _metadata(self.client, place)
         again = f"Type infer.py index --qdrant.url URL --qdrant.collection {place.collection} again."
@@ -268,11 +262,6 @@ class QdrantVectors:
         if recipe["text"] != TEXT_FORMAT:
             raise ArtifactError(
                 f"{place} was built with text format {recipe['text']!r}, this version uses {TEXT_FORMAT!r}. {again}"
-            )
-        if expect_corpus is not None and recipe["corpus"] != expect_corpus:
-            raise ArtifactError(
-                f"{place} is of another corpus ({recipe['corpus'][:12]}, expected {expect_corpus[:12]}). Choose a "
-                "collection of this corpus."
             )
         passages = CollectionPassages(self.client, place, recorded["passages"])
         self.index = CollectionIndex(Path(str(place)), recipe, recorded["passages"], recorded["origin"], passages)

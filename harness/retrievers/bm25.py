@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from common.errors import ArtifactError, DataError
-from common.files import check_space, read_json, scratch_folder, write_errors
-from common.progress import in_bytes, say, track
+from common.files import check_space, read_json
+from common.progress import in_bytes, say
 from common.ranges import PositiveInt
 from common.records import Passage, Ranked, clean
 from harness.indexing.analyser import Analyser, Cjk, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
-from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
-from harness.indexing.passage_store import PassageStore, indexed_text, write_passages
+from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
+from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.posting_runs import write_runs
 from harness.indexing.workers import worker_count
 
@@ -67,24 +67,15 @@ def build_bm25(
         ArtifactError: If writing to disk fails.
     """
     analyser = Analyser(stop_words, cjk)
-    with INDEX.locked(out), scratch_folder(out) as staging:
-        corpus = write_passages(staging, track(passages, None, "reading passages"))
-        recipe = recipe_of("bm25", corpus, documents, k1=k1, b=b, analyser=analyser.recipe)
-        if is_built(out, recipe, overwrite, documents=documents):
-            return
-        with write_errors(staging):
-            runs = write_runs(PassageStore(staging), analyser, staging, worker_count(workers))
+
+    def write(store: PassageStore, folder: Path) -> str:
+        runs = write_runs(store, analyser, store.folder, worker_count(workers))
         check_space(out, int(runs.passages_W.sum()) * POSTING_BYTES)
-        write_index(
-            out,
-            recipe,
-            corpus.passages,
-            staging,
-            lambda folder: write_bm25(runs, k1, b, folder / _FOLDER),
-            ["bm25s", "numpy"],
-            documents=documents,
-        )
-    say(f"{out}: BM25 index of {corpus.passages:,} passages, {len(runs.vocabulary):,} words.")
+        write_bm25(runs, k1, b, folder / _FOLDER)
+        return f"BM25 index of {len(store):,} passages, {len(runs.vocabulary):,} words"
+
+    parts = {"k1": k1, "b": b, "analyser": analyser.recipe}
+    build_index("bm25", passages, out, parts, write, ["bm25s", "numpy"], overwrite, documents)
 
 
 def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":
@@ -131,31 +122,24 @@ class Bm25Retriever:
     Args:
         index: Folder that `infer.py index --kind bm25` wrote.
         verify: How its files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
-        expect_corpus: Required corpus fingerprint; None accepts any.
         workers: Processes that share a large batch of queries; None: one for each processor, at most 8.
 
     Raises:
         MissingInputError: If there is no such folder.
-        ArtifactError: If it is corrupt, incomplete, not a BM25 index, or of another corpus or analyser.
+        ArtifactError: If it is corrupt, incomplete, not a BM25 index, or of another analyser.
     """
 
-    def __init__(
-        self,
-        index: Path,
-        verify: Verify = "sampled",
-        expect_corpus: str | None = None,
-        workers: PositiveInt | None = None,
-    ) -> None:
-        self.folder, self.verify, self.expect_corpus, self.workers = Path(index), verify, expect_corpus, workers
+    def __init__(self, index: Path, verify: Verify = "sampled", workers: PositiveInt | None = None) -> None:
+        self.folder, self.verify, self.workers = Path(index), verify, workers
 
     def load(self) -> None:
         """Open the index."""
-        _ = self._analyser, self._passages, self._vocabulary, self._searched
+        _ = self._analyser, self.index.stored, self._vocabulary, self._searched
 
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""
-        return open_index(self.folder, "bm25", self.verify, self.expect_corpus)
+        return open_index(self.folder, "bm25", self.verify)
 
     @cached_property
     def _analyser(self) -> Analyser:
@@ -167,10 +151,6 @@ class Bm25Retriever:
                 f"Build it again: infer.py index --kind bm25 --out {self.folder} --overwrite true."
             )
         return analyser
-
-    @cached_property
-    def _passages(self) -> PassageStore:
-        return PassageStore(self.index.folder)
 
     @cached_property
     def _vocabulary(self) -> dict[str, int]:
@@ -203,7 +183,7 @@ class Bm25Retriever:
     def _search(self, queries: list[Query], k: int) -> list[list[Ranked]]:
         found = self._searched.search(queries, k)
         # each passage is read once: parsing one takes longer than finding it
-        read = {position: self._passages[position] for position in sorted({p for each, _ in found for p in each})}
+        read = {position: self.index.stored[position] for position in sorted({p for each, _ in found for p in each})}
         return [[Ranked(read[p], score) for p, score in zip(*each, strict=True)] for each in found]
 
     def _query(self, text: str) -> Query:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from common.errors import ArtifactError
 from common.progress import in_bytes, say, track
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from harness.indexing.faiss_library import FaissIndex
-    from harness.indexing.qdrant_collection import CollectionIndex
     from harness.indexing.sentence_encoder import SentenceEncoder
     from harness.indexing.vector_search import Vectors
 
@@ -174,7 +173,71 @@ def _prepare(
     return recipe
 
 
-class DenseRetriever:
+class VectorRetriever:
+    """What searches by vectors: queries are embedded by the encoder of the index, then searched.
+
+    Args:
+        encoder: Folder or hub id of the encoder; where it was at build time when None.
+        device: auto, cpu, cuda or cuda:N.
+        precision: auto, fp32 or bf16.
+        batch_tokens: Tokens per forward pass; None: chosen by device.
+        again: What to do if it is another one, besides naming the right one.
+    """
+
+    def __init__(
+        self, encoder: str | None, device: str, precision: Precision, batch_tokens: int | None, again: str
+    ) -> None:
+        self._encoder, self._again = (encoder, device, precision, batch_tokens), again
+
+    @property
+    def index(self) -> Index:
+        """What is searched."""
+        raise NotImplementedError
+
+    @cached_property
+    def encoder(self) -> "SentenceEncoder":
+        """The encoder that the index was built with, under its settings.
+
+        Raises:
+            MissingInputError: If it is not found.
+            ArtifactError: If it is another one.
+        """
+        from harness.indexing.sentence_encoder import SentenceEncoder
+
+        name, device, precision, batch_tokens = self._encoder
+        name, recorded = name or self.index.origin["encoder"], self.index.recipe["encoder"]
+        settings = {key: recorded[key] for key in ("max_tokens", "query_prefix", "passage_prefix")}
+        encoder = SentenceEncoder(name, device, precision=precision, batch_tokens=batch_tokens, **settings)
+        if encoder.recipe != recorded:
+            raise ArtifactError(
+                f"{self.index.folder} was built with another encoder than {name} (the files differ). Name that encoder "
+                f"with --encoder, or {self._again}."
+            )
+        say(f"{self.index.folder}: encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}.")
+        return encoder
+
+    def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
+        """Embeddings of queries, float32 (Q, D): the first step of `search`, separate so that it can be timed."""
+        return self.encoder.encode_queries(queries)
+
+    def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
+        """The k nearest passages of each query vector: the second step of `search`."""
+        raise NotImplementedError
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The k nearest passages of each query, best first; ties in the order of the corpus.
+
+        An empty query returns an empty list; a k above the corpus size returns all passages.
+        """
+        rows = [row for row, query in enumerate(queries) if query.strip()]
+        found = self.search_vectors(self.encode_queries([queries[row] for row in rows]), k)
+        results: list[list[Ranked]] = [[] for _ in queries]
+        for row, ranked in zip(rows, found, strict=True):
+            results[row] = ranked
+        return results
+
+
+class DenseRetriever(VectorRetriever):
     """Retrieves the passages with the greatest inner product between passage and query vector.
 
     Args:
@@ -189,13 +252,12 @@ class DenseRetriever:
         nprobe: Number of clusters searched of `ivf` and `ivfpq`: more clusters give higher recall and take longer.
         ef_search: efSearch of an `hnsw` index: greater values give higher recall and take longer.
         verify: How the index files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
-        expect_corpus: Required corpus fingerprint; None accepts any.
         k_factor: Candidates of `ivfpq` for each passage asked for, whose scores are computed exactly: more give higher
             recall.
 
     Raises:
         MissingInputError: If the index or its encoder is not found.
-        ArtifactError: If the index is corrupt, incomplete, not a dense index, or of another corpus or encoder.
+        ArtifactError: If the index is corrupt, incomplete, not a dense index, or of another encoder.
         UserError: If a device is not possible here.
     """
 
@@ -210,31 +272,21 @@ class DenseRetriever:
         nprobe: PositiveInt = 16,
         ef_search: PositiveInt = 64,
         verify: Verify = "sampled",
-        expect_corpus: str | None = None,
         k_factor: PositiveInt = 10,
     ) -> None:
-        self.folder, self.verify, self.expect_corpus = Path(index), verify, expect_corpus
-        self._encoder = (encoder, device, precision, batch_tokens)
+        self.folder, self.verify = Path(index), verify
+        again = f"build the index again: infer.py index --dense.encoder NAME --out {index} --overwrite true"
+        super().__init__(encoder, device, precision, batch_tokens, again)
         self._search = (index_device, nprobe, ef_search, k_factor)
 
     def load(self) -> None:
         """Open the index and load its encoder."""
-        _ = self.encoder, self._passages, self._vectors
+        _ = self.encoder, self.index.stored, self._vectors
 
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""
-        return open_index(self.folder, "dense", self.verify, self.expect_corpus)
-
-    @cached_property
-    def encoder(self) -> "SentenceEncoder":
-        """The encoder of the index."""
-        again = f"build the index again: infer.py index --dense.encoder NAME --out {self.folder} --overwrite true"
-        return encoder_of(self.index, *self._encoder, again)
-
-    @cached_property
-    def _passages(self) -> PassageStore:
-        return PassageStore(self.index.folder)
+        return open_index(self.folder, "dense", self.verify)
 
     @cached_property
     def _vectors(self) -> "Vectors":
@@ -244,14 +296,10 @@ class DenseRetriever:
         say(f"{self.folder}: {self.index.passages:,} passages, vectors {in_bytes(vectors.vectors_ND.nbytes)}.")
         return vectors
 
-    def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
-        """Embeddings of queries, float32 (Q, D): the first step of `search`, separate so that it can be timed."""
-        return self.encoder.encode_queries(queries)
-
     def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query vector: the second step of `search`."""
         return [
-            [Ranked(self._passages[position], score) for position, score in hits]
+            [Ranked(self.index.stored[position], score) for position, score in hits]
             for hits in self._vectors.search(queries_QD, k)
         ]
 
@@ -263,66 +311,3 @@ class DenseRetriever:
     def similarities(self, query_D: "np.ndarray") -> "np.ndarray":
         """Inner product of a query vector with every passage of the index, float64 (N,)."""
         return self._vectors.similarities(query_D)
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k nearest passages of each query, best first; ties in the order of the corpus.
-
-        An empty query returns an empty list; a k above the corpus size returns all passages.
-        """
-        return search_by_vectors(self, queries, k)
-
-
-class SearchesVectors(Protocol):
-    """A retriever by vectors, whose search has two steps."""
-
-    def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
-        """Embeddings of queries, float32 (Q, D)."""
-
-    def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
-        """The k nearest passages of each query vector."""
-
-
-def search_by_vectors(retriever: SearchesVectors, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-    """The k nearest passages of each query, best first; none for an empty query."""
-    rows = [row for row, query in enumerate(queries) if query.strip()]
-    found = retriever.search_vectors(retriever.encode_queries([queries[row] for row in rows]), k)
-    results: list[list[Ranked]] = [[] for _ in queries]
-    for row, ranked in zip(rows, found, strict=True):
-        results[row] = ranked
-    return results
-
-
-def encoder_of(
-    index: "Index | CollectionIndex",
-    name: str | None,
-    device: str,
-    precision: Precision,
-    batch_tokens: int | None,
-    again: str,
-) -> "SentenceEncoder":
-    """The encoder that an index was built with, under its settings.
-
-    Args:
-        index: Opened.
-        name: Folder or hub id of the encoder; where it was at build time when None.
-        device: auto, cpu, cuda or cuda:N.
-        precision: auto, fp32 or bf16.
-        batch_tokens: Tokens per forward pass; None: chosen by device.
-        again: What to do if it is another one, besides naming the right one.
-
-    Raises:
-        MissingInputError: If the encoder is not found.
-        ArtifactError: If it is another one.
-    """
-    from harness.indexing.sentence_encoder import SentenceEncoder
-
-    name, recorded = name or index.origin["encoder"], index.recipe["encoder"]
-    settings = {key: recorded[key] for key in ("max_tokens", "query_prefix", "passage_prefix")}
-    encoder = SentenceEncoder(name, device, precision=precision, batch_tokens=batch_tokens, **settings)
-    if encoder.recipe != recorded:
-        raise ArtifactError(
-            f"{index.folder} was built with another encoder than {name} (the files differ). Name that encoder with "
-            f"--encoder, or {again}."
-        )
-    say(f"{index.folder}: encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}.")
-    return encoder

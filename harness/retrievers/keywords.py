@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import ArtifactError, DataError
-from common.files import scratch_folder, write_text
+from common.files import write_text
 from common.progress import say, track
 from common.records import Passage, Ranked
 from common.seals import fingerprint
 from harness.indexing.bm25_search import best
-from harness.indexing.critical_keywords import EntityRecognizer, KeywordMatcher, Patterns, as_keyword, critical_keywords
-from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
-from harness.indexing.passage_store import PassageStore, write_passages
+from harness.indexing.critical_keywords import RECIPE, KeywordMatcher, as_keyword, critical_keywords
+from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
+from harness.indexing.passage_store import PassageStore
 
 KEYWORDS = "keywords.jsonl"  # one object a line: "keyword" and "passages", the positions of those that contain it
 
@@ -29,7 +29,6 @@ def build_keywords(
     out: Path,
     most_share: float = 0.2,
     given: Path | None = None,
-    recognizer: EntityRecognizer | None = None,
     overwrite: bool = False,
     documents: Documents | None = None,
 ) -> None:
@@ -40,7 +39,6 @@ def build_keywords(
         out: The index folder.
         most_share: A name in a greater share of the passages is no critical keyword.
         given: File of further keywords, one a line.
-        recognizer: Finds names; None: by patterns.
         overwrite: Whether an index of another recipe may be replaced.
         documents: The documents that the passages come from, if they do.
 
@@ -49,38 +47,25 @@ def build_keywords(
         DataError: If the corpus is empty or has no keyword, or the file of keywords has none.
         ArtifactError: If writing to disk fails.
     """
-    recognizer = recognizer or Patterns()
     own = _given(given)
-    with INDEX.locked(out), scratch_folder(out) as staging:
-        corpus = write_passages(staging, track(passages, None, "reading passages"))
-        recipe = recipe_of(
-            "keywords", corpus, documents, most_share=most_share, given=fingerprint(own), **recognizer.recipe
-        )
-        if is_built(out, recipe, overwrite, documents=documents):
-            return
-        store = PassageStore(staging)
+
+    def write(store: PassageStore, folder: Path) -> str:
         texts = (
             f"{passage.title}\n{passage.indexed or passage.text}"
             for passage in track(store, len(store), "finding keywords")
         )
-        found = critical_keywords(texts, recognizer, most_share, own)
+        found = critical_keywords(texts, most_share, own)
         if not found:
             raise DataError("The corpus has no critical keyword. Give some, one a line: --keywords.file FILE.")
         rows = (
             json.dumps({"keyword": " ".join(keyword), "passages": positions}, ensure_ascii=False)
             for keyword, positions in found.items()
         )
-        text = "\n".join(rows) + "\n"
-        write_index(
-            out,
-            recipe,
-            len(store),
-            staging,
-            lambda folder: write_text(folder / KEYWORDS, text),
-            [],
-            documents=documents,
-        )
-    say(f"{out}: index of {len(found):,} critical keywords of {corpus.passages:,} passages.")
+        write_text(folder / KEYWORDS, "\n".join(rows) + "\n")
+        return f"index of {len(found):,} critical keywords of {len(store):,} passages"
+
+    parts = {"most_share": most_share, "given": fingerprint(own), **RECIPE}
+    build_index("keywords", passages, out, parts, write, [], overwrite, documents)
 
 
 def _given(path: Path | None) -> list[str]:
@@ -105,28 +90,23 @@ class KeywordRetriever:
     Args:
         index: Folder that `infer.py index --kind keywords` wrote.
         verify: How its files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
-        expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
         MissingInputError: If there is no such folder.
-        ArtifactError: If it is corrupt, incomplete, not a keyword index, or of another corpus.
+        ArtifactError: If it is corrupt, incomplete, or not a keyword index.
     """
 
-    def __init__(self, index: Path, verify: Verify = "sampled", expect_corpus: str | None = None) -> None:
-        self.folder, self.verify, self.expect_corpus = Path(index), verify, expect_corpus
+    def __init__(self, index: Path, verify: Verify = "sampled") -> None:
+        self.folder, self.verify = Path(index), verify
 
     def load(self) -> None:
         """Open the index."""
-        _ = self._passages, self._matcher
+        _ = self.index.stored, self._matcher
 
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""
-        return open_index(self.folder, "keywords", self.verify, self.expect_corpus)
-
-    @cached_property
-    def _passages(self) -> PassageStore:
-        return PassageStore(self.index.folder)
+        return open_index(self.folder, "keywords", self.verify)
 
     @cached_property
     def _postings(self) -> dict[tuple[str, ...], NDArray[np.int64]]:
@@ -163,5 +143,5 @@ class KeywordRetriever:
         found = []
         for query in queries:
             counts_N = self.scores(query)
-            found.append([Ranked(self._passages[place], float(counts_N[place])) for place in best(counts_N, k)])
+            found.append([Ranked(self.index.stored[place], float(counts_N[place])) for place in best(counts_N, k)])
         return found

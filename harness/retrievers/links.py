@@ -18,12 +18,11 @@ from functools import cached_property
 from pathlib import Path
 
 from common.errors import ArtifactError
-from common.files import scratch_folder
-from common.progress import in_bytes, say, track
+from common.progress import in_bytes, say
 from common.ranges import NonNegativeInt, Share
 from common.records import Passage, Ranked
-from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
-from harness.indexing.passage_store import PassageStore, write_passages
+from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
+from harness.indexing.passage_store import PassageStore
 from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
 from harness.indexing.titles import MATCHING, title_words
 
@@ -50,23 +49,13 @@ def build_links(
         DataError: If the corpus is empty or has no title.
         ArtifactError: If writing to disk fails.
     """
-    with INDEX.locked(out), scratch_folder(out) as staging:
-        corpus = write_passages(staging, track(passages, None, "reading passages"))
-        recipe = recipe_of("links", corpus, documents, matching=MATCHING)
-        if is_built(out, recipe, overwrite, documents=documents):
-            return
-        store = PassageStore(staging)
-        write_index(
-            out,
-            recipe,
-            len(store),
-            staging,
-            lambda folder: write_title_links(folder, store),
-            ["numpy"],
-            documents=documents,
-        )
-    links = TitleLinks(out)
-    say(f"{out}: index of {links.forms:,} forms of titles and {links.links:,} links of {corpus.passages:,} passages.")
+
+    def write(store: PassageStore, folder: Path) -> str:
+        write_title_links(folder, store)
+        links = TitleLinks(folder)
+        return f"index of {links.forms:,} forms of titles and {links.links:,} links of {len(store):,} passages"
+
+    build_index("links", passages, out, {"matching": MATCHING}, write, ["numpy"], overwrite, documents)
 
 
 class LinkRetriever:
@@ -78,11 +67,10 @@ class LinkRetriever:
         least_score: A passage with a lower score is not returned, nor are its mentions followed; 0 to 1.
         verify: How the files of the index are verified: `sampled` (sizes, and parts of large files), `full`, `size` or
             `off`.
-        expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
         MissingInputError: If there is no such folder.
-        ArtifactError: If it is corrupt, incomplete, not an index of links, or of another corpus.
+        ArtifactError: If it is corrupt, incomplete, or not an index of links.
     """
 
     def __init__(
@@ -91,29 +79,23 @@ class LinkRetriever:
         hops: NonNegativeInt = 1,
         least_score: Share = 0.0,
         verify: Verify = "sampled",
-        expect_corpus: str | None = None,
     ) -> None:
-        self.folder, self.verify, self.expect_corpus = Path(index), verify, expect_corpus
-        self.hops, self.least_score = hops, least_score
+        self.folder, self.verify, self.hops, self.least_score = Path(index), verify, hops, least_score
 
     def load(self) -> None:
         """Open the index."""
-        _ = self._passages, self._links
+        _ = self.index.stored, self._links
 
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""
-        index = open_index(self.folder, "links", self.verify, self.expect_corpus)
+        index = open_index(self.folder, "links", self.verify)
         if index.recipe["matching"] != MATCHING:
             raise ArtifactError(
                 f"{self.folder} was built by another version, which found titles otherwise. "
                 f"Build it again: infer.py index --kind links --out {self.folder} --overwrite true."
             )
         return index
-
-    @cached_property
-    def _passages(self) -> PassageStore:
-        return PassageStore(self.index.folder)
 
     @cached_property
     def _links(self) -> TitleLinks:
@@ -137,7 +119,7 @@ class LinkRetriever:
             found |= reached
             if hop < self.hops:
                 reach = self._mentioned(self._best(reached, _FOLLOWED, words))
-        return [Ranked(self._passages[place], score) for place, score in self._best(found, k, words)]
+        return [Ranked(self.index.stored[place], score) for place, score in self._best(found, k, words)]
 
     def _titled(self, reach: Mapping[int, float], known: Mapping[int, float]) -> dict[int, float]:
         """The score of every passage that has one of these forms as its title and is not known."""
@@ -167,7 +149,7 @@ class LinkRetriever:
 
     def _shared(self, place: int, words: set[str]) -> int:
         """Number of distinct words that a passage shares with the query."""
-        passage = self._passages[place]
+        passage = self.index.stored[place]
         return len(words.intersection(title_words(f"{passage.title} {passage.text}")))
 
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, Share
 from common.records import Passage, Ranked
 from harness.indexing.index_folder import Index
-from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.corpora import check_same_corpus
@@ -130,12 +129,8 @@ class MultiRouteRetriever:
         return self.dense.index
 
     @cached_property
-    def _segments(self) -> PassageStore:
-        return PassageStore(self.index.folder)
-
-    @cached_property
     def _known(self) -> tuple[float, float]:
-        return weights_of_collection(self._segments) if self._weights is None else read_weights(Path(self._weights))
+        return weights_of_collection(self.index.stored) if self._weights is None else read_weights(Path(self._weights))
 
     @cached_property
     def alpha(self) -> float:
@@ -150,7 +145,7 @@ class MultiRouteRetriever:
     @cached_property
     def passages(self) -> Sequence[Passage]:
         """What is returned: parent sections, or the segments."""
-        return ParentSections(self._segments, self.section_words) if self.section_words else self._segments
+        return ParentSections(self.index.stored, self.section_words) if self.section_words else self.index.stored
 
     @cached_property
     def starts_P(self) -> NDArray[np.int64]:  # noqa: N802
@@ -201,7 +196,7 @@ class MultiRouteRetriever:
             vector_N, words_N = self.dense.similarities(query_D), self.words.scores(query)
             keywords_N = self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
             found[query] = vector_N, words_N, keywords_N
-        if len(self._kept) + len(new) > _KEPT_SCORES // len(self._segments):
+        if len(self._kept) + len(new) > _KEPT_SCORES // len(self.index.stored):
             self._kept.clear()
         self._kept.update((query, found[query]) for query in new)
         return [found[query] for query in queries]

@@ -1,24 +1,22 @@
 """Dense retrieval from a Qdrant collection: for corpora beyond one machine, with the results of an index folder."""
 
-from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked
-from harness.retrievers.dense import encoder_of, search_by_vectors
+from harness.retrievers.dense import VectorRetriever
 
 if TYPE_CHECKING:
     import numpy as np
 
     from harness.indexing.qdrant_collection import CollectionIndex, QdrantVectors
-    from harness.indexing.sentence_encoder import SentenceEncoder
 
 _QUERIES_AT_ONCE = 16  # of one request
 
 
-class QdrantRetriever:
+class QdrantRetriever(VectorRetriever):
     """Retrieves the passages with the greatest inner product between passage and query vector.
 
     The server proposes candidates; scores and order are computed from their vectors, as in an index folder.
@@ -35,11 +33,10 @@ class QdrantRetriever:
         batch_tokens: Tokens per forward pass of the encoder; None: chosen by device.
         exact: Whether the server compares all vectors, instead of searching its HNSW graph.
         hnsw_ef: Candidates of the graph search: more give higher recall and take longer; None: the server's choice.
-        expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
         MissingInputError: If there is no such collection, or the encoder is not found.
-        ArtifactError: If the collection is incomplete, or of another corpus or encoder.
+        ArtifactError: If the collection is incomplete, or of another encoder.
         UnavailableError: If the server does not answer.
         UserError: If not one of `url` and `path` is given, or a device is not possible here.
     """
@@ -56,14 +53,14 @@ class QdrantRetriever:
         batch_tokens: PositiveInt | None = None,
         exact: bool = False,
         hnsw_ef: PositiveInt | None = None,
-        expect_corpus: str | None = None,
     ) -> None:
         from harness.indexing.qdrant_collection import Place
 
         self._place = Place(url, Path(path) if path is not None else None, collection, key_variable)
         self._place.check()
-        self._encoder = (encoder, device, precision, batch_tokens)
-        self._search = (exact, hnsw_ef, expect_corpus)
+        again = "upload the collection again: infer.py index --qdrant.url URL --overwrite true"
+        super().__init__(encoder, device, precision, batch_tokens, again)
+        self._search = (exact, hnsw_ef)
 
     def load(self) -> None:
         """Open the collection and load its encoder."""
@@ -79,16 +76,6 @@ class QdrantRetriever:
     def index(self) -> "CollectionIndex":
         """The collection, as an index folder."""
         return self._vectors.index
-
-    @cached_property
-    def encoder(self) -> "SentenceEncoder":
-        """The encoder of the collection."""
-        again = "upload the collection again: infer.py index --qdrant.url URL --overwrite true"
-        return encoder_of(self.index, *self._encoder, again)
-
-    def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
-        """Embeddings of queries, float32 (Q, D): the first step of `search`."""
-        return self.encoder.encode_queries(queries)
 
     def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query vector: the second step of `search`.
@@ -108,13 +95,3 @@ class QdrantRetriever:
             ):
                 results.append([Ranked(read[position], score) for position, score in hits])
         return results
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k nearest passages of each query, best first; ties in the order of the corpus.
-
-        An empty query returns an empty list; a k above the corpus size returns all passages.
-
-        Raises:
-            UnavailableError: If the server does not answer.
-        """
-        return search_by_vectors(self, queries, k)

@@ -2,7 +2,6 @@
 
     documents.json                   which folder of documents it is of
     report.md, report.jsonl          what each file gave in the last run
-    llm_replies.jsonl                what a language model replied, if one converts documents
     read/SHA256/READING/             one document in one way of reading (`harness.documents.stored_document`)
         segments-....jsonl           its segments as passages: the first line counts them, then one passage a line
         failure.json                 in the place of all this: why it cannot be read
@@ -28,14 +27,14 @@ from harness.documents.reading.linked_images import LinkedImages
 from harness.documents.stored_document import DOCUMENT, load_about
 from harness.indexing.passage_store import from_row
 
-HEAD, REPORT, REPORT_LINES, REPLIES = "documents.json", "report.md", "report.jsonl", "llm_replies.jsonl"
+HEAD, REPORT, REPORT_LINES = "documents.json", "report.md", "report.jsonl"
 FORMAT = 1  # of the folder; increase it when what is stored changes its meaning
 _READ, _FAILURE = "read", "failure.json"
 _DIGITS = 32  # of a SHA-256 in names
 KEPT = OutputFolder(
     "`infer.py index --documents`",
     "a folder of what was read of documents",
-    known_files(HEAD, REPORT, REPORT_LINES, REPLIES, f"{_READ}/*"),
+    known_files(HEAD, REPORT, REPORT_LINES, f"{_READ}/*", "llm_replies.jsonl"),
 )
 
 
@@ -110,7 +109,6 @@ class ConversionCache:
         self.limits = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
         self.reading: dict[str, Any] = {"options": reading.recipe, "versions": reading.versions, "format": FORMAT}
         self.cutting = cutting.recipe
-        self.is_by_docling = reading.engine == "docling"
         self._reading = fingerprint(self.reading)[:12]
 
     @contextmanager
@@ -161,8 +159,6 @@ class ConversionCache:
     def _is_outdated(self, way: Path) -> bool:
         try:
             reading = load_about(way)["reading"]
-            own: dict[str, str] = self.reading["versions"]  # of docling only where it reads
-            other: dict[str, str] = reading["versions"]
-            return reading["format"] != FORMAT or any(own[name] != other[name] for name in own.keys() & other.keys())
+            return (reading["format"], reading["versions"]) != (FORMAT, self.reading["versions"])
         except (OSError, ValueError, KeyError):
             return (way / _FAILURE).exists() or not (way / DOCUMENT).exists()

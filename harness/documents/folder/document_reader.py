@@ -13,9 +13,6 @@ from harness.documents.folder.report import Row
 from harness.documents.reading.linked_images import LinkedImages
 
 _TRIES = 3  # for a document that changes while it is read
-_DOCLING_VARIABLES = (  # where its models are
-    "HOME", "HF_HOME", "HF_HUB_OFFLINE", "XDG_CACHE_HOME", "DOCLING_ARTIFACTS_PATH",
-)  # fmt: skip
 
 
 class DocumentReader:
@@ -29,9 +26,8 @@ class DocumentReader:
 
     def __init__(self, root: Path, cache: ConversionCache, limits: Limits) -> None:
         self._root, self._cache, self._limits = root.resolve(), cache, limits
-        variables = _DOCLING_VARIABLES if cache.is_by_docling else ()
         function = "harness.documents.folder.worker:convert"
-        self.processes = Killable(function, limits.processes, limits.seconds, limits.mebibytes, *variables)
+        self.processes = Killable(function, limits.processes, limits.seconds, limits.mebibytes)
         self.close = self.processes.close
 
     def identify(self, file: File, row: Row) -> bool:

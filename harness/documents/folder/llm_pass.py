@@ -5,7 +5,7 @@ from typing import Any
 from common.documents import Document
 from common.progress import say
 from harness.documents.fidelity import fidelity
-from harness.documents.folder.cache import REPLIES, ConversionCache, Entry
+from harness.documents.folder.cache import ConversionCache, Entry
 from harness.documents.folder.options import Model
 from harness.documents.llm.formatter import LlmFormatter
 from harness.documents.markdown_writing import to_markdown
@@ -39,14 +39,14 @@ class LlmPass:
         """Convert the documents that have not been converted yet.
 
         Args:
-            cache: Keeps them, and the replies, so that a stopped run goes on.
+            cache: Keeps them: a stopped run goes on after the last documents that it has converted.
             entries: Of each document what was read, and where its conversion is kept.
 
         Raises:
             UnavailableError: If the model answers no request.
             UserError: If no chat can succeed.
         """
-        formatter = LlmFormatter(self._llm, journal=cache.folder / REPLIES)
+        formatter = LlmFormatter(self._llm)
         missing = [pair for pair in entries if not _is_done(*pair)]
         for start in range(0, len(missing), _AT_ONCE):
             batch = missing[start : start + _AT_ONCE]

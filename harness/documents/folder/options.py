@@ -11,7 +11,6 @@ from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from harness.documents.segments.augmentation import MOST_WORDS, Cascade
 
-Engine = Literal["auto", "docling"]
 Model = Literal["llm", "captioner"]  # that changes what was read; the field of `Reading` that holds its recipe
 SECONDS, MEBIBYTES = (
     600.0,
@@ -33,13 +32,11 @@ class Reading:
     """How documents are read.
 
     Args:
-        engine: `auto` (this project's formatters) or `docling`.
         outline: Whether the outline (bookmarks) of a PDF file is used to find its headings.
         llm: The language model and the prompt that convert what was read, if any do.
         captioner: The model that describes images, if any does.
     """
 
-    engine: Engine = "auto"
     outline: bool = True
     llm: dict[str, Any] | None = None
     captioner: dict[str, Any] | None = None
@@ -50,9 +47,9 @@ class Reading:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The options, for an index's recipe."""
+        """The options, for an index's recipe; `engine` names the only one, as recipes of earlier releases do."""
         models = {"llm": self.llm, "captioner": self.captioner}
-        return {"engine": self.engine, "outline": self.outline, **{name: made for name, made in models.items() if made}}
+        return {"engine": "auto", "outline": self.outline, **{name: made for name, made in models.items() if made}}
 
     @property
     def versions(self) -> dict[str, str]:
@@ -60,8 +57,7 @@ class Reading:
         code = hashlib.sha256()
         for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
             code.update(file.read_bytes())
-        packages = (*_PACKAGES, *(["docling"] if self.engine == "docling" else ()))
-        return {"code": code.hexdigest()[:16], **{name: _version(name) for name in packages}}
+        return {"code": code.hexdigest()[:16], **{name: _version(name) for name in _PACKAGES}}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ from common.errors import DataError, UserError
 from common.files import write_text
 from common.records import Passage
 from harness.documents.fidelity import fidelity
-from harness.documents.folder.conversion import passages_of, read_document
-from harness.documents.folder.options import Cutting, Reading
+from harness.documents.folder.options import Cutting
 from harness.documents.markdown_writing import to_markdown
+from harness.documents.normal_form import title_of
+from harness.documents.reading.any_file import read_document
 from harness.documents.reading.file_types import file_type
 from harness.documents.reading.linked_images import LinkedImages
 from harness.documents.reading.raw_text import raw_text
-from harness.documents.segments.chunking import plain_text
+from harness.documents.segments.augmentation import passages, segments
+from harness.documents.segments.chunking import fixed_chunks, plain_text
 from harness.documents.stored_document import load_about, load_document, save_document
 from harness.indexing.passage_store import as_row
 
@@ -40,15 +43,15 @@ def convert(asked: dict[str, Any]) -> dict[str, Any]:
                 raise ValueError("an image that the document links to has changed")
             document = load_document(folder)
         except (OSError, ValueError, KeyError, TypeError):  # not there yet, damaged or not up to date
-            reading = Reading(**asked["reading"]["options"])
-            if reading.llm is not None or reading.captioner is not None:
+            reading = asked["reading"]["options"]
+            if "llm" in reading or "captioner" in reading:
                 return {"why": "what a model made of it was lost again: run again"}
             started = time.process_time()
             data = Path(asked["file"]).read_bytes()
             if hashlib.sha256(data).hexdigest() != asked["sha256"]:
                 return {"changed": True}
             linked.digests.clear()
-            document = read_document(data, name, reading, linked)
+            document = read_document(data, name, reading["outline"], linked)
             about: dict[str, Any] = {"format": file_type(data, name), "bytes": len(data), "counts": _counts(document)}
             about |= {"seconds": round(time.process_time() - started, 3)}
             about |= {"reading": asked["reading"], "linked": linked.digests, **_shares(about["format"], data, document)}
@@ -67,6 +70,21 @@ def convert(asked: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:  # what a library makes of a hostile file
         return {"why": f"cannot be read ({type(error).__name__}: {str(error)[:200]})"}
     return {}
+
+
+def passages_of(document: Document, name: str, cutting: Cutting) -> list[Passage]:
+    """The segments of a document as passages.
+
+    Args:
+        document: The document, which may have been read under an earlier name.
+        name: The name that it has now.
+        cutting: How it is cut into segments.
+    """
+    own_title = document.title != title_of(document.name)
+    document = replace(document, name=name, title=document.title if own_title else title_of(name))
+    if cutting.chunk_words is not None:
+        return passages(fixed_chunks(document, cutting.chunk_words, cutting.chunk_overlap), cutting.cascade)
+    return passages(segments(document, cutting.most_words, cutting.least_words), cutting.cascade)
 
 
 def _shares(kind: str, data: bytes, document: Document) -> dict[str, float]:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 
 from common.chat import Chat, Message, Reply, reply_costs
 from common.documents import Block, Document
@@ -18,7 +17,6 @@ from common.errors import UnavailableError
 from common.progress import Progress
 from common.ranges import NonNegativeInt, PositiveInt, Share
 from harness.documents.llm.output import Limits, blocks_markdown, converted
-from harness.documents.llm.replies import kept_replies
 from harness.documents.llm.windows import Window, windows
 from harness.documents.normal_form import normalized
 from harness.documents.segments.splitting import word_count
@@ -41,7 +39,6 @@ class LlmFormatter:
         most_garbled: Share of a document's windows that may be garbled; with more, the whole document keeps its first
             reading, because its levels would not fit together.
         prompt: Name of a prompt, or a .yaml file, with the places before, window and after.
-        journal: File for the replies, so that a stopped run goes on; None keeps none.
     """
 
     def __init__(
@@ -54,9 +51,8 @@ class LlmFormatter:
         most_torn: Share = 0.3,
         most_garbled: Share = 0.5,
         prompt: str = "format_document",
-        journal: Path | None = None,
     ) -> None:
-        self.llm, self._prompt, self.journal = llm, prompt, journal
+        self.llm, self._prompt = llm, prompt
         self.window_words, self.padding_words, self.most_garbled = window_words, padding_words, most_garbled
         self.limits = Limits(most_lost, most_invented, most_torn)
         self._replies: list[Reply] = []  # of all calls of this object
@@ -68,7 +64,7 @@ class LlmFormatter:
 
     @property
     def costs(self) -> dict[str, float]:
-        """The costs of all calls so far; replies from the journal cost nothing."""
+        """The costs of all calls so far."""
         return reply_costs(self._replies)
 
     def convert(self, documents: Sequence[Document]) -> list[Document]:
@@ -79,27 +75,23 @@ class LlmFormatter:
 
         Raises:
             UnavailableError: If the model answers no request.
-            UserError: If no chat can succeed (from the model), or another process writes the journal.
-            ArtifactError: If the journal is corrupt or cannot be written.
+            UserError: If no chat can succeed (from the model).
         """
         documents = [normalized(document) for document in documents]
         works = [_Work(windows(document, self.window_words, self.padding_words)) for document in documents]
         count = sum(len(work.windows) for work in works)
-        with (
-            kept_replies(self.llm, self.prompt, self.journal) as kept,
-            Progress("formatting, windows", count) as progress,
-        ):
+        asked: list[Reply] = []
+        with Progress("formatting, windows", count) as progress:
             for step in range(max((len(work.windows) for work in works), default=0)):
                 open_works = [work for work in works if step < len(work.windows)]
-                replies = kept.reply([self._chat(work, step) for work in open_works])
+                replies = self.llm.reply([self._chat(work, step) for work in open_works])
+                asked += [reply for reply in replies if not reply.cached]
                 for work, reply in zip(open_works, replies, strict=True):
                     work.take(reply, self.limits)
                 progress.advance(len(open_works))
-            self._replies += kept.new
-        if kept.new and all(reply.error for reply in kept.new):
-            raise UnavailableError(
-                f"{self.llm.name} answered none of {len(kept.new):,} requests: {kept.new[-1].error}."
-            )
+        self._replies += asked
+        if asked and all(reply.error for reply in asked):
+            raise UnavailableError(f"{self.llm.name} answered none of {len(asked):,} requests: {asked[-1].error}.")
         return [self._finished(document, work) for document, work in zip(documents, works, strict=True)]
 
     def _chat(self, work: "_Work", step: int) -> Chat:

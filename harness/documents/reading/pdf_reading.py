@@ -5,11 +5,10 @@ Text, fonts and drawn lines give headings, paragraphs, tables and images.
 
 from collections.abc import Sequence
 from contextlib import closing
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from common.documents import Document
-from common.errors import DataError, UserError
+from common.errors import DataError
 from harness.documents.normal_form import normalized
 from harness.documents.pdf.structure import structure
 
@@ -19,40 +18,27 @@ if TYPE_CHECKING:
 MOST_PAGES = 5000
 
 
-class PdfFormatter:
-    """Reads PDF files.
+def parse_pdf(data: bytes, name: str, use_outline: bool = True, most_pages: int = MOST_PAGES) -> Document:
+    """A document from a PDF file's bytes, in normal form.
 
     Args:
-        outline: Whether headings are looked up in the file's outline (bookmarks); without it, pages alone say what is a
-            heading.
-        most_pages: Pages of a file that are read; the document's `left_out` says how many follow.
+        data: The file's bytes.
+        name: Its name.
+        use_outline: Whether headings are looked up in the file's outline (bookmarks); without it, pages alone say what
+            is a heading.
+        most_pages: Pages of the file that are read; the document's `left_out` says how many follow.
+
+    Raises:
+        DataError: If the file is broken, encrypted or no PDF file.
     """
+    from pypdfium2 import PdfiumError
 
-    def __init__(self, outline: bool = True, most_pages: int = MOST_PAGES) -> None:
-        if most_pages < 1:
-            raise UserError(f"most_pages is {most_pages}; it must be at least 1.")
-        self._outline = outline
-        self._most_pages = most_pages
+    from harness.documents.pdf.outline import outline
+    from harness.documents.pdf.page_contents import in_reading_order, page_contents
 
-    def read(self, data: bytes, name: str) -> Document:
-        """A document from a PDF file's bytes, in normal form.
-
-        Raises:
-            DataError: If the file is broken, encrypted or no PDF file.
-            UserError: If pypdfium2 is not installed.
-        """
-        check_installed()
-        with closing(_open(data, name)) as file:
-            return normalized(self._read(file, name))
-
-    def _read(self, file: "PdfDocument", name: str) -> Document:
-        from pypdfium2 import PdfiumError
-
-        from harness.documents.pdf.outline import outline
-        from harness.documents.pdf.page_contents import in_reading_order, page_contents
-
+    with closing(_open(data, name)) as file:
         pages, broken = [], []
-        for number in range(1, min(len(file), self._most_pages) + 1):
+        for number in range(1, min(len(file), most_pages) + 1):
             try:
                 with closing(file[number - 1]) as page:
                     pages.append(page_contents(page, number))
@@ -61,20 +47,12 @@ class PdfFormatter:
         scanned = [page.number for page in pages if page.has_bitmaps and not page.has_text]
         left_out = [f"{numbers}: no text (scanned?)" for numbers in ranges(scanned)]
         left_out += [f"{numbers}: broken" for numbers in ranges(broken)]
-        if len(file) > self._most_pages:
-            rest = ranges(range(self._most_pages + 1, len(file) + 1))
-            left_out.append(f"{rest[0]}: only the first {self._most_pages} pages are read")
-        bookmarks = outline(file) if self._outline else []
+        if len(file) > most_pages:
+            rest = ranges(range(most_pages + 1, len(file) + 1))
+            left_out.append(f"{rest[0]}: only the first {most_pages} pages are read")
+        bookmarks = outline(file) if use_outline else []
         title, found = structure(in_reading_order(pages), bookmarks, file.get_metadata_value("Title"), name)
-        return Document(name, title, tuple(found), len(file), tuple(left_out))
-
-
-def check_installed() -> None:
-    """Raise UserError if the package that reads PDF files is missing."""
-    if find_spec("pypdfium2") is None:
-        raise UserError(
-            "PDF files are read with pypdfium2, which is not installed: pip install 'lightning-rag[documents]'."
-        )
+        return normalized(Document(name, title, tuple(found), len(file), tuple(left_out)))
 
 
 def _open(data: bytes, name: str) -> "PdfDocument":

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.words import words_of
-from harness.indexing.critical_keywords import KeywordMatcher, Patterns, as_keyword, critical_keywords
+from harness.indexing.critical_keywords import KeywordMatcher, as_keyword, critical_keywords
+from harness.indexing.critical_keywords import names as names_in
 
 WORDS = st.lists(st.sampled_from("ab c"), max_size=12).map("".join)
 
@@ -24,12 +25,12 @@ WORDS = st.lists(st.sampled_from("ab c"), max_size=12).map("".join)
     ],
 )
 def test_names_by_patterns(text: str, names: set[str]) -> None:
-    assert set(Patterns().names(text)) - {"CA"} == names
+    assert set(names_in(text)) - {"CA"} == names
 
 
 def test_positions_by_hand() -> None:
     texts = ["set the Alto Pump 300 up", "the alto pump 300 weighs", "the Alto Pump 500", "nothing"]
-    found = critical_keywords(texts, Patterns(), most_share=0.5)
+    found = critical_keywords(texts, most_share=0.5)
     assert {" ".join(keyword): positions for keyword, positions in found.items()} == {
         "alto pump 300": [0, 1], "pump 300": [0, 1], "alto pump 500": [2], "pump 500": [2]
     }  # fmt: skip
@@ -37,20 +38,20 @@ def test_positions_by_hand() -> None:
 
 def test_what_stands_in_too_many_texts_is_not_critical() -> None:
     texts = [f"the Alto Pump and the Unit {n}" for n in range(10)]
-    found = critical_keywords(texts, Patterns(), most_share=0.2)
+    found = critical_keywords(texts, most_share=0.2)
     assert ("unit", "3") in found
     assert ("alto", "pump") not in found
-    assert ("alto", "pump") in critical_keywords(texts, Patterns(), 0.2, given=["Alto pump"])
+    assert ("alto", "pump") in critical_keywords(texts, 0.2, given=["Alto pump"])
 
 
 def test_a_word_that_is_mostly_small_is_no_name() -> None:
     texts = ["see Power there", "the power", "more power", "by Siemens", "x", "y"]
-    assert set(critical_keywords(texts, Patterns(), most_share=1.0)) == {("siemens",)}
+    assert set(critical_keywords(texts, most_share=1.0)) == {("siemens",)}
 
 
 def test_the_first_word_of_a_sentence_is_left_out_where_the_corpus_writes_it_small() -> None:
     texts = ["The Alto Pump 300 weighs nine.", "See the Alto Pump 300.", "Use it as the manual says."]
-    assert set(critical_keywords(texts, Patterns(), most_share=1.0)) == {("alto", "pump", "300"), ("pump", "300")}
+    assert set(critical_keywords(texts, most_share=1.0)) == {("alto", "pump", "300"), ("pump", "300")}
 
 
 def test_a_query_has_the_longest_keywords_without_overlap() -> None:

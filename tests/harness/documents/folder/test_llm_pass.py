@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from harness.documents.folder import llm_pass
 from harness.documents.folder.corpus import DocumentFolder
 from harness.documents.folder.llm_pass import LlmPass
 from tests.helpers.document_folders import report, write_files
@@ -56,3 +59,19 @@ def test_a_document_that_has_changed_is_converted_again(tmp_path: Path) -> None:
     titles, llm = read(tmp_path, with_heading)
     assert len(llm.asked) == 1
     assert titles == ["pump > 1 Power supply"]
+
+
+def test_a_stopped_run_goes_on_after_the_last_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm_pass, "_AT_ONCE", 1)
+    write_files(tmp_path / "manuals", {"fan.txt": "Fan\n\nIt turns.\n", "pump.txt": TEXT})
+
+    def stops(window: str, before: str, after: str) -> str:
+        if "24 V" in window:
+            raise KeyboardInterrupt
+        return window
+
+    with pytest.raises(KeyboardInterrupt):
+        read(tmp_path, stops)
+    titles, llm = read(tmp_path, with_heading)
+    assert titles == ["fan", "pump > 1 Power supply"]
+    assert sum(map(len, llm.asked)) == 1

@@ -1,12 +1,11 @@
 """Formatting by a language model.
 
-Windows, calibration, levels by numbers, padding, garbled and missing replies, resuming.
+Windows, calibration, levels by numbers, padding, garbled and missing replies.
 """
 
 import random
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -183,41 +182,16 @@ def test_levels_of_numbered_and_unnumbered_headings() -> None:
     )
 
 
-def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
-    asked = 0
-
-    def stops(window: str, *_: str) -> str:
-        nonlocal asked
-        asked += 1
-        if asked == 3:
-            raise KeyboardInterrupt
-        return perfect(window)
-
-    journal = tmp_path / "replies.jsonl"
-    with pytest.raises(KeyboardInterrupt):
-        convert(FormattingLm(stops), journal=journal)
-    again = FormattingLm(perfect)
-    (document,) = convert(again, journal=journal)
-    assert document.blocks == EXPECTED
-    assert len(again.asked) == 2
-    third = FormattingLm(perfect)
-    assert convert(third, journal=journal) == [document]
-    assert not third.asked
-    third.name = "another model"
-    convert(third, journal=journal)
-    assert len(third.asked) == 4
-
-
 def test_costs_are_those_of_what_was_asked() -> None:
     formatter = LlmFormatter(FormattingLm(perfect), 60, 8)
     formatter.convert([manual()])
     assert (formatter.costs["model_calls"], formatter.costs["tokens"]) == (4.0, 40.0)
 
 
-def test_a_dead_endpoint_is_one_line(tmp_path: Path) -> None:
+def test_a_dead_endpoint_is_one_line() -> None:
     dead = ChatEndpoint("m", "http://127.0.0.1:9/v1", key_variable=None, max_retries=0, cache=None)
     with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:9"):
-        LlmFormatter(dead, journal=tmp_path / "replies.jsonl").convert([manual()])
+        LlmFormatter(dead).convert([manual()])
 
 
 def test_empty_documents() -> None:

@@ -12,7 +12,7 @@ from common.documents import Image, Table
 from harness.documents.pdf.continued import join_continued, without_repeated
 from harness.documents.pdf.lines import Line, Placed
 from harness.documents.pdf.page import Box
-from harness.documents.reading.pdf_reading import PdfFormatter
+from harness.documents.reading.pdf_reading import parse_pdf
 from tests.helpers.hand_made_pages import story_pdf
 
 HEAD = ("Part", "Price")
@@ -119,7 +119,7 @@ def test_a_real_file_with_a_table_over_three_pages() -> None:
         Flowable(rows, repeatRows=1, style=lines),
         Paragraph("After.", style),
     ]
-    document = PdfFormatter().read(story_pdf([*story, PageBreak(), Paragraph("The end.", style)]), "parts.pdf")
+    document = parse_pdf(story_pdf([*story, PageBreak(), Paragraph("The end.", style)]), "parts.pdf")
     (table,) = [block for block in document.blocks if isinstance(block, Table)]
     assert table.rows == tuple(map(tuple, rows))
     assert table.page == 1

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from common.documents import Heading, Paragraph
-from common.errors import DataError, UserError
-from harness.documents.reading.pdf_reading import PdfFormatter
+from common.errors import DataError
+from harness.documents.reading.pdf_reading import parse_pdf
 from tests.helpers.pdf_pages import pdf, text_page
 
 PROSE = "The pump moves water through the housing while the motor turns at the rated speed and the"
@@ -29,7 +29,7 @@ def manual(**options: Any) -> bytes:
 
 
 def test_headings_with_levels_and_pages_and_a_title_that_is_none() -> None:
-    document = PdfFormatter().read(manual(), "manuals/p300.pdf")
+    document = parse_pdf(manual(), "manuals/p300.pdf")
     assert document.title == "Pump P-300 Manual"
     assert document.pages == 3
     assert document.left_out == ()
@@ -44,7 +44,7 @@ def test_headings_with_levels_and_pages_and_a_title_that_is_none() -> None:
 
 
 def test_pages_beyond_the_limit_are_named() -> None:
-    document = PdfFormatter(most_pages=2).read(manual(), "p300.pdf")
+    document = parse_pdf(manual(), "p300.pdf", most_pages=2)
     assert document.pages == 3
     assert document.left_out == ("page 3: only the first 2 pages are read",)
     assert "2 Maintenance" not in [block.text for block in document.blocks if isinstance(block, Heading)]
@@ -57,35 +57,30 @@ def test_a_scanned_page_is_named() -> None:
 
         canvas.drawImage(ImageReader(Image.new("L", (40, 60), 180)), 0, 0, 400, 600)
 
-    document = PdfFormatter().read(pdf(text_page(prose(100, 5)), scan, scan), "scan.pdf")
+    document = parse_pdf(pdf(text_page(prose(100, 5)), scan, scan), "scan.pdf")
     assert document.left_out == ("pages 2-3: no text (scanned?)",)
 
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.7\n", b"PK\x03\x04", b"\x00" * 1000])
 def test_what_is_no_pdf_file_is_refused(data: bytes) -> None:
     with pytest.raises(DataError, match=r"x\.pdf is broken or no PDF file"):
-        PdfFormatter().read(data, "x.pdf")
+        parse_pdf(data, "x.pdf")
 
 
 def test_an_encrypted_file_is_refused() -> None:
     from reportlab.lib.pdfencrypt import StandardEncryption
 
     with pytest.raises(DataError, match=r"x\.pdf is encrypted: remove its password"):
-        PdfFormatter().read(manual(encrypt=StandardEncryption("secret", strength=128)), "x.pdf")
+        parse_pdf(manual(encrypt=StandardEncryption("secret", strength=128)), "x.pdf")
 
 
 def test_a_file_that_only_its_owner_may_change_is_read() -> None:
     from reportlab.lib.pdfencrypt import StandardEncryption
 
     data = manual(encrypt=StandardEncryption("", ownerPassword="owner", canPrint=0, strength=128))
-    assert PdfFormatter().read(data, "x.pdf").title == "Pump P-300 Manual"
+    assert parse_pdf(data, "x.pdf").title == "Pump P-300 Manual"
 
 
 def test_a_file_without_pages_gives_an_empty_document() -> None:
-    document = PdfFormatter().read(pdf(lambda canvas: None), "empty.pdf")
+    document = parse_pdf(pdf(lambda canvas: None), "empty.pdf")
     assert (document.title, document.blocks, document.left_out) == ("empty", (), ())
-
-
-def test_a_limit_of_no_pages_is_refused() -> None:
-    with pytest.raises(UserError, match="most_pages is 0; it must be at least 1"):
-        PdfFormatter(most_pages=0)

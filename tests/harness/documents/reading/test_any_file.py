@@ -1,4 +1,4 @@
-"""The type of a file by its content, and the formatter for it."""
+"""The type of a file by its content, and the document that it is read as."""
 
 import io
 import zipfile
@@ -8,13 +8,11 @@ import docx
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from common.documents import Document, Heading, Image, Paragraph, Table
+from common.documents import Heading, Image, Paragraph
 from common.errors import DataError, UserError
-from harness.documents.reading import formatters
-from harness.documents.reading.docling_reading import from_docling
+from harness.documents.reading import any_file
+from harness.documents.reading.any_file import read_document
 from harness.documents.reading.file_types import file_type
-from harness.documents.reading.formatters import formatter_for
-from harness.documents.reading.pdf_reading import PdfFormatter
 
 
 def zipped(name: str) -> bytes:
@@ -68,10 +66,6 @@ def test_other_types_are_refused_in_one_line(data: bytes, message: str) -> None:
     assert str(found.value) == message
 
 
-def read(data: bytes, name: str, **options: object) -> Document:
-    return formatter_for(data, name, **options).read(data, name)  # type: ignore[arg-type]
-
-
 def test_every_type_gives_the_same_kind_of_document() -> None:
     word = docx.Document()
     word.add_paragraph("Pump", "Title")
@@ -84,35 +78,34 @@ def test_every_type_gives_the_same_kind_of_document() -> None:
         (file.getvalue(), "a.docx"), (b"<html><h1>Pump</h1><h2>Use</h2>Press.", "a.html"),
         (b"# Pump\n\n## Use\nPress.", "a.md"),
     ):  # fmt: skip
-        document = read(data, name)
+        document = read_document(data, name)
         assert (document.title, document.blocks, document.left_out, document.name) == ("Pump", expected, (), name)
 
 
-def test_pdf_files_have_their_own_formatter() -> None:
+def test_a_pdf_file_under_another_name() -> None:
     file = io.BytesIO()
     canvas = Canvas(file)
     canvas.drawString(72, 700, "The pump is strong and needs no oil at all.")
     canvas.save()
-    assert isinstance(formatter_for(file.getvalue(), "a.pdf"), PdfFormatter)
-    document = read(file.getvalue(), "a.html")
+    document = read_document(file.getvalue(), "a.html")
     assert document.blocks == (Paragraph("The pump is strong and needs no oil at all.", 1),)
     assert document.left_out == ("named .html, read as pdf",)
 
 
 def test_a_wrong_suffix_is_noted() -> None:
-    assert read(b"<html><p>x", "a.md").left_out == ("named .md, read as html",)
-    assert read(b"<html><p>x", "notes").left_out == ()
+    assert read_document(b"<html><p>x", "a.md").left_out == ("named .md, read as html",)
+    assert read_document(b"<html><p>x", "notes").left_out == ()
 
 
 def test_images_come_from_the_loader_alone() -> None:
     png = b"\x89PNG\r\n\x1a\n" + bytes(9)
     for data in (b"<html><img src='p.png' alt='Pump'>", b"![Pump](p.png)"):
-        assert read(data, "a", load_image={"p.png": png}.get).blocks == (Image(png, ".png", "Pump"),)
-        assert read(data, "a").blocks == (Paragraph("Pump"),)
+        assert read_document(data, "a", load_image={"p.png": png}.get).blocks == (Image(png, ".png", "Pump"),)
+        assert read_document(data, "a").blocks == (Paragraph("Pump"),)
 
 
 def test_missing_packages_are_one_line_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formatters, "find_spec", lambda name: None if name == "lxml" else find_spec(name))
+    monkeypatch.setattr(any_file, "find_spec", lambda name: None if name == "lxml" else find_spec(name))
     with pytest.raises(
         UserError,
         match=(
@@ -120,31 +113,4 @@ def test_missing_packages_are_one_line_with_the_cure(monkeypatch: pytest.MonkeyP
             r"'lightning-rag\[documents\]'\.$"
         ),
     ):
-        formatter_for(b"<html>", "a.html")
-
-
-@pytest.mark.skipif(find_spec("docling") is not None, reason="docling is installed")
-def test_docling_is_refused_without_its_package() -> None:
-    with pytest.raises(
-        UserError,
-        match=(
-            r"^engine docling needs the package docling, which is not installed: pip install docling, or use engine "
-            r"auto\.$"
-        ),
-    ):
-        read(b"# A", "a.md", engine="docling")
-
-
-def test_the_markdown_of_docling_is_read() -> None:
-    text = (
-        "## Pump P-100\n\nIntro &amp; more\n\n<!-- docling page break -->\n\n## 1 Ratings\n\nTable 1. Sizes\n\n"
-        "| a   |   b |\n|-----|-----|\n"
-        "| x   |   1 |\n\n<!-- image -->\n\n<!-- docling page break -->\n\n- one\n- two\n\n```\ncode\n```"
-    )
-    document = from_docling(text, "a.pdf", 3)
-    assert document.blocks == (
-        Heading("Pump P-100", 1, 1), Paragraph("Intro & more", 1), Heading("1 Ratings", 1, 2),
-        Table((("a", "b"), ("x", "1")), 1, "Table 1. Sizes", 2), Paragraph("- one\n- two", 3),
-        Paragraph("code", 3, code=True),
-    )  # fmt: skip
-    assert (document.pages, document.title) == (3, "a")
+        read_document(b"<html>", "a.html")
