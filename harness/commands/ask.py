@@ -9,16 +9,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from common.errors import DataError, UserError
-from common.ranges import PositiveInt, at_least
+from common.ranges import NonNegativeInt, PositiveInt, at_least
 from common.records import Question, clean
-from harness.commands.conversation import Conversation, History
 from harness.interfaces import LanguageModel, Strategy
-from harness.readers.llm import llm_of, read_by
-from harness.readers.read_answers import sum_costs
+from harness.readers.llm import read_by
 from harness.runtime.answer_text import answer_text
 from harness.runtime.loading import load
 from harness.runtime.passage_lines import LEAST_WIDTH
-from harness.runtime.turns import reads_history
+from harness.runtime.turns import reads_history, with_turns
 
 if TYPE_CHECKING:
     Width = int
@@ -26,8 +24,8 @@ else:
     Width = at_least(LEAST_WIDTH)
 
 PROMPT = "Question (an empty line or Ctrl-D ends): "
-HOW = {"prepend": "Earlier turns are put before the question", "rewrite": "Rewritten by the language model"}
-OWN = "Rewritten by the strategy's rewriter"
+PREPENDED = "Earlier turns are put before the question"
+REWRITTEN = "Rewritten by the strategy's rewriter"
 _QUESTIONS_AT_ONCE = 16  # of a file: answered together, which is faster, and printed
 
 
@@ -41,8 +39,7 @@ def ask(
     width: Width | None = None,
     characters: Width | None = None,
     llm: LanguageModel | None = None,
-    history: History = "none",
-    turns: PositiveInt = 3,
+    turns: NonNegativeInt = 0,
 ) -> None:
     """Answer questions; print the passages, why each was chosen, the answer if a reader is configured, and the costs.
 
@@ -60,43 +57,35 @@ def ask(
         characters: Print at most this many characters of each passage, cut between words; all when omitted.
         llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as
             configs/llm/openai.yaml.
-        history: How earlier questions and answers enter a question that is typed in. none: not at all. prepend: put
-            before it. rewrite: it is rewritten so that it stands alone, by the strategy's rewriter if that reads
-            earlier turns, else by the reader's language model.
-        turns: How many earlier questions and answers `history` uses.
+        turns: How many earlier questions and answers go with a question that is typed in: the strategy's rewriter
+            makes of them a question that stands alone, if it reads earlier turns, else they are put before it.
     """
     read_by(strategy, llm)
-    _check(strategy, question, questions, layout, limit, history)
+    _check(strategy, question, questions, layout, limit, turns)
     load(strategy)
     width = width or shutil.get_terminal_size().columns
-    conversation = Conversation(history, llm_of(strategy), turns)
-    own = history == "rewrite" and reads_history(strategy)
+    reads, earlier = reads_history(strategy), list[str]()  # questions and answers by turns, oldest first
     printed = 0
     for typed in _batches(strategy, question, questions, layout, limit):
-        alone = [(each.text, {}) if own else conversation.standalone(each.text) for each in typed]
-        before = conversation.history if own else ()
-        batch = [
-            replace(each, text=text, history=before or each.history)
-            for each, (text, _) in zip(typed, alone, strict=True)
-        ]
-        for as_typed, asked, (_, costs), answer in zip(typed, batch, alone, strategy.answer(batch), strict=True):
-            answer = replace(answer, costs=sum_costs(answer.costs, costs))
+        batch = [replace(each, history=tuple(filter(None, earlier))) for each in typed] if earlier else typed
+        batch = batch if reads or not earlier else [with_turns(each) for each in batch]
+        for as_typed, asked, answer in zip(typed, batch, strategy.answer(batch), strict=True):
             asked = replace(asked, text=str(answer.notes.get("standalone", asked.text)), history=())
-            conversation.add(asked.text if history == "rewrite" else as_typed.text, answer.text)
-            changed = {"typed": as_typed.text, "history": history} if asked.text != as_typed.text else {}
+            earlier = [*earlier, asked.text if reads else as_typed.text, answer.text][-2 * turns :] if turns else []
+            changed = {"typed": as_typed.text} if asked.text != as_typed.text else {}
             if json:
                 record = {"question": asked.text, **changed, **asdict(answer)}
                 text = json_format.dumps(record, indent=2 if question is not None else None, ensure_ascii=False)
             else:
                 text = "\n" * bool(printed) + answer_text(asked, answer, width, characters)
                 if changed:
-                    text = f"({OWN if own else HOW[history]}, typed: {as_typed.text})\n{text}"
+                    text = f"({REWRITTEN if reads else PREPENDED}, typed: {as_typed.text})\n{text}"
             print(text, flush=True)
             printed += 1
 
 
 def _check(
-    strategy: Strategy, question: str | None, questions: str | None, layout: str, limit: int | None, history: History
+    strategy: Strategy, question: str | None, questions: str | None, layout: str, limit: int | None, turns: int
 ) -> None:
     """Check everything that can be checked before a model is loaded.
 
@@ -106,13 +95,9 @@ def _check(
         MissingInputError: If the file does not exist.
         DataError: If its first row does not match the layout, or the question is not UTF-8 text.
     """
-    if history != "none" and (question is not None or questions is not None):
+    if turns and (question is not None or questions is not None):
         raise UserError(
-            "--history is for questions that are typed in one after the other: omit --question and --questions."
-        )
-    if history == "rewrite" and llm_of(strategy) is None and not reads_history(strategy):
-        raise UserError(
-            "--history rewrite needs a language model: give --llm, e.g. --llm configs/llm/openai.yaml, or type prepend."
+            "--turns is for questions that are typed in one after the other: omit --question and --questions."
         )
     if question is not None and questions is not None:
         raise UserError("Both --question and --questions are given: give only one of them.")

@@ -96,7 +96,6 @@ class Cutting:
 
     Args:
         most_words: A longer segment is split.
-        least_words: Shorter sections under one heading become one segment; 0: none do.
         cascade: The metadata that are indexed before its text: `path` (before chunks the title), `heading` or `none`.
         chunk_words: Length of chunks in words; None: segments.
         chunk_overlap: Words that neighbouring chunks share.
@@ -106,7 +105,6 @@ class Cutting:
     """
 
     most_words: PositiveInt = MOST_WORDS
-    least_words: NonNegativeInt = 0
     cascade: Cascade = "path"
     chunk_words: PositiveInt | None = None
     chunk_overlap: NonNegativeInt = OVERLAP_WORDS
@@ -117,9 +115,9 @@ class Cutting:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The options that count, for an index's recipe."""
+        """The options that count, for an index's recipe; `least_words` was an option of earlier releases."""
         length = {"chunk_words": self.chunk_words, "chunk_overlap": self.chunk_overlap}
-        words = {"most_words": self.most_words, "least_words": self.least_words}
+        words = {"most_words": self.most_words, "least_words": 0}
         return {"cascade": self.cascade, **(length if self.chunk_words else words)}
 
 

@@ -15,7 +15,6 @@ from common.records import Passage
 from harness.documents.markdown_writing import table_markdown
 from harness.documents.normal_form import normalized, without_repeats
 from harness.documents.segments.sections import Section, sections
-from harness.documents.segments.short_sections import as_one, grouped
 from harness.documents.segments.splitting import Piece, joined, packed, pieces, sentences, split_table, word_spans
 
 MOST_WORDS = 200  # of a segment's text; about 270 tokens
@@ -23,7 +22,7 @@ CONTEXT_WORDS = 40  # of the text beside a table or an image
 Cascade = Literal["path", "heading", "none"]
 
 
-def segments(document: Document, most_words: int = MOST_WORDS, least_words: int = 0) -> list[Segment]:
+def segments(document: Document, most_words: int = MOST_WORDS) -> list[Segment]:
     """The segments of a document, in reading order: of each section its text, then its tables and images.
 
     A heading without content and without headings below it is its own text, so that it can be found.
@@ -31,15 +30,12 @@ def segments(document: Document, most_words: int = MOST_WORDS, least_words: int 
     Args:
         document: The document.
         most_words: A longer segment is split between paragraphs, sentences or rows.
-        least_words: The text of a shorter section is joined with that of its neighbours (`short_sections`); 0: of none.
     """
     document = normalized(document)
-    found = sections(document.blocks)
     made: list[Segment] = []
-    for group in grouped(found, least_words, most_words):
-        made += _text(document, as_one(group), most_words)
-        for section in group:  # tables and images keep the path of their own section
-            made += _tables_and_images(document, section, most_words)
+    for section in sections(document.blocks):
+        made += _text(document, section, most_words)
+        made += _tables_and_images(document, section, most_words)
     return made
 
 

@@ -1,11 +1,11 @@
-"""`infer.py ask --history` with a strategy whose rewriter reads the earlier turns.
+"""`infer.py ask --turns` with a strategy whose rewriter reads the earlier turns.
 
 What is asked, searched, read and printed.
 """
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -15,7 +15,7 @@ import yaml
 
 from common.records import clean
 from models.dmqr.strategies import Pool
-from tests.helpers.commands import Ended, command, refused
+from tests.helpers.commands import Ended, command
 from tests.helpers.fault_server import ANY
 from tests.helpers.llm_servers import FaultServer, fault_server
 from tests.helpers.river_corpus import write_index
@@ -69,8 +69,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path
     return root
 
 
-def ask(place: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> Ended:
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(LINES)))
+def ask(place: Path, monkeypatch: pytest.MonkeyPatch, *options: str, lines: Sequence[str] = LINES) -> Ended:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
     ended = command(place, "infer.py", "ask", *options)
     assert ended.code == 0, ended.err[-3000:]
     return ended
@@ -83,7 +83,7 @@ def records(ended: Ended) -> list[dict[str, Any]]:
 def test_the_rewriter_reads_the_last_turns_and_every_query_stands_alone(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ("--config", "own.yaml", "--history", "rewrite", "--turns", "1")
+    options = ("--config", "own.yaml", "--turns", "1")
     first, second, third = records(ask(place, monkeypatch, *options, "--json"))
     assert first["question"] == LINES[0]
     assert "typed" not in first
@@ -91,7 +91,7 @@ def test_the_rewriter_reads_the_last_turns_and_every_query_stands_alone(
         (second, LINES[1], "brune ends ocean", "brune"),
         (third, LINES[2], "dorn ends lake", "dorn"),
     ):
-        assert (record["question"], record["typed"], record["history"]) == (text, typed, "rewrite")
+        assert (record["question"], record["typed"]) == (text, typed)
         assert [each["query"] for each in record["notes"]["queries"]] == [text, words]
         assert record["costs"]["rewriter_calls"] == 1
     assert [record["text"] for record in (first, second, third)] == ["brune", "ocean", "lake"]
@@ -99,16 +99,25 @@ def test_the_rewriter_reads_the_last_turns_and_every_query_stands_alone(
     assert f"(Rewritten by the strategy's rewriter, typed: {LINES[2]}) Question: dorn ends lake" in shown
 
 
-def test_without_history_and_with_turns_prepended_the_rewriter_sees_no_turns(
-    place: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_turns_each_question_stands_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = records(ask(place, monkeypatch, "--config", "own.yaml", "--json"))
     assert [record["question"] for record in alone] == [*LINES]
-    before = records(ask(place, monkeypatch, "--config", "own.yaml", "--history", "prepend", "--json"))
-    assert before[1]["question"] == f"{LINES[0]} {before[0]['text']} {LINES[1]}"
-    assert prompt(before[1]["question"]) in server.counts()["requests"]
+    assert not any("typed" in record for record in alone)
 
 
-def test_a_rewriter_that_reads_no_turns_needs_the_reader_s_model(place: Path) -> None:
-    ended = command(place, "infer.py", "ask", "--config", "hyde.yaml", "--history", "rewrite")
-    refused(ended, 2, "--history rewrite needs a language model: give --llm")
+def test_turns_are_put_before_a_question_whose_rewriter_reads_none(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--config", "hyde.yaml", "--turns", "2")
+    lines = [*LINES, "again?"]
+    turns = records(ask(place, monkeypatch, *options, "--json", lines=lines))
+    texts = [record["text"] for record in turns]
+    assert [record["question"] for record in turns] == [
+        lines[0],
+        f"{lines[0]} {texts[0]} {lines[1]}",
+        f"{lines[0]} {texts[0]} {lines[1]} {texts[1]} {lines[2]}",
+        f"{lines[1]} {texts[1]} {lines[2]} {texts[2]} {lines[3]}",
+    ]
+    assert [record.get("typed") for record in turns] == [None, *lines[1:]]
+    shown = clean(ask(place, monkeypatch, *options).out)
+    assert f"(Earlier turns are put before the question, typed: {LINES[1]}) Question: {LINES[0]}" in shown

@@ -3,7 +3,6 @@
 Ask with several turns, evaluate, compare with local readers.
 """
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from common.chat import Chat
 from common.errors import UserError
-from common.records import clean
 from datamodules.formats.reading import read_questions
-from harness.commands.conversation import Conversation
 from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
@@ -133,10 +129,8 @@ def test_the_option_takes_the_reader_s_place_whatever_the_strategy(place: Path, 
 
 def test_wrong_options_are_refused_before_anything_is_loaded(place: Path) -> None:
     ask = ("ask", "--config", "plain_llm.yaml")
-    refused(command(place, "infer.py", *ask, "--question", "x", "--history", "prepend"), UserError.exit_code,
-            "--history is for questions that are typed in")  # fmt: skip
-    refused(command(place, "infer.py", "ask", "--config", "plain.yaml", "--history", "rewrite"), UserError.exit_code,
-            "--history rewrite needs a language model")  # fmt: skip
+    refused(command(place, "infer.py", *ask, "--question", "x", "--turns", "2"), UserError.exit_code,
+            "--turns is for questions that are typed in")  # fmt: skip
     refused(command(place, "infer.py", *ask, "--question", "x", "--llm", "harness.llm.local.CausalLm"), 2, "model")
     refused(command(place, "infer.py", *ask, "--question", "x", "--strategy.init_args.reader.init_args.prompt", "nun"),
             2, "prompt is 'nun'; allowed: ")  # fmt: skip
@@ -145,59 +139,6 @@ def test_wrong_options_are_refused_before_anything_is_loaded(place: Path) -> Non
     )
     refused(command(place, "infer.py", "ask", "--config", "t5.yaml", "--questions", "dev.json"), 2,
             "PackedReader, which does not read each context alone")  # fmt: skip
-
-
-def typed(monkeypatch: pytest.MonkeyPatch, place: Path, lines: str, *more: str) -> list[dict]:
-    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
-    ended = command(place, "infer.py", "ask", "--config", "plain_llm.yaml", "--json", *more)
-    assert ended.code == 0, ended.err[-3000:]
-    return [json.loads(line) for line in ended.out.splitlines()]
-
-
-def test_several_turns_are_prepended(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = "What is the river of alpha ?\nAnd the stone ?\nAnd then ?\nAgain ?\n"
-    alone = typed(monkeypatch, place, lines)
-    assert all("typed" not in each for each in alone)
-    turns = typed(monkeypatch, place, lines, "--history", "prepend", "--turns", "2")
-    assert turns[0]["question"] == "What is the river of alpha ?"
-    assert "typed" not in turns[0]
-    assert turns[1]["question"] == f"What is the river of alpha ? {turns[0]['text']} And the stone ?"
-    assert (turns[1]["typed"], turns[1]["history"]) == ("And the stone ?", "prepend")
-    assert turns[3]["question"] == f"And the stone ? {turns[1]['text']} And then ? {turns[2]['text']} Again ?"
-
-
-def test_several_turns_are_rewritten_by_the_reader_s_model(
-    place: Path, chat_lm: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, then = "What is the river of alpha ?", "And its stone ?"
-    turns = typed(monkeypatch, place, f"{first}\n{then}\n", "--history", "rewrite")
-    assert "typed" not in turns[0]
-    prompt = Prompt.load("rewrite_turn")
-    history = f"Question: {first}\nAnswer: {turns[0]['text']}"
-    (reply,) = CausalLm(str(chat_lm), device="cpu").reply(
-        [Chat(prompt.messages(history=history, question=then), prompt.max_tokens)]
-    )
-    assert (turns[1]["question"], turns[1]["typed"]) == (prompt.answer(reply.text), then)
-    costs = turns[1]["costs"]
-    assert costs["model_calls"] == 1 + bool(turns[1]["evidence"])  # the rewriting, and the reading
-    assert costs["tokens"] >= reply.prompt_tokens
-    assert costs["reply_tokens"] >= reply.reply_tokens
-    assert costs["seconds/rewriting"] > 0
-    assert "seconds/rewriting" not in turns[0]["costs"]
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\n{then}\n"))
-    shown = command(place, "infer.py", "ask", "--config", "plain_llm.yaml", "--history", "rewrite")
-    assert f"(Rewritten by the language model, typed: {then}) Question: {turns[1]['question']}" in clean(shown.out)
-
-
-def test_a_question_that_cannot_be_rewritten_is_asked_as_it_stands(
-    chat_lm: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    conversation = Conversation("rewrite", CausalLm(str(chat_lm), device="cpu"), turns=2)
-    conversation.add("What is the river of alpha ?", "amber " * 4000)
-    question, costs = conversation.standalone("And its stone ?")
-    assert question == "And its stone ?"
-    assert (costs["model_calls"], costs["failed_calls"]) == (1, 1)
-    assert "The question was not rewritten (" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["plain_llm", "drrag_llm", "rerag_llm"])

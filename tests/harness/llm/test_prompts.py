@@ -145,7 +145,7 @@ def test_the_papers_prompts_have_their_words() -> None:
 
 
 def test_every_prompt_of_the_project_loads() -> None:
-    assert {"drrag", "rerag_nq", "rerag_tqa", "rewrite_turn"} <= set(names())
+    assert {"drrag", "rerag_nq", "rerag_tqa"} <= set(names())
     assert len({Prompt.load(name).hash for name in names()}) == len(names())
     assert all(Prompt.load(name).source for name in names())
 
