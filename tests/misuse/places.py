@@ -92,6 +92,8 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     (folder / "empty").mkdir()
     (folder / "notes").mkdir()
     (folder / "notes/thesis.tex").write_text("the only copy")
+    (folder / "manuals").mkdir()
+    (folder / "manuals/a.md").write_text("# Alba\n\nA pump.\n")
     write_jsonl(folder / "corpus.jsonl", corpus(3))
     people_corpus.write_corpus(folder / "people.jsonl")
     (folder / "untitled.jsonl").write_text('{"text": "Ann lives in Rome"}\n')

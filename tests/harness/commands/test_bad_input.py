@@ -66,13 +66,9 @@ def test_the_good_way_works(place: Path, tmp_path: Path) -> None:
         (f"{EVALUATE} --questions elsewhere.json", 74, ["index of another corpus"]),
         (f"{INDEX} --corpus elsewhere.json", 2, ["bm25", "--overwrite"]),
         (f"{ASK} --strategy.threshhold 0.5", 2, ["threshhold"]),
-        (f"{ASK} --strategy.selection.method best", 2, ["best", "cfs"]),
         (f"{ASK} --strategy.selection.k 0", 2, ["k"]),
         (f"{ASK} --strategy.selection.k four", 2, ["four"]),
-        ("aks", 2, ["aks"]),
         (f"{ASK} --config config.yaml", 2, ["qestion"]),
-        (f"{ASK} --strategy.serving nowhere", 66, ["nowhere", "no serving folder"]),
-        (f"{ASK} --strategy.retriever.index nowhere", 66, ["nowhere", "infer.py index"]),
     ],
 )
 def test_a_mistake_is_one_line_and_writes_nothing(place: Path, line: str, code: int, parts: list[str]) -> None:

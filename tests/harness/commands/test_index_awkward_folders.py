@@ -264,39 +264,6 @@ def test_images_that_a_document_links_to_are_read_and_watched(tmp_path: Path) ->
     assert [path.name for path in (tmp_path / "indexes/lexical/images").iterdir()] != [file.name]
 
 
-@pytest.mark.parametrize(
-    ("typed", "code", "parts"),
-    [
-        (["--documents", "nothing"], 66, ["nothing does not exist. Type --documents FOLDER"]),
-        (["--documents", "manuals/a.md"], 2, ["is a file: --documents takes a folder", "--corpus manuals/a.md"]),
-        (["--documents", "manuals", "--layout", "jsonl"], 2,
-            ["--layout is the layout of a corpus, and no corpus was given"]),
-        (["--corpus", "x.jsonl", "--cutting.most_words", "100"], 2,
-            ["An option of --documents was given with --corpus alone"]),
-        (["--corpus", "x.jsonl", "--reading.strict"], 2, ["An option of --documents was given with --corpus alone"]),
-        ([], 2, ["No corpus was given", "--documents FOLDER"]),
-        (["--documents", "manuals", "--cutting.most_words", "0"], 2, ["cutting.most_words: ", "0 does not conform"]),
-        (["--documents", "manuals", "--workers", "0"], 2, ["workers: "]),
-        (["--documents", "manuals", "--reading.seconds", "0"], 2, ["reading.seconds: ", "0 does not conform"]),
-        (["--documents", "manuals", "--reading.mebibytes", "10"], 2,
-            ["reading.mebibytes: ", "10 does not conform", "256"]),
-        (["--documents", "manuals", "--cutting.chunk_words", "40"], 2,
-            ["chunk_overlap must be below chunk_words 40, got 40"]),
-        (["--documents", "manuals", "--reading.kept_in", "manuals"], 2,
-            ["--reading.kept_in manuals lies in the folder of documents"]),
-        (["--documents", "manuals", "--reading.kept_in", "manuals/kept"], 2,
-            ["--reading.kept_in manuals/kept lies in"]),
-        (["--documents", "manuals", "--out", "manuals/index"], 2, ["--out manuals/index lies in"]),
-        (["--documents", "manuals", "--reading.seconds", "1e12"], 2, ["reading.seconds is at most 1,000,000"]),
-        (["--documents", "manuals", "--reading.engine", "magic"], 2, ["engine", "magic"]),
-    ],
-)  # fmt: skip
-def test_wrong_options_are_one_line(tmp_path: Path, typed: list[str], code: int, parts: list[str]) -> None:
-    write_files(tmp_path, {"manuals/a.md": manual("Alba"), "x.jsonl": '{"title": "a", "text": "b"}\n'})
-    refused(command(tmp_path, "infer.py", "index", "--kind", "bm25", "--out", "indexes/x", *typed), code, *parts)
-    assert not (tmp_path / "indexes").exists()
-
-
 def test_a_corpus_and_documents_are_one_index(tmp_path: Path) -> None:
     """The corpus comes first; segments keep what is known of them.
 

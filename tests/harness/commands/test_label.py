@@ -14,7 +14,7 @@ import pytest
 from common.records import Passage, Ranked
 from datamodules.formats.word_labels import read_word_labels
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from tests.helpers.commands import Ended, command, refused
+from tests.helpers.commands import Ended, command
 from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
 from tests.helpers.runs import ROOT, SAME_THREADS
 
@@ -34,10 +34,9 @@ def row(id_: str, question: str, gold: tuple[str, str] = ("north", "kiln amber")
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder with `index`, `saturated` of the same corpus, `other` of another, and `train.json` of one question."""
+    """A folder with `index`, `saturated` of the same corpus and `train.json` of one question."""
     build_bm25([SOUTH, GOLD, *OTHERS], tmp_path / "index")
     build_bm25([SOUTH, GOLD, *OTHERS], tmp_path / "saturated", k1=0.0)
-    build_bm25([Passage.of("alba", "river")], tmp_path / "other")
     (tmp_path / "train.json").write_text(json.dumps([row("q1", "The kiln?")]))
     return tmp_path
 
@@ -145,28 +144,3 @@ def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(place: Path, mon
     other = label(place, "--depth", "3")
     assert "saved by a run that differs in: depth. Starting over." in other.err
     assert len(read_word_labels([str(place / "labels/train.jsonl")])) == 20
-
-
-@pytest.mark.parametrize(
-    ("more", "code", "message"),
-    [
-        (("--questions", "[]"), 2, "questions names no file"),
-        (("--questions", "nowhere.json"), 66, "nowhere.json does not exist"),
-        (("--layout", "musique"), 65, "looks like hotpotqa"),
-        (("--out", "train.json"), 2, "train.json exists and is not a file of word labels of `infer.py label`"),
-        (("--retriever.index", "nowhere"), 66, "nowhere: no such index"),
-        (("--retriever.index", "other"), 74,
-            "other is an index of another corpus: it holds none of the 1 gold passages"),
-        (("--feedback", feedback("other")), 74, "index and other are indexes of different corpora"),
-        (("--half_ranks", "3"), 2, "half_ranks"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_one_line_and_writes_nothing(place: Path, more: tuple[str, ...], code: int, message: str) -> None:
-    before = sorted(place.rglob("*"))
-    refused(label(place, *more), code, message)
-    assert sorted(path for path in place.rglob("*") if path.name != "labels") == before
-
-
-def test_questions_without_any_gold_passage_are_refused(place: Path) -> None:
-    (place / "train.json").write_text(json.dumps([{**row("q1", "kiln"), "supporting_facts": []}]))
-    refused(label(place), 65, "None of the 1 questions has a gold passage: choose a file that ships them.")

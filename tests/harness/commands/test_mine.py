@@ -150,25 +150,6 @@ def test_several_files_and_more_questions_than_fit_a_chunk(place: Path) -> None:
     assert all(passages == found["q1"] for passages in found.values())
 
 
-@pytest.mark.parametrize(
-    ("more", "questions", "code", "message"),
-    [
-        ((), "nowhere.json", 66, "nowhere.json"),
-        (("--retriever.index", "nowhere"), "train.json", 66, "nowhere"),
-        (("--layout", "hotpot"), "train.json", 2, "hotpotqa"),
-        (("--layout", "musique"), "train.json", 65, "train.json"),
-        (("--per_questions", "3"), "train.json", 2, "per_questions"),
-    ],
-)
-def test_a_mistake_is_one_line_and_writes_nothing(
-    place: Path, more: Sequence[str], questions: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found, error = run(*more, questions=questions), capsys.readouterr().err
-    assert found == code, error
-    assert message in next(line for line in error.splitlines() if line.startswith("infer.py: "))
-    assert not (place / "mined.jsonl").exists()
-
-
 def started(place: Path, out: str, processes: int, killed_at: str = "") -> subprocess.CompletedProcess[str]:
     """Mining by the command line in a process, or under torchrun; with `killed_at` killed before that search."""
     launch = (

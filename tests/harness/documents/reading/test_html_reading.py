@@ -1,4 +1,4 @@
-"""HTML pages as documents: structure by hand, pages of four documentation generators, hostile pages."""
+"""HTML pages as documents: structure by hand, hostile pages; `test_pages.py` has whole ones."""
 
 import base64
 
@@ -27,23 +27,6 @@ def outline(markup: str) -> tuple[str, list[tuple[str, int]]]:
     return document.title, [(b.text, b.level) for b in document.blocks if isinstance(b, Heading)]
 
 
-def test_prose_lists_and_code() -> None:
-    assert blocks(
-        "loose <b>text</b><p>One &amp; <i>two</i><br>three &eacute;&nbsp;.<ul><li>a <p>more<li>b<ol start=3><li>c<li>"
-        "d</ol><li></ul>"
-        "<dl><dt>term<dt>other<dd>means <p>this<dd>or that</dl><pre>\n  x = 1\n\n<span>  y</span> = 2\n"
-        "</pre><blockquote>quoted</blockquote>end"
-    ) == [
-        Paragraph("loose text"),
-        Paragraph("One & two three é ."),
-        Paragraph("- a more\n- b\n  3. c\n  4. d"),
-        Paragraph("- term\n- other: means this: or that"),
-        Paragraph("  x = 1\n\n  y = 2", code=True),
-        Paragraph("quoted"),
-        Paragraph("end"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("markup", "title", "headings"),
     [
@@ -60,102 +43,6 @@ def test_prose_lists_and_code() -> None:
 )  # fmt: skip
 def test_title_and_levels(markup: str, title: str, headings: list[tuple[str, int]]) -> None:
     assert outline(markup) == (title, headings)
-
-
-def test_a_page_of_sphinx() -> None:
-    page = (
-        "<title>Pump &#8212; Docs 1.0</title><body><div class='related' role='navigation'><ul><li>next</ul></div>"
-        "<div class='document'><div role='main'><section id='pump'><h1>Pump<a class='headerlink' href='#pump'>¶</a>"
-        "</h1>"
-        "<aside class='topic'><p>Know this.</p></aside><section><h2>Use<a class='headerlink'>¶</a></h2>"
-        "<div class='highlight'><pre><span class='linenos'>1</span>run()\n</pre></div>"
-        "<table class='docutils'><caption><span class='caption-text'>Sizes</span><a class='headerlink'>¶</a></caption>"
-        "<thead><tr><th><p>a</p></th><th><p>b</p></th></tr></thead><tbody><tr><td><p>1</p></td><td><ul><li>x<li>y</ul>"
-        "</td></tr></tbody></table>"
-        "</section></section></div></div><div class='sphinxsidebar'><h3>Contents</h3></div><footer>copyright</footer>"
-    )
-    document = read(page)
-    assert document.title == "Pump"
-    assert document.blocks == (
-        Paragraph("Know this."),
-        Heading("Use", 1),
-        Paragraph("run()", code=True),
-        Table((("a", "b"), ("1", "x y")), 1, "Sizes"),
-    )
-
-
-def test_a_page_of_docbook() -> None:
-    page = (
-        "<div class='navheader'>Next</div><div class='book'><div class='titlepage'><h1 class='title'>Pump</h1></div>"
-        "<div class='toc'><p><b>Table of Contents</b></p><dl><dt>Use</dt></dl></div>"
-        "<div class='chapter'><h2 class='title'>Chapter 1. Use</h2><p>x</p><div class='sect1'><h2 class='title'>"
-        "Parts</h2>"
-        "<div class='sect2'><h3 class='title'>Screws</h3></div></div></div>"
-        "<div class='table'><p class='title'><b>Table 1. Sizes</b></p><div class='table-contents'>"
-        "<table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody></table></div>"
-        "</div></div>"
-    )
-    document = read(page)
-    assert document.title == "Pump"
-    assert document.blocks == (
-        Heading("Chapter 1. Use", 1),
-        Paragraph("x"),
-        Heading("Parts", 2),
-        Heading("Screws", 3),
-        Table((("a", "b"), ("1", "2")), 1, "Table 1. Sizes"),
-    )
-
-
-def test_a_page_of_texinfo() -> None:
-    page = (
-        "<h1 class='settitle'>Pump</h1><div class='element-contents' id='SEC_Contents'><h2 class='contents-heading'>"
-        "Table of Contents</h2>"
-        "<div class='contents'><ul><li>Use</ul></div></div><div class='chapter-level-extent' id='Use'>"
-        "<div class='nav-panel'><p>Next: <a>Parts</a></p></div><h2 class='chapter' id='Use-1'><span>"
-        "1 Use<a class='copiable-link'> &para;</a></span></h2>"
-        "<div class='section-level-extent'><h3 class='section'>1.1 Parts</h3><dl class='first-deftypefn'>"
-        "<dt class='deftypefn'>void run ()</dt>"
-        "<dd><p>Runs.</p></dd></dl></div></div>"
-    )
-    document = read(page)
-    assert document.title == "Pump"
-    assert document.blocks == (
-        Heading("1 Use", 1),
-        Heading("1.1 Parts", 2),
-        Paragraph("- void run (): Runs."),
-    )
-
-
-def test_a_page_of_pandoc() -> None:
-    page = (
-        "<title>Pump</title><header id='title-block-header'><h1 class='title'>Pump</h1><p class='author'>N. N.</p>"
-        "</header>"
-        "<nav id='TOC' role='doc-toc'><ul><li>Use</ul></nav><h1 id='use'>Use</h1><p>See<a role='doc-noteref'><sup>"
-        "1</sup></a>.</p><h2>Parts</h2>"
-        "<figure><img src='p.png' alt='the pump'><figcaption aria-hidden='true'>Wiring</figcaption></figure><h1>"
-        "End</h1>"
-        "<section class='footnotes' role='doc-endnotes'><ol><li>Note.</ol></section>"
-    )
-    document = read(page, {"p.png": PNG})
-    assert document.title == "Pump"
-    assert document.blocks == (
-        Paragraph("N. N."),
-        Heading("Use", 1),
-        Paragraph("See1."),
-        Heading("Parts", 2),
-        Image(PNG, ".png", "Wiring", "the pump"),
-        Heading("End", 1),
-        Paragraph("1. Note."),
-    )
-
-
-def test_what_is_around_the_content_is_left_out() -> None:
-    assert blocks(
-        "<script>x</script><style>x</style><nav>x</nav><header>x</header><aside>x</aside><div hidden>x</div>"
-        "<div style='display: none'>x</div>"
-        "<div role=search>x</div><p aria-hidden=true>x</p><!-- x --><article><header>In</header>a<aside>note</aside>"
-        "</article><footer>x</footer>"
-    ) == [Paragraph("In"), Paragraph("a"), Paragraph("note")]
 
 
 def table(markup: str) -> Table:

@@ -1,4 +1,4 @@
-"""Documents as Markdown: the same blocks after writing and reading, and users' own files."""
+"""Documents as Markdown: the same blocks after writing and reading; `test_pages.py` has users' files."""
 
 import pytest
 from hypothesis import given, settings
@@ -84,29 +84,6 @@ def read(text: str) -> tuple[str, list[Block]]:
     return document.title, list(document.blocks)
 
 
-def test_a_file_of_a_user() -> None:
-    title, found = read(
-        'Pump P-100\n==========\n\nIntro *with* **marks**, `code` and [a link](http://x.y "t")\nover lines.<br>Last.\n'
-        "\n"
-        "Setup\n-----\n\n* one\n  more\n\n  again\n* two\n    + inner\n\n3) three\n\n> quoted\n\n~~~sh\n# no heading\n"
-        "~~~\n\n    indented\n\n"
-        "### Part ###\n\nTable 2: Sizes\n\n| a | b |\n|:--|--:|\n| 1 |\n| 2 | 3 | 4 |\n\n---\nEnd [ref].\n\n"
-        "[ref]: http://z\n"
-    )
-    assert title == "Pump P-100"
-    assert found == [
-        Paragraph("Intro with marks, code and a link over lines. Last."),
-        Heading("Setup", 1),
-        Paragraph("- one more again\n- two\n  - inner\n3. three"),
-        Paragraph("quoted"),
-        Paragraph("# no heading", code=True),
-        Paragraph("indented", code=True),
-        Heading("Part", 2),
-        Table((("a", "b"), ("1", ""), ("2", "3")), 1, "Table 2: Sizes"),
-        Paragraph("End ref."),
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "title", "headings"),
     [
@@ -125,26 +102,6 @@ def test_a_file_of_a_user() -> None:
 def test_title_and_levels(text: str, title: str, headings: list[tuple[str, int]]) -> None:
     found, blocks = read(text)
     assert (found, [(b.text, b.level) for b in blocks if isinstance(b, Heading)]) == (title, headings)
-
-
-def test_html_between_blocks_is_read_and_comments_are_not() -> None:
-    _, found = read(
-        "<!-- a note\nof two lines -->\n\n<p align=center>\n  <b>Pump</b> &amp; more\n</p>\n\n"
-        "<table><tr><th>a<th>b</tr><tr><td>1<td>2</tr></table>\n\n"
-        "<!-- page 7 -->\n<div>\n\nText.\n\n</div>"
-    )
-    assert found == [Paragraph("Pump & more"), Table((("a", "b"), ("1", "2"))), Paragraph("Text.", 7)]
-
-
-def test_blocks_within_lists_stand_in_their_place() -> None:
-    _, found = read("1. run\n   ```\n   go\n   ```\n   then\n2. stop\n\n   | a |\n   |---|\n   | b |\n")
-    assert found == [
-        Paragraph("1. run"),
-        Paragraph("go", code=True),
-        Paragraph("then"),
-        Paragraph("2. stop"),
-        Table((("a",), ("b",))),
-    ]
 
 
 def test_an_image_that_is_not_read_stays_as_text() -> None:
