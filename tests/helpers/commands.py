@@ -2,6 +2,8 @@
 
 import io
 import os
+import subprocess
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import infer
 import train
 from common.errors import exit_code
+from tests.helpers.runs import ROOT, SAME_THREADS
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,14 @@ def command(folder: Path, program: str, *arguments: str) -> Ended:
     finally:
         os.chdir(before)
     return Ended(code, out.getvalue(), err.getvalue())
+
+
+def apart(folder: Path, *arguments: str, processes: int = 1, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run infer.py in a process of its own, which may be killed, or under torchrun."""
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    typed = [sys.executable, *(launch if processes > 1 else ()), str(ROOT / "infer.py"), *arguments]
+    given = {**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run(typed, cwd=folder, env=given, capture_output=True, text=True, timeout=240)
 
 
 def refused(ended: Ended, code: int, *parts: str) -> str:

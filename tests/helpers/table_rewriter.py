@@ -57,3 +57,15 @@ class WorstFirst:
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The other one's k passages."""
         return [hits[::-1] for hits in self.retriever.search(queries, k)]
+
+
+class CountingEstimator:
+    """A real estimator that counts the pairs of each call."""
+
+    def __init__(self, inner):
+        self.inner, self.encode, self.asked = inner, inner.encode, []
+
+    def scores(self, pairs):
+        """Relevance logits of the pairs."""
+        self.asked.append(list(pairs))
+        return self.inner.scores(pairs)

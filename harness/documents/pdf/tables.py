@@ -10,21 +10,27 @@ from harness.documents.pdf.clusters import around
 from harness.documents.pdf.page import Box, Page
 from harness.documents.pdf.ruled_tables import grids, lined
 from harness.documents.pdf.shaded_tables import shaded
-from harness.documents.pdf.sideways import turned
 from harness.documents.pdf.table_reader import Area, read_table, words_in
 
 
 def find_tables(page: Page) -> list[tuple[Box, Table]]:
-    """The tables of a page and where they are, with their captions, from the top; also those that are set sideways.
+    """The tables of a page and where they are, with their captions, from the top.
 
     All words in a table's box are its cells' or its caption's.
     """
-    found = _tables(page)
-    sideways = turned(page)
-    if sideways:
-        back = [(sideways.back(box), table) for box, table in _tables(sideways.page)]
-        found += [(box, table) for box, table in back if not any(overlaps(box, other) for other, _ in found)]
-    return sorted(found, key=lambda pair: pair[0][1::-1])
+    found: list[tuple[Box, Table]] = []
+    _read(grids(page), page, found)
+    _read(lined(page, [box for box, _ in found]), page, found)
+    _read(shaded(page, [box for box, _ in found]), page, found)
+    _read(aligned(page, [box for box, _ in found]), page, found)
+    boxes = [box for box, _ in found]
+    outside = [word for word in page.words if not any(words_in([word], box) for box in boxes)]
+    captions = assign_captions("table", boxes, outside)
+    named = [
+        (around([box, caption.box]), replace(table, caption=caption.text)) if caption else (box, table)
+        for (box, table), caption in zip(found, captions, strict=True)
+    ]
+    return sorted(((box, replace(table, page=page.number)) for box, table in named), key=lambda pair: pair[0][1::-1])
 
 
 def ruled_figures(page: Page, tables: Sequence[tuple[Box, Table]]) -> list[Box]:
@@ -40,23 +46,6 @@ def ruled_figures(page: Page, tables: Sequence[tuple[Box, Table]]) -> list[Box]:
     outside = [word for word in page.words if not any(words_in([word], box) for box in boxes)]
     captions = assign_captions("figure", [*boxes, *page.bitmaps, *page.drawings], outside)
     return [box for (box, table), caption in zip(tables, captions, strict=False) if caption and not table.caption]
-
-
-def _tables(page: Page) -> list[tuple[Box, Table]]:
-    """The tables of a page that are not set sideways."""
-    found: list[tuple[Box, Table]] = []
-    _read(grids(page), page, found)
-    _read(lined(page, [box for box, _ in found]), page, found)
-    _read(shaded(page, [box for box, _ in found]), page, found)
-    _read(aligned(page, [box for box, _ in found]), page, found)
-    boxes = [box for box, _ in found]
-    outside = [word for word in page.words if not any(words_in([word], box) for box in boxes)]
-    captions = assign_captions("table", boxes, outside)
-    named = [
-        (around([box, caption.box]), replace(table, caption=caption.text)) if caption else (box, table)
-        for (box, table), caption in zip(found, captions, strict=True)
-    ]
-    return [(box, replace(table, page=page.number)) for box, table in named]
 
 
 def _read(areas: Iterable[Area], page: Page, found: list[tuple[Box, Table]]) -> None:

@@ -1,10 +1,7 @@
 """`infer.py label` on a small BM25 index: the file, its last line, resuming after kill -9, and mistakes."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +11,8 @@ import pytest
 from common.records import Passage, Ranked
 from datamodules.formats.word_labels import read_word_labels
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from tests.helpers.commands import Ended, command
+from tests.helpers.commands import Ended, apart, command
 from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
-from tests.helpers.runs import ROOT, SAME_THREADS
 
 BM25 = "harness.retrievers.bm25.Bm25Retriever"
 SOUTH = Passage.of("south", "kiln kiln")
@@ -107,11 +103,7 @@ def test_a_killed_run_goes_on_where_it_stopped(place: Path, monkeypatch: pytest.
     rows = [row(f"q{number}", text) for number, text in enumerate(["kiln", "amber", "the delta kiln", "jetty"] * 10)]
     (place / "train.json").write_text(json.dumps(rows))  # batches of 16: three, two searches each
     killing = "tests.helpers.killing_retriever.KillingRetriever"
-    environment = {**os.environ, **SAME_THREADS, KILLED_AT: "5", "PYTHONPATH": str(ROOT)}
-    run = subprocess.run(
-        [sys.executable, str(ROOT / "infer.py"), *arguments(retriever=killing)],
-        cwd=place, env=environment, capture_output=True, text=True, timeout=200,
-    )  # fmt: skip
+    run = apart(place, *arguments(retriever=killing), **{KILLED_AT: "5"})
     assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
     assert [path.name for path in (place / "labels").glob("*.jsonl*") if path.is_dir()] == ["train.jsonl.partial"]
 

@@ -1,9 +1,7 @@
 """`infer.py mine` on a small BM25 index: what it writes, what counts as gold, options, bad input."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,8 @@ from datamodules.formats.mined_negatives import read_mined
 from harness.commands.mine import QUESTIONS_AT_ONCE
 from harness.retrievers.bm25 import build_bm25
 from harness.retrievers.links import build_links
+from tests.helpers.commands import apart
 from tests.helpers.killing_retriever import KILLED_AT
-from tests.helpers.runs import ROOT
 
 # The question asks for "kiln". Three passages hold the word; "amber" leads on from the gold one, "delta" from the
 # hidden one.
@@ -152,14 +150,9 @@ def test_several_files_and_more_questions_than_fit_a_chunk(place: Path) -> None:
 
 def started(place: Path, out: str, processes: int, killed_at: str = "") -> subprocess.CompletedProcess[str]:
     """Mining by the command line in a process, or under torchrun; with `killed_at` killed before that search."""
-    launch = (
-        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)] if processes > 1 else []
-    )
-    command = [sys.executable, *launch, str(ROOT / "infer.py"), "mine", "--retriever",
-               "tests.helpers.killing_retriever.KillingRetriever", "--retriever.index", "index", "--questions",
-               "many.json", "--out", out]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", KILLED_AT: killed_at}
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=240, env=environment)
+    killing = "tests.helpers.killing_retriever.KillingRetriever"
+    typed = ["mine", "--retriever", killing, "--retriever.index", "index", "--questions", "many.json", "--out", out]
+    return apart(place, *typed, processes=processes, **{KILLED_AT: killed_at})
 
 
 @pytest.mark.whole_run

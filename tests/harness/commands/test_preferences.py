@@ -1,11 +1,8 @@
 """`infer.py preferences` on a small BM25 index: files, rounds, resuming after kill -9, rewards by models."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +21,9 @@ from models.dmqr.strategies import POOL
 from models.dmqr.word_selector import KIND, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
-from tests.helpers.commands import Ended, command
+from tests.helpers.commands import Ended, apart, command
 from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
 from tests.helpers.rerag_world import write_serving
-from tests.helpers.runs import ROOT, SAME_THREADS
 
 BM25 = "harness.retrievers.bm25.Bm25Retriever"
 WRITER = "harness.rewriters.trained.TrainedRewriter"
@@ -220,11 +216,7 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(place: Path, monkeypatc
     texts = [f"{text} {n}" for n in range(40) for text in ASKED]  # three batches, one search each
     (place / "train.json").write_text(json.dumps([row(f"q{n}", text) for n, text in enumerate(texts)]))
     killing = "tests.helpers.killing_retriever.KillingRetriever"
-    environment = {**os.environ, **SAME_THREADS, KILLED_AT: "2", "PYTHONPATH": str(ROOT)}
-    run = subprocess.run(
-        [sys.executable, str(ROOT / "infer.py"), *arguments(retriever=killing)],
-        cwd=place, env=environment, capture_output=True, text=True, timeout=200,
-    )  # fmt: skip
+    run = apart(place, *arguments(retriever=killing), **{KILLED_AT: "2"})
     assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
     assert [path.name for path in (place / "data").iterdir() if path.suffix != ".lock"] == ["preferences.partial"]
 

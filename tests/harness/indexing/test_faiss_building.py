@@ -10,7 +10,7 @@ import pytest
 from common.errors import UserError
 from harness.indexing import faiss_building
 from harness.indexing.faiss_building import UNFINISHED, build_approximate, training_rows
-from harness.indexing.faiss_devices import GPU_SCRATCH_BYTES, Placement, in_parts, place
+from harness.indexing.faiss_devices import GPU_SCRATCH_BYTES, in_parts, place
 from harness.indexing.faiss_library import check_memory, check_parameters, held_bytes
 
 GIB = 2**30
@@ -186,10 +186,6 @@ def test_an_index_goes_to_a_gpu_that_it_fits(device, kind, size, free, rank, gpu
 def test_a_gpu_that_was_asked_for_and_is_too_small_is_refused(device, kind, free, message) -> None:
     with pytest.raises(UserError, match=message):
         place(device, kind, 8 * GIB, len(free), free.__getitem__)
-
-
-def test_no_gpu_no_line() -> None:
-    assert place("auto", "flat", GIB, 0, {}.__getitem__) == Placement(())
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])

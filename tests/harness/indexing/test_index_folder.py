@@ -11,14 +11,12 @@ from common import files
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests
 from common.records import Passage
-from harness.commands.index import index
-from harness.commands.index_options import DenseOptions
 from harness.indexing import analyser, index_folder, passage_store
 from harness.indexing.index_folder import open_index
 from harness.indexing.passage_store import PassageStore, write_passages
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
-from tests.helpers.retrieval_world import corpus, write_jsonl
+from tests.helpers.retrieval_world import corpus
 
 CORPUS = corpus(30)
 
@@ -45,10 +43,6 @@ def test_the_manifest_says_what_is_inside(folder) -> None:
     assert opened.recipe["kind"] == "bm25"
     assert manifest["files"].keys() == digests(folder).keys() - {"index.json"}
     assert manifest["versions"].keys() == {"bm25s", "numpy"}
-
-
-def test_the_corpus_fingerprint_knows_order_and_boundaries() -> None:
-    assert len({corpus_fingerprint(ids) for ids in (["ab", "c"], ["c", "ab"], ["a", "bc"], ["ab"], [])}) == 5
 
 
 def test_passages_come_back_unchanged_and_repeated_ones_once(tmp_path) -> None:
@@ -258,20 +252,6 @@ def test_a_failed_build_leaves_the_old_index(folder, monkeypatch) -> None:
         build_bm25(CORPUS[1:], folder, overwrite=True)
     assert digests(folder) == before
     assert [p.name for p in folder.parent.iterdir()] == ["index"]
-
-
-def test_the_command_builds_both_kinds(tmp_path, encoder_folder) -> None:
-    rows = str(write_jsonl(tmp_path / "corpus.jsonl", CORPUS))
-    index(tmp_path / "dense", [rows], dense=DenseOptions(encoder_folder), device="cpu")
-    index(tmp_path / "bm25", [rows], kind="bm25")
-    dense, lexical = DenseRetriever(tmp_path / "dense", "cpu"), Bm25Retriever(tmp_path / "bm25")
-    assert dense.index.corpus == lexical.index.corpus == corpus_fingerprint(p.id for p in CORPUS)
-    assert {hit.passage for hit in dense.search(["kiln"], 99)[0]} == set(CORPUS)
-    with pytest.raises(MissingInputError):
-        index(tmp_path / "new", [str(tmp_path / "nothing.jsonl")], kind="bm25")
-    with pytest.raises(UserError, match="No corpus"):
-        index(tmp_path / "new", [])
-    assert not (tmp_path / "new").exists()
 
 
 def test_offsets_that_do_not_fit_are_found_even_unverified(folder) -> None:

@@ -27,25 +27,6 @@ def folder(tmp_path: Path, encoder: SentenceEncoder) -> Path:
     return tmp_path / "dense"
 
 
-def test_only_texts_that_are_not_known_are_encoded(folder: Path, encoder: SentenceEncoder) -> None:
-    known = KnownVectors(folder, encoder)
-    stored = np.load(folder / "vectors.npy")
-    size = stored.shape[1]
-    asked: list[list[str]] = []
-
-    def encode(texts: list[str]) -> np.ndarray:
-        asked.append(texts)
-        return np.full((len(texts), size), 7.0, dtype=np.float32)
-
-    texts = [indexed_text(PASSAGES[3]), "new", indexed_text(PASSAGES[0]), "newer", indexed_text(PASSAGES[3])]
-    found = known.completed(texts, encode)
-    assert asked == [["new", "newer"]]
-    np.testing.assert_array_equal(found[[0, 2, 4]], stored[[3, 0, 3]])
-    assert (found[[1, 3]] == 7).all()
-    np.testing.assert_array_equal(known.completed(texts[:1], encode), stored[[3]])
-    assert len(asked) == 1
-
-
 def test_a_text_is_known_by_what_is_indexed(tmp_path: Path, encoder: SentenceEncoder) -> None:
     table = Passage("12ab", "| a |\n| 1 |", "Alba", indexed="Alba amber fjord")
     build_dense([table, *PASSAGES], tmp_path / "dense", encoder)

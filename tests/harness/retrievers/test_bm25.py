@@ -69,7 +69,9 @@ def test_k_beyond_the_matches_gives_the_matches_only(tmp_path) -> None:
 
 @pytest.mark.parametrize("query", ["", "   ", "zebra quagga", "the of and", "a", "?!", "\u200b"])
 def test_a_query_without_a_known_word_finds_nothing(tmp_path, query) -> None:
-    assert build(tmp_path, corpus(5)).search([query, "amber"], 3)[0] == []
+    retriever = build(tmp_path, corpus(5))
+    assert retriever.search([query, "amber"], 3)[0] == []
+    assert retriever.search([], 3) == []
 
 
 def test_many_queries_at_once_give_what_each_gives_alone_and_read_a_passage_once(tmp_path, monkeypatch) -> None:
@@ -79,10 +81,6 @@ def test_many_queries_at_once_give_what_each_gives_alone_and_read_a_passage_once
     monkeypatch.setattr(PassageStore, "__getitem__", lambda store, place: reads.append(place) or read(store, place))
     assert retriever.search(QUERIES * 2, 60) == alone
     assert len(reads) == len(set(reads)) == len({hit.passage for hits in alone for hit in hits})
-
-
-def test_no_queries_no_lists(tmp_path) -> None:
-    assert build(tmp_path, corpus(5)).search([], 3) == []
 
 
 def test_equal_scores_come_in_the_order_of_the_corpus(tmp_path) -> None:
@@ -97,11 +95,6 @@ def test_equal_scores_come_in_the_order_of_the_corpus(tmp_path) -> None:
 def test_best_is_a_stable_sort_cut_at_k(scores, k) -> None:
     expected = sorted((i for i, score in enumerate(scores) if score > 0), key=lambda i: -scores[i])[:k]
     assert best(np.array(scores, dtype=np.float32), k).tolist() == expected
-
-
-def test_a_query_scores_alike_alone_and_in_a_batch(tmp_path) -> None:
-    retriever = build(tmp_path, corpus(40))
-    assert retriever.search(QUERIES, 7) == [retriever.search([query], 7)[0] for query in QUERIES]
 
 
 def test_a_passage_without_words_does_no_harm(tmp_path) -> None:

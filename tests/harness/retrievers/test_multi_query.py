@@ -20,7 +20,7 @@ from harness.strategies.drrag import DrRag
 from models.rerag.model import ReRagModel
 from tests.conftest import NAMES
 from tests.helpers.rerag_world import corpus, questions, write_serving
-from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
+from tests.helpers.table_rewriter import CountingEstimator, CountingRetriever, TableRewriter
 from tests.helpers.tolerances import model_close
 
 pytestmark = pytest.mark.numeric
@@ -37,17 +37,6 @@ TABLE[ASKED[0].text]["kwr"] = [ASKED[0].text]  # the question itself
 TABLE[ASKED[1].text]["cce"] = TABLE[ASKED[1].text]["gqr"]  # two strategies make one query
 TABLE[ASKED[2].text]["par"] = TABLE[ASKED[3].text]["par"]  # two questions have one query
 del TABLE[ASKED[4].text]["kwr"]  # falls back
-
-
-class Counted:
-    """The real estimator, counting the pairs and calls it is asked for."""
-
-    def __init__(self, inner):
-        self.inner, self.encode, self.asked = inner, inner.encode, []
-
-    def scores(self, pairs):
-        self.asked.append(list(pairs))
-        return self.inner.scores(pairs)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +64,7 @@ def queries_of(question: Question) -> list[str]:
 def test_all_queries_of_all_questions_are_one_search_and_every_pair_is_scored_once(
     bm25: Bm25Retriever, estimator
 ) -> None:
-    counting, counted, rewriter = CountingRetriever(bm25), Counted(estimator), TableRewriter(TABLE)
+    counting, counted, rewriter = CountingRetriever(bm25), CountingEstimator(estimator), TableRewriter(TABLE)
     retriever = MultiQueryRetriever(counting, rewriter, per_query=6, scorer=counted)
     assert isinstance(retriever, Retriever)
     batch = retriever.find(ASKED, 5)

@@ -16,6 +16,7 @@ from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_world import corpus, questions, write_serving
+from tests.helpers.table_rewriter import CountingEstimator
 from tests.helpers.tolerances import model_close
 
 pytestmark = pytest.mark.numeric
@@ -41,17 +42,6 @@ def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
     return Bm25Retriever(folder)
 
 
-class Counted:
-    """The real estimator, counting the pairs and calls it is asked for."""
-
-    def __init__(self, inner):
-        self.inner, self.encode, self.asked = inner, inner.encode, []
-
-    def scores(self, pairs):
-        self.asked.append(list(pairs))
-        return self.inner.scores(pairs)
-
-
 def test_scores_equal_those_of_single_pairs(estimator) -> None:
     chosen = [PASSAGES[:5], [], PASSAGES[3:4], PASSAGES[:9]]
     together = relevance(estimator, QUERIES[:4], chosen)
@@ -62,7 +52,7 @@ def test_scores_equal_those_of_single_pairs(estimator) -> None:
 
 
 def test_a_repeated_pair_is_scored_once_and_chunks_change_nothing(estimator, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Counted(estimator)
+    counted = CountingEstimator(estimator)
     asked = [QUERIES[0], QUERIES[1], QUERIES[0]]
     chosen = [PASSAGES[:4], PASSAGES[:4], PASSAGES[2:6]]
     whole = relevance(counted, asked, chosen)

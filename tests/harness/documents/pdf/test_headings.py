@@ -43,26 +43,31 @@ class Pages:
         return [(found.level, found.text) for found in headings(self.items, grouped, named, body, set())]
 
 
-def test_numbers_give_levels() -> None:
+@pytest.mark.parametrize(
+    ("rows", "entries"),
+    [
+        ([(1, "1 Pumps", 12), (2, "1.1 Housing", 12), (3, "1.1.1 Seal", 12), (2, "1.2 Valve", 12)], ()),
+        ([(1, "Pumps", 18), (2, "Housing", 14), (3, "Seal", 11), (2, "Valve", 14), (1, "Oil", 18), (2, "Rest", 11)],
+         ()),
+        ([(1, "1 Pumps", 16), (2, "1.1 Housing", 12), (1, "2 Motors", 16), (1, "Appendix A Oil", 16),
+          (2, "A.1 Kinds", 12)], ()),
+        ([(1, "Part I Basics", 20), (2, "Chapter 1 Pumps", 16), (3, "1.1 Housing", 12), (1, "Part II Practice", 20),
+          (2, "Chapter 2 Motors", 16)], ()),
+        ([(1, "1 Pumps", 14), (2, "1.1 Housing", 12), (1, "2 Motors", 14), (1, "References", 14)], ()),
+        ([(1, "Abstract", 15), (1, "Pumps", 14), (1, "Motors", 14), (1, "Oil", 14)], ()),
+        ([(1, "Pumps", 14), (2, "Housing", 14), (1, "Motors", 14)],
+         (Entry("Pumps", 1, 1), Entry("Housing", 2, 1), Entry("Motors", 1, 1))),
+        ([(1, "1 Pumps", 16), (2, "Housing", 12), (1, "2 Motors", 16), (2, "Rotor", 12)],
+         (Entry("1 Pumps", 1), Entry("2 Motors", 1))),
+    ],
+    ids=["numbers", "styles", "appendix", "parts", "no number", "abstract", "entries", "below the contents"],
+)  # fmt: skip
+def test_levels_of_bold_headings(rows: list[tuple[int, str, float]], entries: tuple[Entry, ...]) -> None:
+    """Each heading with its level and size, and the entries of a table of contents."""
     pages = Pages()
-    for text in ("1 Pumps", "1.1 Housing", "1.1.1 Seal", "1.2 Valve", "2 Motors"):
-        pages.heading(text, 12, bold=True).text()
-    assert [level for level, _ in pages.found()] == [1, 2, 3, 2, 1]
-
-
-def test_styles_give_levels() -> None:
-    pages = Pages()
-    for text, size in (("Pumps", 18), ("Housing", 14), ("Seal", 11), ("Valve", 14), ("Motors", 18), ("Rotor", 11)):
+    for _, text, size in rows:
         pages.heading(text, size, bold=True).text()
-    assert pages.found() == [(1, "Pumps"), (2, "Housing"), (3, "Seal"), (2, "Valve"), (1, "Motors"), (2, "Rotor")]
-
-
-def test_bold_text_of_the_body_s_size_is_a_heading_if_it_stands_apart() -> None:
-    pages = Pages()
-    for text in ("Housing", "Valve"):
-        pages.heading(text, bold=True).text()
-    pages.heading("Not apart", above=6, bold=True)
-    assert pages.found() == [(1, "Housing"), (1, "Valve")]
+    assert pages.found(*([[*entries]] if entries else [])) == [(level, text) for level, text, _ in rows]
 
 
 def test_letters_that_begin_again_are_nested() -> None:
@@ -73,32 +78,12 @@ def test_letters_that_begin_again_are_nested() -> None:
     assert [level for level, _ in pages.found()] == [1, 2, 3, 3, 2, 1, 2, 3]
 
 
-def test_an_appendix_is_as_high_as_a_chapter() -> None:
+def test_bold_text_of_the_body_s_size_is_a_heading_if_it_stands_apart() -> None:
     pages = Pages()
-    for text in ("1 Pumps", "1.1 Housing", "2 Motors", "Appendix A Oil", "A.1 Kinds"):
-        pages.heading(text, 12 if "." in text else 16, bold=True).text()
-    assert [level for level, _ in pages.found()] == [1, 2, 1, 1, 2]
-
-
-def test_parts_stand_above_chapters() -> None:
-    pages = Pages()
-    for text in ("Part I Basics", "Chapter 1 Pumps", "1.1 Housing", "Part II Practice", "Chapter 2 Motors"):
-        pages.heading(text, 20 if text[0] == "P" else 16 if text[0] == "C" else 12, bold=True).text()
-    assert [level for level, _ in pages.found()] == [1, 2, 3, 1, 2]
-
-
-def test_unnumbered_headings_like_numbered_ones_have_their_level() -> None:
-    pages = Pages()
-    for text, size in (("1 Pumps", 14), ("1.1 Housing", 12), ("2 Motors", 14), ("References", 14)):
-        pages.heading(text, size, bold=True).text()
-    assert pages.found()[-1] == (1, "References")
-
-
-def test_an_abstract_of_its_own_style_is_no_parent() -> None:
-    pages = Pages().heading("Abstract", 15, bold=True).text()
-    for text in ("Pumps", "Motors", "Oil"):
-        pages.heading(text, 14, bold=True).text()
-    assert [level for level, _ in pages.found()] == [1, 1, 1, 1]
+    for text in ("Housing", "Valve"):
+        pages.heading(text, bold=True).text()
+    pages.heading("Not apart", above=6, bold=True)
+    assert pages.found() == [(1, "Housing"), (1, "Valve")]
 
 
 def test_a_chapter_s_number_above_its_title_belongs_to_it() -> None:
@@ -165,17 +150,6 @@ def test_an_entry_makes_a_heading_of_what_does_not_look_like_one() -> None:
     assert pages.found([Entry("3 Tighten the screws", 2, page=1)]) == [(1, "3. Tighten the screws")]
 
 
-def test_entries_give_levels() -> None:
-    pages = Pages()
-    for text in ("Pumps", "Housing", "Motors"):
-        pages.heading(text, 14, bold=True).text()
-    assert pages.found([Entry("Pumps", 1, 1), Entry("Housing", 2, 1), Entry("Motors", 1, 1)]) == [
-        (1, "Pumps"),
-        (2, "Housing"),
-        (1, "Motors"),
-    ]
-
-
 def test_an_entry_is_looked_up_on_its_page() -> None:
     pages = (
         Pages()
@@ -198,18 +172,6 @@ def test_printed_page_numbers_are_not_those_of_the_file() -> None:
     pages = Pages().text().new_page().text().new_page().heading("Use", 11, bold=True).text().new_page()
     pages.heading("Oil", 11, bold=True).text().heading("Use", 11, bold=True)
     assert (2, "Use") in pages.found([Entry("Use", 1, label=1), Entry("Oil", 1, label=2), Entry("Use", 2, label=2)])
-
-
-def test_headings_below_those_of_the_contents_are_found_too() -> None:
-    pages = Pages()
-    for text, size in (("1 Pumps", 16), ("Housing", 12), ("2 Motors", 16), ("Rotor", 12)):
-        pages.heading(text, size, bold=True).text()
-    assert pages.found([Entry("1 Pumps", 1), Entry("2 Motors", 1)]) == [
-        (1, "1 Pumps"),
-        (2, "Housing"),
-        (1, "2 Motors"),
-        (2, "Rotor"),
-    ]
 
 
 def title_of(pages: Pages, metadata: str = "", *entries: Entry) -> str:

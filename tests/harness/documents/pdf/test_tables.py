@@ -249,25 +249,6 @@ def test_parts_of_a_symbol_above_each_other_are_one_cell() -> None:
     assert len(table.rows) == 7
 
 
-@pytest.mark.parametrize("upwards", [True, False])
-def test_a_table_set_sideways(upwards: bool) -> None:
-    upright = booktabs()
-    captioned = page([*words("Table 3: Ratings", 100, 80), *upright.words], upright.rules)
-
-    def turn(box: Box) -> Box:
-        left, top, right, bottom = box
-        return Box(top, 842 - right, bottom, 842 - left) if upwards else Box(595 - bottom, left, 595 - top, right)
-
-    one = page(
-        [replace(word, box=turn(word.box), upright=False) for word in captioned.words],
-        [Rule(turn(rule.box)) for rule in captioned.rules],
-    )
-    ((box, table),) = find_tables(one)
-    assert table.rows == RATINGS
-    assert table.caption == "Table 3: Ratings"
-    assert box == pytest.approx(turn(find_tables(captioned)[0][0]))
-
-
 def test_a_table_of_contents_without_dots_is_no_table() -> None:
     rows = [(f"{n} How the part number {n} is used", str(3 * n)) for n in range(1, 9)]
     one = page(
