@@ -15,14 +15,13 @@ Words are in lower case (`common.words`).  Changes of 0 are not stored.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 from statistics import fmean
 
 from common.errors import DataError, MissingInputError
-from common.files import write_atomically
 from common.records import Passage, passage_text
 from common.words import new_words
 from datamodules.formats import row_fields as fields
@@ -112,16 +111,6 @@ def from_row(row: Row) -> WordLabels:
         _changes(row, "with"),
         tuple(found),
     )
-
-
-def write_word_labels(path: Path, labels: Iterable[WordLabels]) -> None:
-    """Write labels atomically, one question per line.  Raises as `write_atomically`."""
-
-    def write(temporary: Path) -> None:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(to_row(each), ensure_ascii=False) + "\n" for each in labels)
-
-    write_atomically(path, write)
 
 
 def read_word_labels(paths: Sequence[str]) -> list[WordLabels]:

@@ -1,5 +1,6 @@
 """`infer.py label`: label words of training questions and of the passages found by how much they change retrieval."""
 
+import os
 from pathlib import Path
 
 from common.outputs import OutputFile
@@ -9,9 +10,8 @@ from harness.commands.sources import listed
 from harness.interfaces import Retriever
 
 LABELS = OutputFile("`infer.py label`", "a file of word labels", is_word_labels)
-QUESTIONS_AT_ONCE = (
-    16  # one search of about 200 queries per question; also the unit in which an interrupted run resumes
-)
+# one search of about 200 queries per question; also the unit in which an interrupted run resumes, and that ranks share
+QUESTIONS_AT_ONCE = 16
 
 
 def label(
@@ -31,7 +31,7 @@ def label(
 
     A question's value is the mean over its gold passages of C² / (C² + rank²), C = half_rank, 0 for those that are not
     found. The changes are what an extractive rewriter learns from. Questions whose gold passages are not in the index
-    are skipped. A stopped run resumes: type it again.
+    are skipped. A stopped run resumes: type it again. Under torchrun all processes share the work.
 
     Args:
         retriever: The labels are of this retriever, e.g. harness.retrievers.bm25.Bm25Retriever.
@@ -46,47 +46,45 @@ def label(
         limit: Use only this many questions, from the beginning.
     """
     sources = listed(questions)
+    import json
     from itertools import islice
 
     from common.errors import DataError
     from common.progress import say
     from datamodules.formats.reading import check_questions, read_questions
-    from datamodules.formats.word_labels import from_row, to_row, write_word_labels
+    from datamodules.formats.word_labels import from_row, to_row
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import check_same_corpus, with_gold_in_index
     from harness.rewriters.word_labels import VALUE, LabelCounts, WordLabeler
-    from harness.runtime.journal import remove_saved
+    from harness.runtime.distributed import join_process_group
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
-    from harness.runtime.resumable import ResumableBatches
+    from harness.runtime.shared_lines import SharedLines
 
     check_questions(layout, sources)
-    LABELS.check_writable(out)
+    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
+        LABELS.check_writable(out)
     retrievers = [retriever, *(feedback or [])]
     load(*retrievers)
-    partial = out.parent / f"{out.name}.partial"
-    with LABELS.locked(out):
-        asked = list(islice((question for source in sources for question in read_questions(layout, source)), limit))
-        check_same_corpus(retrievers)
-        known = with_gold_in_index(retriever, asked)
-        if not known:
-            raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
-        configured = [configuration(each) for each in retrievers]
-        depends_on = {
-            "value": VALUE, "retriever": configured[0], "feedback": configured[1:], "questions": digest(known),
-            "passages": passages, "depth": depth, "half_rank": half_rank, "hardware": hardware(),
-        }  # fmt: skip
-        saved = ResumableBatches(None if None in configured else partial / "labels.jsonl", depends_on)
-        labeler = WordLabeler(retriever, retrievers, passages, depth, half_rank)
-        batches = [known[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(known), QUESTIONS_AT_ONCE)]
-        results = saved.run(
-            batches, lambda batch: [to_row(labels) for labels in labeler.label(batch)], "labelling, batches"
-        )
-        labelled = [from_row(row) for rows in results for row in rows]
-        write_word_labels(out, labelled)
-        remove_saved(partial)
+    check_same_corpus(retrievers)
+    asked = list(islice((question for source in sources for question in read_questions(layout, source)), limit))
+    known = with_gold_in_index(retriever, asked)
+    if not known:
+        raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
+    configured = [configuration(each) for each in retrievers]
+    depends_on = {
+        "value": VALUE, "retriever": configured[0], "feedback": configured[1:], "questions": digest(known),
+        "passages": passages, "depth": depth, "half_rank": half_rank, "hardware": hardware(),
+    }  # fmt: skip
+    labeler = WordLabeler(retriever, retrievers, passages, depth, half_rank)
     counts = LabelCounts()
-    for labels in labelled:
-        counts.add(labels)
+    SharedLines(LABELS, out, join_process_group()).write(
+        lambda: (len(known), None if None in configured else depends_on),
+        lambda: iter(known),
+        QUESTIONS_AT_ONCE,
+        lambda batch: [json.dumps(to_row(labels), ensure_ascii=False) for labels in labeler.label(batch)],
+        "labelling",
+        lambda line: counts.add(from_row(json.loads(line))),
+    )
     skipped = len(asked) - len(known)
     say(f"{out}: {counts}" + (f"; {skipped:,} questions skipped (no gold passage in the index)." if skipped else "."))

@@ -7,7 +7,7 @@ import pytest
 
 from common.errors import DataError
 from common.records import Passage
-from datamodules.formats.word_labels import WordLabels, averaged, is_word_labels, read_word_labels, write_word_labels
+from datamodules.formats.word_labels import WordLabels, averaged, is_word_labels, read_word_labels, to_row
 
 LABELS = WordLabels(
     "q1", "Who built the Kiln?", 0.45454545, {"kiln": -0.45454545, "who": 0.00004}, {"amber": 0.25, "jetty": -0.00012},
@@ -22,8 +22,8 @@ ROW = {
 
 def test_rounded_to_four_decimals_and_zero_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "labels.jsonl"
-    write_word_labels(file, [LABELS])
-    assert [json.loads(line) for line in file.read_text("utf-8").splitlines()] == [ROW]
+    assert to_row(LABELS) == ROW
+    file.write_text(json.dumps(to_row(LABELS)) + "\n")
     (read,) = read_word_labels([str(file)])
     assert read == WordLabels(
         "q1", LABELS.question, 0.4545, {"kiln": -0.4545}, {"amber": 0.25, "jetty": -0.0001}, LABELS.passages

@@ -110,7 +110,7 @@ def test_a_killed_run_goes_on_where_it_stopped(place: Path, monkeypatch: pytest.
     before = KillingRetriever.searches
     resumed = label(place, retriever=killing)
     assert resumed.code == 0, resumed.err
-    assert "reusing 2 of 3 batches" in resumed.err
+    assert "2 of 3 batches are there from an earlier run" in resumed.err
     assert KillingRetriever.searches == before + 2
     assert [path.name for path in (place / "labels").iterdir()] == ["train.jsonl"]
     written = (place / "labels/train.jsonl").read_bytes()
