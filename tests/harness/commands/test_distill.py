@@ -18,11 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-import train
-from common.files import digests
-from common.records import Question
 from datamodules.formats.rewrites import read_rewrites
-from harness.rewriters.trained import TrainedRewriter
 from harness.synthesis import rewrites
 from models.dmqr.strategies import POOL, Pool
 from tests.conftest import NAMES
@@ -263,50 +259,3 @@ def test_the_model_chooses_and_what_it_does_not_choose_is_no_rewrite(tmp_path: P
     assert rows(tmp_path) == expected([one])[:1]
     assert manifest(tmp_path)["rewrites"]["dropped"]["unusable"] == {"gqr": 1, "decomposition": 1}
     assert manifest(tmp_path)["failures"] == {"it selects no method": 2}
-
-
-CONFIG = """
-name: tiny
-seed_everything: 0
-model:
-  class_path: trainers.dmqr.RewriterTrainer
-  init_args:
-    {{pretrained: {model}, max_tokens: 40, max_rewrite_tokens: 8, lora: {{rank: null}}, dropout: 0.0,
-     optimizer: {{learning_rate: 1.0e-2, warmup_steps: 2}}}}
-data:
-  class_path: datamodules.dmqr.RewriteData
-  init_args:
-    {{train: [{{layout: rewrites, path: out/rewrites.jsonl}}], validation_fraction: 0.1, rewrites_per_step: 12, \
-generated_rewrites: 7}}
-trainer: {{accelerator: cpu, max_epochs: 3, enable_progress_bar: false, log_every_n_steps: 1}}
-checkpoint: {{monitor: val/loss_nats, mode: min}}
-early_stopping: {{mode: min, patience: 100}}
-"""
-
-
-@pytest.mark.whole_run
-def test_a_distilled_file_trains_a_rewriter(
-    tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = texts(60)
-    write_rows(tmp_path, asked)
-    with fault_server(tmp_path / "plan.json", {prompt(text): said(made_of(text)) for text in asked}) as server:
-        write_model(tmp_path, server, concurrency=16)
-        run(tmp_path)
-    files = digests(tmp_path / "out")
-    (tmp_path / "config.yaml").write_text(CONFIG.format(model=checkpoints["t5"]))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
-    train.main(["fit", "--config", "config.yaml"])
-    assert digests(tmp_path / "out") == files
-    audit = json.loads(Path("checkpoints/tiny/audit.json").read_text())
-    assert audit["rewrites"] + audit["validation_rewrites"] == 2 * len(asked)
-    assert audit["skipped"] == "none"
-    rewriter = TrainedRewriter(Path("checkpoints/tiny/serving"), device="cpu", precision="fp32")
-    assert rewriter.strategies == STRATEGIES
-    (made,) = rewriter.rewrite([Question("1", asked[0])], STRATEGIES)
-    assert made.queries.keys() == set(STRATEGIES)
-    lines = Path("checkpoints/tiny/metrics.jsonl").read_text().splitlines()
-    losses = [json.loads(line).get("val/loss_nats") for line in lines]
-    losses = [loss for loss in losses if loss is not None]
-    assert losses[-1] < losses[0]

@@ -1,7 +1,6 @@
-"""`infer.py label` on a small BM25 index: the file, its last line, resuming after kill -9, and mistakes."""
+"""`infer.py label` on a small BM25 index: the file, its last line, and a run that was interrupted."""
 
 import json
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import pytest
 from common.records import Passage, Ranked
 from datamodules.formats.word_labels import read_word_labels
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from tests.helpers.commands import Ended, apart, command
-from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
+from tests.helpers.commands import Ended, command
 
 BM25 = "harness.retrievers.bm25.Bm25Retriever"
 SOUTH = Passage.of("south", "kiln kiln")
@@ -98,29 +96,16 @@ def test_questions_without_gold_passages_in_the_index_are_skipped_and_counted(pl
     )
 
 
-@pytest.mark.whole_run
-def test_a_killed_run_goes_on_where_it_stopped(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [row(f"q{number}", text) for number, text in enumerate(["kiln", "amber", "the delta kiln", "jetty"] * 10)]
-    (place / "train.json").write_text(json.dumps(rows))  # batches of 16: three, two searches each
-    killing = "tests.helpers.killing_retriever.KillingRetriever"
-    run = apart(place, *arguments(retriever=killing), **{KILLED_AT: "5"})
-    assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
-    assert [path.name for path in (place / "labels").glob("*.jsonl*") if path.is_dir()] == ["train.jsonl.partial"]
-
-    before = KillingRetriever.searches
-    resumed = label(place, retriever=killing)
-    assert resumed.code == 0, resumed.err
-    assert "2 of 3 batches are there from an earlier run" in resumed.err
-    assert KillingRetriever.searches == before + 2
-    assert [path.name for path in (place / "labels").iterdir()] == ["train.jsonl"]
-    written = (place / "labels/train.jsonl").read_bytes()
-    assert len(written.splitlines()) == 40
-    unbroken = label(place)
-    assert unbroken.err.splitlines()[-1] == resumed.err.splitlines()[-1]
-    assert (place / "labels/train.jsonl").read_bytes() == written
-
-
-def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((), "1 of 2 batches are there from an earlier run"),
+        (("--depth", "3"), "saved by a run that differs in: depth. Starting over."),
+    ],
+)
+def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(
+    place: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], said: str
+) -> None:
     (place / "train.json").write_text(json.dumps([row(f"q{number}", "kiln") for number in range(20)]))
     search, calls = Bm25Retriever.search, []
 
@@ -133,6 +118,9 @@ def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(place: Path, mon
     monkeypatch.setattr(Bm25Retriever, "search", stopped)
     ended = label(place)
     assert (ended.code, len(calls)) == (130, 3)
-    other = label(place, "--depth", "3")
-    assert "saved by a run that differs in: depth. Starting over." in other.err
+    assert said in label(place, *more).err
+    assert [path.name for path in (place / "labels").iterdir()] == ["train.jsonl"]
+    written = (place / "labels/train.jsonl").read_bytes()
     assert len(read_word_labels([str(place / "labels/train.jsonl")])) == 20
+    label(place, *more)
+    assert (place / "labels/train.jsonl").read_bytes() == written

@@ -1,12 +1,7 @@
 """`infer.py synthesize`: layouts that training reads, reasons, splits, and a run after a kill."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +15,6 @@ from harness.synthesis import pipeline
 from harness.synthesis.drafts import Draft, Task
 from harness.synthesis.llm_writer import LlmWriter
 from tests.helpers.commands import command
-from tests.helpers.killing_llm import KILLED_AT
 from tests.helpers.people_corpus import (
     BY_TITLE,
     CORPUS,
@@ -33,7 +27,6 @@ from tests.helpers.people_corpus import (
     linked,
     write_corpus,
 )
-from tests.helpers.runs import ROOT, SAME_THREADS
 
 WHOLE = ("--validation_share", "0", "--test_share", "0")
 
@@ -132,29 +125,6 @@ def test_the_limit_is_shared_by_the_splits(tmp_path: Path) -> None:
     given = [word for word in arguments(tmp_path) if word not in ("--limit", "null")]
     assert command(tmp_path, "infer.py", *given, *more).code == 0
     assert [manifest(tmp_path)["splits"][split]["questions"] for split in ("train", "validation")] == [3, 2]
-
-
-@pytest.mark.whole_run
-def test_a_killed_run_resumes_to_the_same_files(tmp_path: Path) -> None:
-    more = ("--out_layout", "fid", "--per_passage", "4", "--llm", "tests.helpers.killing_llm.KillingLlm")
-    for name in ("whole", "broken"):
-        (tmp_path / name).mkdir()
-        given = arguments(tmp_path / name, *more)
-    rest = (
-        f"import harness.synthesis.pipeline as p, infer, sys; p.TASKS_AT_ONCE = 2; sys.argv[1:] = {given!r}; "
-        "infer.main()"
-    )
-    environment = {**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)}
-    run = partial(subprocess.run, [sys.executable, "-c", rest], capture_output=True, text=True)
-    assert run(cwd=tmp_path / "whole", env=environment).returncode == 0
-    killed = run(cwd=tmp_path / "broken", env={**environment, KILLED_AT: "3"})
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert not (tmp_path / "broken/synthetic").exists()
-    again = run(cwd=tmp_path / "broken", env=environment)
-    assert again.returncode == 0, again.stderr
-    assert "reusing 3 of" in again.stderr
-    assert digests(tmp_path / "broken/synthetic") == digests(tmp_path / "whole/synthetic")
-    assert [file.name for file in (tmp_path / "broken").iterdir() if file.name.startswith(".tmp")] == []
 
 
 def test_an_interrupted_run_resumes_to_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

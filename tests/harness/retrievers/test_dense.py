@@ -1,8 +1,5 @@
 """Dense retrieval against brute force, and the sharded build against one process."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +15,11 @@ from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.dense import DenseRetriever, build_dense
+from tests.helpers.commands import apart
 from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
 from tests.helpers.tolerances import model_close, model_tolerance
 
 QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", "north orchard island delta", "zebra", *WORDS]
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -169,23 +166,6 @@ def test_another_encoder_is_refused_and_the_same_one_elsewhere_is_not(tmp_path, 
             DenseRetriever(index, "cpu", encoder=wrong).load()
 
 
-SCRIPT = """
-import sys
-from pathlib import Path
-from common.errors import UserError
-from harness.commands.index import index
-from harness.commands.index_options import DenseOptions
-
-corpus, taken, out, encoder = sys.argv[1:]
-for folder in (taken, out):
-    try:
-        dense = DenseOptions(encoder, precision="fp32", chunk_passages=16)
-        index(Path(folder), [corpus], dense=dense, device="cpu")
-    except UserError as error:
-        print(f"refused: {error}", file=sys.stderr)
-"""
-
-
 @pytest.mark.whole_run
 def test_two_processes_build_the_bytes_of_one(tmp_path, encoder, encoder_folder, passages) -> None:
     rows = write_jsonl(tmp_path / "corpus.jsonl", passages)
@@ -196,23 +176,18 @@ def test_two_processes_build_the_bytes_of_one(tmp_path, encoder, encoder_folder,
         build_dense(passages, tmp_path / "by-one", encoder, chunk_passages=16)
     finally:
         torch.set_num_threads(threads)
-    (tmp_path / "build.py").write_text(SCRIPT)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.txt").write_text("the only copy")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "build.py"]
-    done = subprocess.run(
-        [*command, str(rows), "taken", "by-two", encoder_folder],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    encoded = ("--dense.encoder", encoder_folder, "--dense.precision", "fp32", "--dense.chunk_passages", "16")
+    typed = ("index", "--corpus", str(rows), *encoded, "--device", "cpu")
+    done = apart(tmp_path, *typed, "--out", "by-two", processes=2, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr[-3000:]
     assert "over 2 process(es)" in done.stderr
     assert digests(tmp_path / "by-two") == digests(tmp_path / "by-one")
     assert not partial_folder(tmp_path / "by-two").exists()
     # a build that the first process refuses ends in all of them, and harms nothing
-    assert "taken exists and is not an index" in done.stderr
-    assert "rank 0 could not start" in done.stderr
+    refused = apart(tmp_path, *typed, "--out", "taken", processes=2)
+    assert refused.returncode != 0
+    assert "taken exists and is not an index" in refused.stderr
+    assert "rank 0 could not start" in refused.stderr
     assert [p.name for p in (tmp_path / "taken").iterdir()] == ["thesis.txt"]
