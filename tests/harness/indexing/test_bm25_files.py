@@ -16,8 +16,8 @@ from harness.indexing import bm25_files, bm25_search, posting_runs
 from harness.indexing.analyser import Analyser
 from harness.indexing.bm25_search import BatchSearch, Postings
 from harness.indexing.passage_store import indexed_text
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from tests.helpers.retrieval_world import WORDS, corpus
+from harness.retrievers.bm25 import build_bm25
+from tests.helpers.retrieval_world import corpus
 
 PASSAGES = [*corpus(90), Passage.of("", "the"), Passage.of("jetty " * 300, "kiln"), Passage.of("é漢 naïve", "x")]
 RNG = np.random.default_rng(0)
@@ -91,14 +91,6 @@ def test_workers_find_what_one_process_finds(built, monkeypatch) -> None:
     with pytest.raises(UserError, match=r"ended \(exit code 2\).*workers 1"):
         together.search(QUERIES, 9)
     assert together.search(QUERIES[1:2] * 3, 9) == alone[1:2] * 3  # with new ones
-
-
-def test_a_retriever_with_workers_is_one_without(tmp_path, monkeypatch) -> None:
-    build_bm25(PASSAGES, tmp_path / "index")
-    texts = ["amber fjord", "zebra", " ".join(WORDS)]
-    alone = Bm25Retriever(tmp_path / "index", workers=1).search(texts, 5)
-    monkeypatch.setattr(bm25_search, "_WORTH_WORKERS", 0)
-    assert Bm25Retriever(tmp_path / "index", workers=1).search(texts, 5) == alone
 
 
 def test_an_index_that_does_not_fit_the_disk_is_not_begun(tmp_path, monkeypatch) -> None:

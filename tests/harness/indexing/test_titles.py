@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.indexing.titles import TitleTrie, prefix_hashes, title_forms, title_words
@@ -64,24 +63,3 @@ def test_chinese_titles_are_found_within_a_run_of_characters() -> None:
 
 def test_a_trie_without_forms_names_nothing() -> None:
     assert len(TitleTrie(np.array([], dtype=np.uint64), np.array([], dtype=np.int32)).named(["a b"]).forms_M) == 0
-
-
-@given(
-    st.lists(WORDS, max_size=6, unique_by=tuple), st.lists(st.lists(st.sampled_from("abcd"), max_size=12), max_size=4)
-)
-def test_agrees_with_a_search_for_word_sequences(forms, texts) -> None:
-    expected = []
-    for number, words in enumerate(texts):
-        spans = {
-            (start, start + len(form)): place
-            for place, form in enumerate(forms)
-            for start in range(len(words))
-            if words[start : start + len(form)] == form
-        }
-        expected += [
-            (number, place, end - start)
-            for (start, end), place in sorted(spans.items())
-            if not any(s <= start and end <= e and (s, e) != (start, end) for s, e in spans)
-        ]
-    found = trie(forms).named([" ".join(words) for words in texts])
-    assert list(zip(found.texts_M, found.forms_M, found.words_M, strict=True)) == expected

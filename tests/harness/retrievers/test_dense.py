@@ -73,10 +73,6 @@ def test_an_empty_query_finds_nothing_and_disturbs_nothing(retriever) -> None:
     assert retriever.search([""], 3) == [[]]
 
 
-def test_the_two_halves_make_the_whole(retriever) -> None:
-    assert retriever.search_vectors(retriever.encode_queries(QUERIES), 4) == retriever.search(QUERIES, 4)
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_cuda_without_a_gpu_is_refused(index, encoder_folder) -> None:
     for options in ({"device": "cuda"}, {"index_device": "cuda"}, {"index_device": "all"}):

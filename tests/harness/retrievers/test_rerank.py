@@ -12,8 +12,6 @@ from harness.interfaces import Retriever
 from harness.retrievers import rerank as reranking
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rerank import RerankedRetriever, relevance, rerank, shortened
-from harness.selection.options import SelectionOptions
-from harness.strategies.drrag import DrRag
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_world import corpus, questions, write_serving
 from tests.helpers.table_rewriter import CountingEstimator
@@ -117,14 +115,6 @@ def test_a_long_query_is_judged_by_its_beginning(bm25: Bm25Retriever, serving: P
     beginning = " ".join(words[: estimator.encode.max_tokens // 2])  # one word or mark is one token of this tokenizer
     assert [hit.score for hit in hits] == model_close(estimator.scores([(beginning, hit.passage) for hit in hits]))
     assert shortened(estimator, "  where \n was name1 ") == "where was name1"
-
-
-def test_dr_rag_retrieves_both_stages_through_it(bm25: Bm25Retriever, serving: Path) -> None:
-    retriever = RerankedRetriever(bm25, serving, candidates=6, device="cpu")
-    answers = DrRag(retriever, selection=SelectionOptions("qdc", k=4)).answer(questions(PASSAGES))
-    assert [len(answer.evidence) for answer in answers] == [4] * len(QUERIES)
-    first = [hits[0].passage for hits in retriever.search(QUERIES, 4)]
-    assert [answer.evidence[0].passage for answer in answers] == first
 
 
 def test_refusals(bm25: Bm25Retriever, serving: Path, checkpoints: dict[str, Path], tmp_path: Path) -> None:
