@@ -9,6 +9,7 @@ import pty
 import select
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,36 +17,19 @@ import pytest
 from common.errors import INTERRUPTED
 from tests.docs.documents import ROOT, parser_of
 from tests.helpers.commands import command, refused
-from tests.helpers.river_corpus import write_index, write_questions
 
 PLAIN = ("--strategy", "harness.strategies.retrieve_read.RetrieveRead")
-RERAG = ("--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", "no/serving")
-BM25 = ("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "no/index")
-BARE = (
-    "ships no passages, and the strategy has no retriever: configure --strategy.init_args.retriever, or give "
-    "--questions FILE"
-)
-EVERYTHING = (*PLAIN, *BM25)
+BM25 = ("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "bm25")
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    write_questions(tmp_path)
-    (tmp_path / "corpus.jsonl").write_text('{"title": "a", "text": "b"}\n')
-    (tmp_path / "empty.json").write_text("")
-    return tmp_path
-
-
-def test_no_question_at_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_index(place)
-    typed = (*EVERYTHING[:-1], "bm25")
+def test_no_question_at_all(made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = ("infer.py", "ask", *PLAIN, *BM25)
     for stdin in (io.StringIO(""), io.StringIO(" \n\n"), None):
         monkeypatch.setattr(sys, "stdin", stdin)
-        refused(command(place, "infer.py", "ask", *typed), 2, "no question is given: type --question TEXT")
-    monkeypatch.setattr(
-        sys, "stdin", io.TextIOWrapper(io.BytesIO(b"alba river\n" * 2000 + b"\xff\n"), encoding="utf-8")
-    )
-    refused(command(place, "infer.py", "ask", *typed, "--json"), 65, "standard input is not UTF-8 text")
+        refused(command(made("asking"), *typed), 2, "no question is given: type --question TEXT")
+    not_utf8 = io.BytesIO(b"alba river\n" * 2000 + b"\xff\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(not_utf8, encoding="utf-8"))
+    refused(command(made("asking"), *typed, "--json"), 65, "standard input is not UTF-8 text")
 
 
 def test_every_option_that_is_true_or_false_can_be_given_without_a_value() -> None:
@@ -60,10 +44,9 @@ def test_every_option_that_is_true_or_false_can_be_given_without_a_value() -> No
     assert parser.parse_args(index).index.overwrite is False
 
 
-def test_ctrl_c_at_the_prompt_ends_with_one_line(place: Path) -> None:
+def test_ctrl_c_at_the_prompt_ends_with_one_line(made: Callable[[str], Path]) -> None:
     """A real terminal: the prompt, an answer, and Ctrl-C as the terminal sends it."""
-    index = write_index(place)
-    arguments = ["ask", *PLAIN, *BM25[:-1], str(index)]
+    arguments = ["ask", *PLAIN, *BM25[:-1], str(made("asking") / "bm25")]
     process, master = pty.fork()
     if process == 0:
         os.execv(sys.executable, [sys.executable, str(ROOT / "infer.py"), *arguments])

@@ -1,8 +1,7 @@
 """Every line of `lines.yaml` is refused in one line, with its exit code, before anything is loaded or written."""
 
 import shlex
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -13,7 +12,6 @@ import yaml
 from common.files import digests
 from tests.helpers.commands import command, refused
 from tests.helpers.runs import ROOT
-from tests.misuse.places import PLACES
 
 SECRET = "sk-proj-Abc0123456789defghijkl"  # made up; no line repeats it
 NAMES = {
@@ -42,22 +40,9 @@ def lines() -> Iterator[Any]:
             yield pytest.param(section["place"], typed, code, parts, id=typed[-90:])
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path], plain_lm: Path) -> Any:
-    """The folder of a place."""
-
-    @cache
-    def make(place: str) -> Path:
-        folder = tmp_path_factory.mktemp(place)
-        PLACES[place](folder, {**checkpoints, "plain_lm": plain_lm})
-        return folder
-
-    return make
-
-
 @pytest.mark.parametrize(("place", "typed", "code", "parts"), lines())
 def test_it_is_refused(
-    made: Any, place: str, typed: str, code: int, parts: list[str], monkeypatch: pytest.MonkeyPatch
+    made: Callable[[str], Path], place: str, typed: str, code: int, parts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "BRAVE_API_KEY", "TAVILY_API_KEY"):
         monkeypatch.delenv(name, raising=False)

@@ -1,7 +1,6 @@
 """Output paths: a command replaces only what it wrote itself, refuses everything else in one line, and changes
 nothing; two processes never write one output at the same time."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -30,7 +29,7 @@ from harness.strategies.drrag import DrRag
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
-from tests.conftest import hotpot_rows
+from tests.common.test_locks import holder
 from tests.helpers import river_corpus
 from tests.helpers.commands import command, refused
 from tests.helpers.retrieval_world import corpus, write_jsonl
@@ -53,9 +52,11 @@ FOREIGN: dict[str, Callable[[Path], object]] = {  # what a user may have at --ou
     ],
     "a link to nothing": lambda out: out.symlink_to(out.with_name("nothing")),
 }
-COMMANDS = {  # what each types besides --out; none of the inputs exists: --out is refused before they are opened
+COMMANDS = {  # what each types besides --out
     "export": ("--serving", "no/serving"),
     "index": ("--corpus", "corpus.jsonl", "--kind", "bm25"),
+    "distill": ("--questions", "questions.json", "--llm", "dead.yaml"),
+    "synthesize": ("--corpus", "people.jsonl", "--limit", "null", "--llm", "tests.helpers.people_corpus.PeopleLlm"),
 }
 OUTPUTS = {
     "index": index_folder.INDEX,
@@ -86,8 +87,9 @@ def everything(folder: Path) -> dict[str, str]:
 def test_what_a_command_did_not_write_is_refused_by_name(output: str, name: str, tmp_path: Path) -> None:
     FOREIGN[name](tmp_path / "out")
     before = everything(tmp_path)
-    with pytest.raises(UserError, match=r"out .*: not replaced\. Choose another --out\.$"):
+    with pytest.raises(UserError, match=r"out .*: not replaced\. Choose another --out\.$") as refusal:
         OUTPUTS[output].check_writable(tmp_path / "out")
+    assert ("symbolic link" in str(refusal.value)) == ("link" in name)
     assert everything(tmp_path) == before
 
 
@@ -104,36 +106,6 @@ def test_paths_without_a_name_and_the_current_folder_are_refused(
         with pytest.raises(UserError, match="is the current folder or contains it: not replaced"):
             OUTPUTS[output].check_writable(Path(out))
     assert everything(tmp_path) == {"here": "folder", "here/below": "folder"}
-
-
-@pytest.mark.parametrize("name", FOREIGN)
-@pytest.mark.parametrize("program", COMMANDS)
-def test_the_command_line_refuses_it_before_anything_is_loaded(program: str, name: str, tmp_path: Path) -> None:
-    write_jsonl(tmp_path / "corpus.jsonl", CORPUS)
-    FOREIGN[name](tmp_path / "out")
-    before = everything(tmp_path)
-    ended = command(tmp_path, "infer.py", program, *COMMANDS[program], "--out", "out")
-    refused(ended, 2, "out ", "not replaced", f"infer.py {program}" if "link" not in name else "symbolic link")
-    assert everything(tmp_path) == before
-
-
-@pytest.mark.parametrize(
-    ("out", "code", "part"),
-    [
-        (".", 2, "--out . does not name"),
-        ("corpus.jsonl/index", 74, "corpus.jsonl is a file"),
-        ("corpus.jsonl/a/b", 74, "corpus.jsonl is a file"),
-        ("/proc/no/index", 74, "/proc/no/index: cannot write: "),  # as on a read-only disk: no folder can be made there
-    ],
-)
-@pytest.mark.parametrize("program", COMMANDS)
-def test_a_place_that_cannot_be_written_is_one_line(
-    program: str, out: str, code: int, part: str, tmp_path: Path
-) -> None:
-    write_jsonl(tmp_path / "corpus.jsonl", CORPUS)
-    before = everything(tmp_path)
-    refused(command(tmp_path, "infer.py", program, *COMMANDS[program], "--out", out), code, part)
-    assert everything(tmp_path) == before
 
 
 def test_an_earlier_export_is_recognised_and_a_serving_folder_is_not(
@@ -209,40 +181,24 @@ def test_a_foreign_folder_in_the_place_of_an_unfinished_build_is_kept(tmp_path: 
     assert everything(tmp_path / "dense.partial") == {"thesis.tex": "the only copy"}
 
 
-HOLD = """
-import sys
-from pathlib import Path
-from common.locks import exclusive
-with exclusive(Path(sys.argv[1])):
-    print("held", flush=True)
-    sys.stdin.readline()
-"""
-
-
-def test_the_second_of_two_processes_is_told_who_is_at_it(tmp_path: Path) -> None:
+def test_the_second_of_two_processes_is_told_who_is_at_it(made: Callable[[str], Path], tmp_path: Path) -> None:
     """Every command with --out, while another process holds the lock of its output."""
-    write_jsonl(tmp_path / "corpus.jsonl", CORPUS)
-    (tmp_path / "questions.json").write_text(json.dumps(hotpot_rows(2)))
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path / "out")],
-        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
+    place, out = made("asking"), tmp_path / "out"
+    process = holder(out)
     for output in OUTPUTS.values():
         with pytest.raises(
             UserError, match=rf"out is in use by process {process.pid} on .+ since .+\. Wait for it, or"
         ):
-            output.check_writable(tmp_path / "out")
+            output.check_writable(out)
     for program, arguments in COMMANDS.items():
-        ended = command(tmp_path, "infer.py", program, *arguments, "--out", "out")
+        ended = command(place, "infer.py", program, *arguments, "--out", str(out))
         refused(ended, 2, f"out is in use by process {process.pid} on ", "Wait for it, or choose another --out.")
     with pytest.raises(UserError, match=f"in use by process {process.pid}"):
-        writing.write_world(WorldConfig(questions=50), tmp_path / "out")
+        writing.write_world(WorldConfig(questions=50), out)
     with pytest.raises(UserError, match=f"in use by process {process.pid}"):
-        t5_from_scratch.main(["--corpus", str(tmp_path / "corpus.jsonl"), "--out", str(tmp_path / "out")])
+        t5_from_scratch.main(["--corpus", str(place / "corpus.jsonl"), "--out", str(out)])
     process.communicate("\n", timeout=30)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.jsonl", "questions.json"]
+    assert not list(tmp_path.iterdir())
 
 
 BUILD = """

@@ -1,10 +1,10 @@
 """Mistakes with train.py: one line, the right exit code, nothing written or lost."""
 
-import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,27 +13,18 @@ from transformers import T5Config, T5ForConditionalGeneration
 from common.files import digests
 from tests.conftest import save_t5
 from tests.helpers.commands import command, refused
-from tests.helpers.runs import ROOT, assert_repeated, fit, fit_here, metrics, weights
-from tests.trainers import test_t5
+from tests.helpers.runs import ROOT, assert_repeated, fit, metrics, weights
 
 FIT = ("fit", "--config", "config.yaml")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+def place(made: Callable[[str], Path]) -> Path:
     """A folder with a config and a finished run, `whole`."""
-    place = tmp_path_factory.mktemp("misuse")
-    test_t5.write_corpus(place / "corpus.jsonl")
-    test_t5.write_config(place, checkpoints["t5"])
-    fit_here(place, "--name", "whole")
-    shutil.copytree(place / "checkpoints/whole", place / "checkpoints/torn")
-    (place / "checkpoints/torn/last.ckpt.sha256").write_text("{}")
-    (place / "checkpoints/torn/.tmp-1-best.ckpt").write_bytes(b"")
-    (place / "torn.jsonl").write_text('{"title": "a", "text": "b"}\n{"title": ')
-    return place
+    return made("t5")
 
 
-def test_a_checkpoint_of_another_model_is_refused(place: Path, checkpoints: dict[str, Path], tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_model_is_refused(place: Path, tmp_path: Path) -> None:
     save_t5(tmp_path / "other")
     config = T5Config.from_pretrained(tmp_path / "other", d_model=16)
     T5ForConditionalGeneration(config).save_pretrained(tmp_path / "other")

@@ -1,0 +1,54 @@
+"""Commands that write training data: where nothing can be kept, one line says why, and nothing is written."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+
+from tests.helpers.commands import command, refused
+from tests.helpers.llm_servers import fault_server
+from tests.helpers.people_corpus import CORPUS, MISREAD
+from tests.helpers.retrieval_world import write_jsonl
+from tests.misuse.places import BM25, DEAD
+
+
+def test_distill(made: Callable[[str], Path], tmp_path: Path) -> None:
+    """No reply can be used."""
+    reply = {"text": "I cannot do that.", "finish": "stop", "prompt_tokens": 9, "logprobs": [0.0]}
+    with fault_server(tmp_path / "plan.json", {"*": reply}, key="") as server:
+        model = DEAD | {"init_args": {**DEAD["init_args"], "base_url": server.base_url}}
+        (tmp_path / "llm.yaml").write_text(yaml.safe_dump(model))
+        options = ("--questions", "questions.json", "--out", str(tmp_path / "out"), "--llm", str(tmp_path / "llm.yaml"))
+        ended = command(made("asking"), "infer.py", "distill", *options)
+    parts = ("no valid line in the reply after the repairs", "it has no valid line for", "4 calls")
+    refused(ended, 65, "No rewrite was kept", *parts)
+    assert not (tmp_path / "out").exists()
+
+
+def test_synthesize(tmp_path: Path) -> None:
+    """The only question is answered wrongly."""
+    write_jsonl(tmp_path / "corpus.jsonl", [passage for passage in CORPUS if passage.title == MISREAD])
+    ended = command(
+        tmp_path, "infer.py", "synthesize", "--corpus", "corpus.jsonl", "--out", "synthetic", "--limit", "null",
+        "--llm", "tests.helpers.people_corpus.PeopleLlm", "--out_layout", "fid", "--validation_share", "0",
+        "--test_share", "0",
+    )  # fmt: skip
+    refused(ended, 65, "No question was kept", "answers something else from the passages 1")
+    assert not (tmp_path / "synthetic").exists()
+
+
+def test_preferences(made: Callable[[str], Path], tmp_path: Path) -> None:
+    """The reward is not defined, or no question fits the rewriter."""
+    (row,) = json.loads((made("asking") / "kiln.json").read_text())
+    options = ("--rewriter", "harness.rewriters.trained.TrainedRewriter", "--rewriter.serving", "writer", "--retriever",
+               BM25["class_path"], "--retriever.index", "kiln", "--strategies", "[gqr, kwr]", "--reward",
+               "harness.preferences.rewards.GoldRecall", "--out", str(tmp_path / "out"))  # fmt: skip
+    for change, part in (
+        ({"supporting_facts": []}, "The reward is defined for none of the 1 questions: no gold passage."),
+        ({"question": "name1 " * 300}, "None of the 1 questions has a rewrite: "),
+    ):
+        (tmp_path / "questions.json").write_text(json.dumps([{**row, **change}]))
+        typed = ("preferences", "--questions", str(tmp_path / "questions.json"), *options)
+        refused(command(made("asking"), "infer.py", *typed), 65, part)
+    assert not (tmp_path / "out").exists()
