@@ -35,7 +35,7 @@ from harness.indexing.sentence_encoder import SentenceEncoder
 from tests.helpers.retrieval_world import write_encoder
 from tests.helpers.tiny_lm import save_chat_lm, save_plain_lm
 
-hypothesis.settings.register_profile("unhurried", deadline=None)  # a busy machine is no reason to fail
+hypothesis.settings.register_profile("unhurried", deadline=None, max_examples=50)  # a busy machine is no reason to fail
 hypothesis.settings.load_profile("unhurried")
 
 NAMES = [f"name{i}" for i in range(60)]
@@ -212,3 +212,12 @@ def place(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     from tests.helpers.every_trainer import Place  # it imports this file
 
     return Place(tmp_path, request, monkeypatch)
+
+
+@pytest.fixture
+def workplace(place: Any, request: pytest.FixtureRequest) -> Path:
+    """The present folder, with config.yaml and data of the tiny run of the trainer that the test's file names."""
+    from tests.helpers.every_trainer import PREPARE  # it imports this file
+
+    PREPARE[request.module.TRAINER](place)
+    return place.folder

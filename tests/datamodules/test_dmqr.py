@@ -8,14 +8,10 @@ import torch
 
 from datamodules.dmqr import RewriteSource
 from models.lora import Lora
-from tests.helpers.rewrite_runs import data_of, prepare, rows
+from tests.helpers.rewrite_runs import data_of, rows
 from trainers.dmqr import RewriterTrainer
 
-
-@pytest.fixture
-def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to run in, with data and a config for a tiny run."""
-    return prepare(tmp_path, checkpoints["t5"], monkeypatch)
+TRAINER = "rewriter"
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.docs.documents import (
     CONFIGS,
@@ -13,6 +14,7 @@ from tests.docs.documents import (
     SCRIPTS,
     Printed,
     check,
+    check_python,
     commands_of,
     parse,
     printed_in_comments,
@@ -91,6 +93,9 @@ def test_commands_are_found_in_every_kind_of_block(tmp_path: Path) -> None:
 def test_every_config_is_parsed_by_its_command(config: Path) -> None:
     if config.parent.name == "train":
         parse("train", ["fit", "--config", str(config)])
+        assert yaml.safe_load(config.read_text())["name"] == config.stem.replace("_", "-"), (
+            "a run is named as its config"
+        )
     elif config in OVERLAYS:
         parse("train", ["fit", *with_base(config)])
     elif config.parent.name == "llm":
@@ -114,14 +119,7 @@ def test_every_command_of_a_script_parses(script: str, arguments: list[str], cou
     for command in commands:
         if command[:2] == ["-m", "torch.distributed.run"]:  # torchrun, of the Python that the script is given
             command = command[next(place for place, word in enumerate(command) if word.endswith(".py")) :]
-        if command[0] == "-m":
-            module = command[1]
-            parse(
-                f"{module}.__main__" if (ROOT / module.replace(".", "/") / "__main__.py").is_file() else module,
-                command[2:],
-            )
-        else:
-            parse(Path(command[0]).stem, command[1:])
+        check_python(command)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from common.preferences import RewritePreferences
 from datamodules.dmqr_choice import ChoiceData
 from datamodules.examples.splits import Source
 from tests.conftest import NAMES
 from tests.helpers.preference_files import greedy_preferences, write_preferences
-from tests.helpers.tiny_runs import TRAINER, set_up, use
+from tests.helpers.tiny_runs import set_up, write_config
 from trainers.dmqr_choice import ChoiceTrainer
 
 STRATEGIES = ["kwr", "par", "cce"]
@@ -33,31 +31,14 @@ def rows(count: int) -> list[RewritePreferences]:
     return made
 
 
-CONFIG = """
-name: tiny
-seed_everything: 0
-model:
-  class_path: trainers.dmqr_choice.ChoiceTrainer
-  init_args:
-    {{strategies: [kwr, par, cce], pretrained: {model}, max_tokens: 24, dropout: 0.0,
-     optimizer: {{learning_rate: 3.0e-3, head_learning_rate: 3.0e-3}}}}
-data:
-  class_path: datamodules.dmqr_choice.ChoiceData
-  init_args:
-    train: [{{layout: rewrite_preferences, path: {data}}}]
-    validation_fraction: 0.25
-    tokens_per_step: 200
-    tokens_per_validation_batch: 200
-checkpoint: {{monitor: val/average_precision}}
-early_stopping: {{patience: 100}}
-"""
-
-
-def prepare(folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder, with data and the configuration of a tiny run; it becomes the present one."""
+def write(folder: Path, model: Path) -> None:
+    """Data and the configuration of a tiny run."""
     write_preferences(folder / "preferences", rows(200))
-    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=folder / "preferences") + TRAINER)
-    return use(folder, monkeypatch)
+    rates = {"learning_rate": 3e-3, "head_learning_rate": 3e-3}
+    options = {"strategies": STRATEGIES, "pretrained": str(model), "max_tokens": 24, "dropout": 0.0, "optimizer": rates}
+    train = [{"layout": "rewrite_preferences", "path": str(folder / "preferences")}]
+    data = {"train": train, "validation_fraction": 0.25, "tokens_per_step": 200, "tokens_per_validation_batch": 200}
+    write_config(folder, "dmqr_choice.ChoiceTrainer", options, "dmqr_choice.ChoiceData", data, "val/average_precision")
 
 
 def data_of(module: ChoiceTrainer, *folders: Path, place: Sequence[int] = (), **options: Any) -> ChoiceData:

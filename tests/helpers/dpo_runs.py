@@ -4,45 +4,32 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from common.records import Passage
 from datamodules.dmqr_preferences import PreferenceData
 from datamodules.examples.splits import Source
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import NAMES
 from tests.helpers.rewrite_preferences import model_of, questions
-from tests.helpers.tiny_runs import TRAINER, set_up, use
+from tests.helpers.tiny_runs import set_up, write_config
 from trainers.dmqr_dpo import DpoTrainer
-
-CONFIG = """
-name: tiny
-seed_everything: 0
-model:
-  class_path: trainers.dmqr_dpo.DpoTrainer
-  init_args:
-    {{pretrained: {start}, max_tokens: 40, max_rewrite_tokens: 8, lora: {{rank: 8, alpha: 16}},
-     optimizer: {{learning_rate: 2.0e-2, schedule: constant}}}}
-data:
-  class_path: datamodules.dmqr_preferences.PreferenceData
-  init_args:
-    train: [{{layout: rewrite_preferences, path: {data}}}]
-    validation_fraction: 0.2
-    groups_per_step: 12
-    groups_per_validation_batch: 5
-    generated_rewrites: 7
-checkpoint: {{monitor: val/expected_reward}}
-early_stopping: {{patience: 100}}
-"""
 
 GUARD = ("--trainer.callbacks+=trainers.run.collapse.CollapseGuard",)
 
 
-def prepare(folder: Path, toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder, with the configuration of a tiny run on `rewrite_toy`; it becomes the present one."""
-    config = CONFIG.format(start=model_of(toy / "start"), data=toy / "preferences")
-    (folder / "config.yaml").write_text(f"{config}{TRAINER}  gradient_clip_val: 1.0\n")
-    return use(folder, monkeypatch)
+def write(folder: Path, toy: Path) -> None:
+    """The configuration of a tiny run on `rewrite_toy`."""
+    options = {
+        "pretrained": model_of(toy / "start"), "max_tokens": 40, "max_rewrite_tokens": 8,
+        "lora": {"rank": 8, "alpha": 16}, "optimizer": {"learning_rate": 2e-2, "schedule": "constant"},
+    }  # fmt: skip
+    data = {
+        "train": [{"layout": "rewrite_preferences", "path": str(toy / "preferences")}], "validation_fraction": 0.2,
+        "groups_per_step": 12, "groups_per_validation_batch": 5, "generated_rewrites": 7,
+    }  # fmt: skip
+    write_config(
+        folder, "dmqr_dpo.DpoTrainer", options, "dmqr_preferences.PreferenceData", data, "val/expected_reward",
+        gradient_clip_val=1.0,
+    )  # fmt: skip
 
 
 def data_of(module: DpoTrainer, folder: Path, *place: int, **options: Any) -> PreferenceData:

@@ -27,37 +27,24 @@ def drrag(place: Place, family: str = "bert") -> None:
     test_drrag.write_config(place.folder, place.model(family), place.made("hotpot_file"))
 
 
-def rerag(place: Place) -> None:
-    """An estimator and a generator."""
-    test_rerag_training.write_config(place.folder, place.model("t5"))
-
-
-def rewriter(place: Place) -> None:
-    """A T5 with an adapter."""
-    rewrite_runs.prepare(place.folder, place.model("t5"), place.monkeypatch)
-
-
-def words(place: Place) -> None:
-    """The extractive rewriter."""
-    test_dmqr_words.prepare(place.folder, place.model("bert"), place.monkeypatch)
-
-
-def choice(place: Place) -> None:
-    """The adaptive choice."""
-    choice_runs.prepare(place.folder, place.model("bert"), place.monkeypatch)
-
-
-def dpo(place: Place) -> None:
-    """A rewriter that learns from rewards."""
-    dpo_runs.prepare(place.folder, place.made("rewrite_toy"), place.monkeypatch)
-
-
 def t5(place: Place) -> None:
     """Span corruption."""
     test_t5.write_corpus(place.folder / "corpus.jsonl")
     test_t5.write_config(place.folder, place.model("t5"))
 
 
+def rewriter(place: Place) -> None:
+    """A T5 with an adapter."""
+    rewrite_runs.write_rewrites(place.folder, rewrite_runs.rows(60))
+    rewrite_runs.write_config(place.folder, place.model("t5"))
+
+
 PREPARE: dict[str, Callable[[Place], None]] = {
-    "drrag": drrag, "rerag": rerag, "rewriter": rewriter, "words": words, "choice": choice, "dpo": dpo, "t5": t5,
-}  # fmt: skip
+    "drrag": drrag,
+    "rerag": lambda place: test_rerag_training.write_config(place.folder, place.model("t5")),
+    "rewriter": rewriter,
+    "words": lambda place: test_dmqr_words.write_run(place.folder, place.model("bert")),  # the extractive rewriter
+    "choice": lambda place: choice_runs.write(place.folder, place.model("bert")),
+    "dpo": lambda place: dpo_runs.write(place.folder, place.made("rewrite_toy")),  # learns from rewards
+    "t5": t5,
+}

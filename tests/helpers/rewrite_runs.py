@@ -12,7 +12,8 @@ from common.records import Passage
 from datamodules.dmqr import RewriteData, RewriteSource
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import NAMES
-from tests.helpers.tiny_runs import TRAINER, set_up, use
+from tests.helpers import tiny_runs
+from tests.helpers.tiny_runs import set_up, use
 from trainers.dmqr import RewriterTrainer
 
 
@@ -33,31 +34,17 @@ def rows(count: int) -> list[dict[str, Any]]:
     return made
 
 
-CONFIG = """
-name: tiny
-seed_everything: 0
-model:
-  class_path: trainers.dmqr.RewriterTrainer
-  init_args:
-    {{pretrained: {model}, max_tokens: 40, max_rewrite_tokens: 8, dropout: 0.0,
-     lora: {{rank: 4, dropout: {dropout}}}, optimizer: {{learning_rate: 1.0e-2, warmup_steps: 2}}}}
-data:
-  class_path: datamodules.dmqr.RewriteData
-  init_args:
-    train: [{{layout: rewrites, path: {data}}}]
-    validation_fraction: 0.2
-    rewrites_per_step: 12
-    rewrites_per_validation_batch: 5
-    generated_rewrites: 7
-checkpoint: {{monitor: val/loss_nats, mode: min}}
-early_stopping: {{mode: min, patience: 100}}
-"""
-
-
-def write_config(folder: Path, model: Path, dropout: float = 0.1) -> None:
+def write_config(folder: Path, model: Path) -> None:
     """The configuration of a run on the folder's rewrites."""
-    config = CONFIG.format(model=model, data=folder / "rewrites.jsonl", dropout=dropout)
-    (folder / "config.yaml").write_text(config + TRAINER)
+    options = {
+        "pretrained": str(model), "max_tokens": 40, "max_rewrite_tokens": 8, "dropout": 0.0,
+        "lora": {"rank": 4, "dropout": 0.1}, "optimizer": {"learning_rate": 1e-2, "warmup_steps": 2},
+    }  # fmt: skip
+    data = {
+        "train": [{"layout": "rewrites", "path": str(folder / "rewrites.jsonl")}], "validation_fraction": 0.2,
+        "rewrites_per_step": 12, "rewrites_per_validation_batch": 5, "generated_rewrites": 7,
+    }  # fmt: skip
+    tiny_runs.write_config(folder, "dmqr.RewriterTrainer", options, "dmqr.RewriteData", data, "val/loss_nats", "min")
 
 
 def write_rewrites(folder: Path, made: Sequence[Mapping[str, Any]]) -> Path:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 import pytorch_lightning as pl
 import torch
+import yaml
 from huggingface_hub import ModelCard
 from pytorch_lightning.cli import instantiate_module
 from pytorch_lightning.strategies import SingleDeviceStrategy
@@ -25,16 +26,43 @@ from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.runs import assert_same_logs, fit_in_turn
 from tests.helpers.tolerances import model_close
 
-TRAINER = """
-trainer:
-  accelerator: cpu
-  max_epochs: 2
-  enable_progress_bar: false
-  log_every_n_steps: 1
-  num_sanity_val_steps: 1
-"""
 Data = TypeVar("Data", bound=StepData)
 Module = TypeVar("Module", bound=pl.LightningModule)
+
+
+def write_config(
+    folder: Path,
+    trainer: str,
+    model: Mapping[str, Any],
+    data_module: str,
+    data: Mapping[str, Any],
+    monitor: str,
+    mode: str = "max",
+    **training: Any,
+) -> None:
+    """`config.yaml` of a tiny run of two epochs, which logs every step and which no early stopping ends.
+
+    Args:
+        folder: To write into.
+        trainer: Its class, below `trainers`.
+        model: The trainer's options.
+        data_module: Its class, below `datamodules`.
+        data: The data module's options.
+        monitor: The measure that chooses the checkpoint.
+        mode: Whether more of it is better, max or min.
+        training: Further options of Lightning's trainer.
+    """
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "log_every_n_steps": 1}
+    config = {
+        "name": "tiny",
+        "seed_everything": 0,
+        "model": {"class_path": f"trainers.{trainer}", "init_args": dict(model)},
+        "data": {"class_path": f"datamodules.{data_module}", "init_args": dict(data)},
+        "trainer": {"accelerator": "cpu", "max_epochs": 2, "num_sanity_val_steps": 1, **quiet, **training},
+        "checkpoint": {"monitor": monitor, "mode": mode},
+        "early_stopping": {"mode": mode, "patience": 100},
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
 
 
 def use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -14,7 +14,7 @@ from harness.retrievers.bm25 import build_bm25
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import POOL
 from tests.conftest import hotpot_rows
-from tests.helpers import people_corpus, rerag_world, rewrite_runs, river_corpus
+from tests.helpers import dpo_runs, people_corpus, rerag_world, rewrite_runs, river_corpus
 from tests.helpers.choosers import save_chooser
 from tests.helpers.layout_rows import ROWS
 from tests.helpers.mt5 import save_mt5
@@ -22,7 +22,8 @@ from tests.helpers.preference_files import greedy_preferences, write_preferences
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.retrieval_world import corpus, write_jsonl
 from tests.helpers.runs import fit_here
-from tests.trainers import test_rerag_training, test_t5
+from tests.helpers.tiny_runs import write_config
+from tests.trainers import test_dmqr_words, test_drrag, test_rerag_training, test_t5
 
 BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}}
 DEAD = {  # a language model that no server answers for
@@ -46,19 +47,6 @@ class OneRewrite:
 def write_rows(file: Path, rows: Sequence[Any]) -> None:
     """Rows as JSON lines."""
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def write_training(folder: Path, trainer: str, model: dict[str, Any], data_class: str, train: dict[str, str]) -> None:
-    """`config.yaml` of a run, for `train.py`."""
-    data = {"class_path": f"datamodules.{data_class}", "init_args": {"train": [train], "validation_fraction": 0.3}}
-    config = {
-        "name": "new",
-        "model": {"class_path": f"trainers.{trainer}", "init_args": model},
-        "data": data,
-        "trainer": {"accelerator": "cpu", "max_steps": 1, "enable_progress_bar": False},
-        "checkpoint": {"monitor": "val/em"},
-    }
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
 
 
 def nothing(folder: Path, models: dict[str, Path]) -> None:
@@ -149,9 +137,9 @@ def t5(folder: Path, models: dict[str, Path]) -> None:
 def mt5(folder: Path, models: dict[str, Path]) -> None:
     """RE-RAG's questions, and an mT5 whose vocabulary splits the word "false"."""
     (folder / "bert").symlink_to(models["bert"])
-    test_rerag_training.write_config(folder, save_mt5(folder / "mt5"))
-    text = (folder / "config.yaml").read_text()
-    (folder / "bare.yaml").write_text(text.replace("max_answer_tokens: 4", "max_answer_tokens: 4, true_word: yes"))
+    test_rerag_training.write_config(folder, save_mt5(folder / "mt5"), true_word="yes")
+    (folder / "config.yaml").rename(folder / "bare.yaml")
+    test_rerag_training.write_config(folder, folder / "mt5")
 
 
 def scores(folder: Path, models: dict[str, Path]) -> None:
@@ -167,11 +155,10 @@ def scores(folder: Path, models: dict[str, Path]) -> None:
     write_rows(folder / "more.jsonl", [{"question_id": row["id"], "passages": unscored} for row in rows[:2]])
     del rows[0]["ctxs"][0]["score"]
     (folder / "partly.json").write_text(json.dumps(rows))
-    options = {
-        "estimator": None, "generator": "t5", "relevance": "retriever", "max_tokens": 48,
-        "text": {"max_answer_tokens": 4},
-    }  # fmt: skip
-    write_training(folder, "rerag.ReRagTrainer", options, "rerag.ReRagData", {"layout": "fid", "path": "fid.json"})
+    text = {"max_answer_tokens": 4}
+    options = {"estimator": None, "generator": "t5", "relevance": "retriever", "max_tokens": 48, "text": text}
+    data = {"train": [{"layout": "fid", "path": "fid.json"}], "validation_fraction": 0.3}
+    write_config(folder, "rerag.ReRagTrainer", options, "rerag.ReRagData", data, "val/em")
 
 
 def rewriter(folder: Path, models: dict[str, Path]) -> None:
@@ -190,8 +177,30 @@ def choice(folder: Path, models: dict[str, Path]) -> None:
     found = [row for n in range(20) for row in greedy_preferences(f"who is name{n}", {"kwr": 0.5})]
     write_preferences(folder / "preferences", found)
     options = {"strategies": ["kwr", "par"], "pretrained": str(models["bert"]), "max_tokens": 24}
-    files = {"layout": "rewrite_preferences", "path": "preferences"}
-    write_training(folder, "dmqr_choice.ChoiceTrainer", options, "dmqr_choice.ChoiceData", files)
+    data = {"train": [{"layout": "rewrite_preferences", "path": "preferences"}]}
+    write_config(folder, "dmqr_choice.ChoiceTrainer", options, "dmqr_choice.ChoiceData", data, "val/average_precision")
 
 
-PLACES = {each.__name__: each for each in (nothing, asking, t5, mt5, scores, rewriter, choice)}
+def drrag(folder: Path, models: dict[str, Path]) -> None:
+    """Questions in HotpotQA's layout."""
+    (folder / "hotpot.json").write_text(json.dumps(hotpot_rows(40)))
+    test_drrag.write_config(folder, models["bert"], folder / "hotpot.json")
+
+
+def rerag(folder: Path, models: dict[str, Path]) -> None:
+    """Questions with their contexts."""
+    test_rerag_training.write_config(folder, models["t5"])
+
+
+def words(folder: Path, models: dict[str, Path]) -> None:
+    """Labels of words."""
+    test_dmqr_words.write_run(folder, models["bert"])
+
+
+def dpo(folder: Path, models: dict[str, Path]) -> None:
+    """Rewarded rewrites."""
+    dpo_runs.write(folder, models["rewrite_toy"])
+
+
+EACH = (nothing, asking, t5, mt5, scores, rewriter, choice, drrag, rerag, words, dpo)
+PLACES = {each.__name__: each for each in EACH}

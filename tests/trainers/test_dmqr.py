@@ -12,7 +12,7 @@ from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
 from models.length_batching import IGNORE
 from models.lora import Lora, adapter_names, adapter_parameters
-from tests.helpers.rewrite_runs import data_of, prepare
+from tests.helpers.rewrite_runs import data_of
 from tests.helpers.tiny_runs import (
     best_of,
     checkpoint_of,
@@ -25,11 +25,7 @@ from tests.helpers.tiny_runs import (
 from tests.helpers.tolerances import model_close
 from trainers.dmqr import RewriterTrainer
 
-
-@pytest.fixture
-def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to run in, with data and a config for a tiny run."""
-    return prepare(tmp_path, checkpoints["t5"], monkeypatch)
+TRAINER = "rewriter"
 
 
 @pytest.fixture

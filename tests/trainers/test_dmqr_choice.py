@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from models.dmqr.choice import StrategyChooser
-from tests.helpers.choice_runs import STRATEGIES, prepare
+from tests.helpers.choice_runs import STRATEGIES
 from tests.helpers.tiny_runs import (
     fit,
     metrics,
@@ -17,13 +17,9 @@ from tests.helpers.tiny_runs import (
 )
 from trainers.dmqr_choice import choice_loss, choose_threshold, kept_gains
 
+TRAINER = "choice"
+
 NAN = math.nan
-
-
-@pytest.fixture
-def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to run in, with data and a config for a tiny run."""
-    return prepare(tmp_path, checkpoints["bert"], monkeypatch)
 
 
 @pytest.mark.numeric

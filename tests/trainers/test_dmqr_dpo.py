@@ -11,7 +11,7 @@ from common.records import Question
 from datamodules.formats.preferences import read_rewrite_preferences
 from harness.rewriters.trained import TrainedRewriter
 from models.serving_manifest import MANIFEST
-from tests.helpers.dpo_runs import GUARD, data_of, prepare
+from tests.helpers.dpo_runs import GUARD, data_of
 from tests.helpers.rewrite_preferences import BEST, model_of, questions
 from tests.helpers.tiny_runs import (
     fit,
@@ -21,16 +21,7 @@ from tests.helpers.tiny_runs import (
 from tests.helpers.tolerances import model_close
 from trainers.dmqr_dpo import DpoTrainer
 
-
-@pytest.fixture
-def workplace(tmp_path: Path, rewrite_toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to run in, with a config for a tiny run."""
-    return prepare(tmp_path, rewrite_toy, monkeypatch)
-
-
-@pytest.fixture
-def module(rewrite_toy: Path) -> DpoTrainer:
-    return DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8).load().eval()
+TRAINER = "dpo"
 
 
 def greedy(serving: Path) -> list[float]:

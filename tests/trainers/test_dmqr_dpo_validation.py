@@ -16,17 +16,13 @@ from harness.preferences.drafts import Drafter
 from harness.preferences.rewards import GoldRecall
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.rewriters.trained import TrainedRewriter
-from tests.helpers.dpo_runs import data_of, prepare, write_gold
+from tests.helpers.dpo_runs import data_of, write_gold
 from tests.helpers.preference_files import write_preferences
 from tests.helpers.rewrite_preferences import model_of
 from trainers.dmqr_dpo import DpoTrainer
 from trainers.dmqr_dpo_validation import Validated, Written, summary
 
-
-@pytest.fixture
-def workplace(tmp_path: Path, rewrite_toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to run in, with a config for a tiny run."""
-    return prepare(tmp_path, rewrite_toy, monkeypatch)
+TRAINER = "dpo"
 
 
 @pytest.fixture

@@ -16,15 +16,11 @@ from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import POOL
 from models.lora import Lora
-from tests.helpers.rewrite_runs import data_of, prepare
+from tests.helpers.rewrite_runs import data_of
 from tests.helpers.tiny_runs import best_of, checkpoint_of, fit, metrics
 from trainers.dmqr import RewriterTrainer
 
-
-@pytest.fixture
-def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to run in, with data and a config for a tiny run."""
-    return prepare(tmp_path, checkpoints["t5"], monkeypatch)
+TRAINER = "rewriter"
 
 
 @pytest.mark.parametrize("bits", [4, 8])

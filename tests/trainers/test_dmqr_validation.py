@@ -6,7 +6,6 @@ Its scores by hand, and recall with the rewrites, which chooses the checkpoint.
 from pathlib import Path
 
 import pytest
-import torch
 
 from datamodules.dmqr_recall import Recall
 from datamodules.formats.reading import read_questions
@@ -14,23 +13,12 @@ from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.rewriters.trained import TrainedRewriter
-from models.lora import Lora
-from tests.helpers.rewrite_runs import data_of, prepare, write_gold
+from tests.helpers.rewrite_runs import data_of, write_gold
 from tests.helpers.tiny_runs import checkpoint_of, fit, metrics
 from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_validation import Validated, summary
 
-
-@pytest.fixture
-def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to run in, with data and a config for a tiny run."""
-    return prepare(tmp_path, checkpoints["t5"], monkeypatch)
-
-
-@pytest.fixture
-def module(checkpoints: dict[str, Path]) -> RewriterTrainer:
-    torch.manual_seed(0)
-    return RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora=Lora(4)).load().eval()
+TRAINER = "rewriter"
 
 
 def test_the_scores_of_a_validation_by_hand() -> None:

@@ -14,15 +14,10 @@ from datamodules.examples.splits import Source
 from datamodules.formats.word_labels import WordLabels, to_row
 from models.dmqr.word_selector import JOINS, STAYS, WordSelector
 from tests.conftest import NAMES
-from tests.helpers.tiny_runs import (
-    TRAINER,
-    fit,
-    metrics,
-    run_card,
-    set_up,
-    use,
-)
+from tests.helpers.tiny_runs import fit, metrics, run_card, set_up, write_config
 from trainers.dmqr_words import WordSelectorTrainer, word_loss
+
+TRAINER = "words"
 
 
 def labels(count: int) -> list[WordLabels]:
@@ -43,40 +38,20 @@ def labels(count: int) -> list[WordLabels]:
     return made
 
 
-CONFIG = """
-name: tiny
-seed_everything: 0
-model:
-  class_path: trainers.dmqr_words.WordSelectorTrainer
-  init_args: {{pretrained: {model}, max_tokens: 48, dropout: 0.0,
-              optimizer: {{learning_rate: 1.0e-2, head_learning_rate: 1.0e-2}}}}
-data:
-  class_path: datamodules.dmqr_words.WordData
-  init_args:
-    train: [{{layout: word_labels, path: {data}}}]
-    validation_fraction: 0.2
-    tokens_per_step: 300
-    tokens_per_validation_batch: 200
-checkpoint: {{monitor: val/average_precision}}
-early_stopping: {{patience: 100}}
-"""
-
-
 def write(path: Path, made: list[WordLabels]) -> None:
     path.write_text("".join(json.dumps(to_row(each)) + "\n" for each in made))
 
 
-def prepare(folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder, with data and the configuration of a tiny run; it becomes the present one."""
+def write_run(folder: Path, model: Path) -> None:
+    """Data and the configuration of a tiny run."""
     write(folder / "labels.jsonl", labels(60))
-    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=folder / "labels.jsonl") + TRAINER)
-    return use(folder, monkeypatch)
-
-
-@pytest.fixture
-def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to run in, with data and a config for a tiny run."""
-    return prepare(tmp_path, checkpoints["bert"], monkeypatch)
+    rates = {"learning_rate": 1e-2, "head_learning_rate": 1e-2}
+    options = {"pretrained": str(model), "max_tokens": 48, "dropout": 0.0, "optimizer": rates}
+    train = [{"layout": "word_labels", "path": str(folder / "labels.jsonl")}]
+    data = {"train": train, "validation_fraction": 0.2, "tokens_per_step": 300, "tokens_per_validation_batch": 200}
+    write_config(
+        folder, "dmqr_words.WordSelectorTrainer", options, "dmqr_words.WordData", data, "val/average_precision"
+    )
 
 
 def data_of(module: WordSelectorTrainer, path: Path, *place: int, **options: Any) -> WordData:

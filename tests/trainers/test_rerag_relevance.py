@@ -22,6 +22,7 @@ from models.rerag.temperature import fit_temperature
 from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.rerag_world import vary
 from tests.helpers.runs import fit_here, metrics
+from tests.helpers.tiny_runs import write_config
 from tests.helpers.tolerances import model_close
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_validation import score_questions
@@ -105,34 +106,21 @@ def test_validation_reads_the_retrievers_best_with_its_weights(
     assert [one.answers for one in again] == [one.answers for one in found]
 
 
-CONFIG = """
-name: baseline
-seed_everything: 0
-model:
-  class_path: trainers.rerag.ReRagTrainer
-  init_args: {{estimator: null, generator: {model}, relevance: retriever, max_tokens: 48, dropout: 0.0,
-              text: {{max_answer_tokens: 4}}, validation: {{contexts: 2}}, optimizer: {{learning_rate: 3.0e-3}}}}
-data:
-  class_path: datamodules.rerag.ReRagData
-  init_args:
-    train: [{{layout: fid, path: fid.json}}]
-    validation_fraction: 0.3
-    contexts: 3
-    questions_per_step: 8
-    tokens_per_bucket: 300
-trainer: {{accelerator: cpu, max_epochs: 20, check_val_every_n_epoch: 10, enable_progress_bar: false, \
-enable_model_summary: false}}
-early_stopping: {{patience: 20}}
-checkpoint: {{monitor: val/em}}
-"""
-
-
 def test_a_run_exports_what_serves_with_its_weights(
     tmp_path: Path, checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "fid.json").write_text(json.dumps(scored_rows(40)))
-    (tmp_path / "config.yaml").write_text(CONFIG.format(model=checkpoints["t5"]))
-    fit_here(tmp_path)
+    options = {
+        "estimator": None, "generator": str(checkpoints["t5"]), "relevance": "retriever", "max_tokens": 48,
+        "dropout": 0.0, "text": {"max_answer_tokens": 4}, "validation": {"contexts": 2},
+        "optimizer": {"learning_rate": 3e-3},
+    }  # fmt: skip
+    data = {
+        "train": [{"layout": "fid", "path": "fid.json"}], "validation_fraction": 0.3, "contexts": 3,
+        "questions_per_step": 8, "tokens_per_bucket": 300,
+    }  # fmt: skip
+    write_config(tmp_path, "rerag.ReRagTrainer", options, "rerag.ReRagData", data, "val/em")
+    fit_here(tmp_path, "--trainer.max_epochs", "20", "--trainer.check_val_every_n_epoch", "10")
     split = split_questions([QuestionSource("fid", str(tmp_path / "fid.json"))], [], 0.3)
     training, held_out = split.training, split.held_out
     scores, labels = [], []
@@ -143,13 +131,13 @@ def test_a_run_exports_what_serves_with_its_weights(
     temperature = fit_temperature(scores, labels)
     assert f"softmax(retriever score / {temperature:.4g}), fitted on training questions" in capsys.readouterr().out
 
-    serving = tmp_path / "checkpoints/baseline/serving"
+    serving = tmp_path / "checkpoints/tiny/serving"
     manifest = json.loads((serving / "serving.json").read_text())
     assert (manifest["relevance"], manifest["retriever_temperature"]) == ("retriever", pytest.approx(temperature))
     assert "weighted by softmax(retriever score / " in (serving / "README.md").read_text()
     answers = ReRag(None, serving, contexts=2, marginal="fast", device="cpu").answer(held_out)
     exact = [exact_match(answer.text, q.answers) for answer, q in zip(answers, held_out, strict=True)]
-    best = max(row["val/em"] for row in metrics(tmp_path, "baseline") if "val/em" in row)
+    best = max(row["val/em"] for row in metrics(tmp_path) if "val/em" in row)
     assert 100 * np.mean(exact) == pytest.approx(best)
     for answer, question in zip(answers, held_out, strict=True):
         by_score = sorted(question.scores, reverse=True)[:2]

@@ -2,17 +2,14 @@
 
 import json
 import random
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from huggingface_hub import ModelCard
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-import train
 from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import part
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
@@ -22,8 +19,12 @@ from models.rerag.generator import Generator
 from models.serving_manifest import read_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from tests.conftest import NAMES
+from tests.helpers import tiny_runs
+from tests.helpers.tiny_runs import fit, metrics, weights
 from tests.helpers.tolerances import fp32_tolerance, model_close
 from trainers.t5 import KIND, SpanCorruptionTrainer, token_nll
+
+TRAINER = "t5"
 
 
 def write_corpus(path: Path) -> None:
@@ -75,62 +76,18 @@ def test_a_row_is_the_same_whoever_asks_and_in_any_order(corpus: Path) -> None:
     assert stream_of(corpus, streams=4, block=5, seed=1)[0] != rows[0]
 
 
-CONFIG = """
-name: tiny
-seed_everything: 0
-model:
-  class_path: trainers.t5.SpanCorruptionTrainer
-  init_args: {{pretrained: {model}, dropout: {dropout},
-              optimizer: {{learning_rate: 5.0e-3, warmup_steps: 3, schedule: linear}}}}
-data:
-  class_path: datamodules.t5.SpanCorruptionData
-  init_args:
-    corpora: [{{layout: jsonl, path: {data}}}]
-    max_tokens: 24
-    mean_span: 2.0
-    sequences_per_step: 8
-    steps_per_epoch: 4
-    validation_fraction: 0.2
-    validation_sequences: 8
-    sequences_per_validation_batch: 3
-    block_passages: 16
-trainer:
-  accelerator: cpu
-  max_epochs: 2
-  enable_progress_bar: false
-  enable_model_summary: false
-  log_every_n_steps: 1
-  num_sanity_val_steps: 1
-checkpoint: {{monitor: val/loss_nats, mode: min}}
-early_stopping: {{mode: min, patience: 100}}
-"""
-
-
 def write_config(folder: Path, model: Path) -> None:
-    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=folder / "corpus.jsonl", dropout=0.1))
-
-
-@pytest.fixture
-def workplace(tmp_path: Path, checkpoints: dict[str, Path], corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to run in, with a config for a tiny run."""
-    write_config(tmp_path, checkpoints["t5"])
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
-    return tmp_path
-
-
-def fit(name: str, *extra: str) -> Path:
-    """Run the command line in this process; the run's folder."""
-    train.main(["fit", "--config", "config.yaml", "--name", name, *extra])
-    return Path("checkpoints") / name
-
-
-def metrics(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-def weights(folder: Path, file: str = "last.ckpt") -> dict[str, torch.Tensor]:
-    return torch.load(folder / file, weights_only=True)["state_dict"]
+    """The configuration of a tiny run on the folder's corpus."""
+    optimizer = {"learning_rate": 5e-3, "warmup_steps": 3, "schedule": "linear"}
+    options = {"pretrained": str(model), "dropout": 0.1, "optimizer": optimizer}
+    data = {
+        "corpora": [{"layout": "jsonl", "path": str(folder / "corpus.jsonl")}], "max_tokens": 24, "mean_span": 2.0,
+        "sequences_per_step": 8, "steps_per_epoch": 4, "validation_fraction": 0.2, "validation_sequences": 8,
+        "sequences_per_validation_batch": 3, "block_passages": 16,
+    }  # fmt: skip
+    tiny_runs.write_config(
+        folder, "t5.SpanCorruptionTrainer", options, "t5.SpanCorruptionData", data, "val/loss_nats", "min"
+    )
 
 
 def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(
@@ -150,20 +107,9 @@ def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(
         torch.testing.assert_close(value, state[f"network.{name}"], rtol=0, atol=0)
     assert Generator.build(str(folder / "serving/t5")).labels(["name3"]).shape == (1, 2)
     assert AutoTokenizer.from_pretrained(folder / "serving/t5").eos_token_id == 1
-    card = ModelCard.load(folder / "serving/README.md")
+    card, found = tiny_runs.run_card(folder / "serving", monkeypatch)
     assert card.data.to_dict()["pipeline_tag"] == "text2text-generation"
-    (code,) = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
-    monkeypatch.chdir(folder / "serving")
-    exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
     assert found["filled"].startswith("<pad>")
-
-
-class _Bench:
-    """What SpanCorruptionData needs of Lightning's trainer, for any rank."""
-
-    def __init__(self, module: SpanCorruptionTrainer, rank: int, ranks: int) -> None:
-        self.lightning_module, self.global_rank, self.world_size = module, rank, ranks
-        self.accumulate_grad_batches, self.is_global_zero = 1, False
 
 
 def data_of(corpus: Path, module: SpanCorruptionTrainer, rank: int, ranks: int) -> SpanCorruptionData:
@@ -171,9 +117,7 @@ def data_of(corpus: Path, module: SpanCorruptionTrainer, rank: int, ranks: int) 
         [Source("jsonl", str(corpus))], 24, mean_span=2.0, sequences_per_step=6, steps_per_epoch=3,
         validation_fraction=0.2, validation_sequences=5, sequences_per_validation_batch=2, block_passages=16,
     )  # fmt: skip
-    data.trainer = _Bench(module, rank, ranks)
-    data.setup("fit")
-    return data
+    return tiny_runs.set_up(data, module, rank, ranks)
 
 
 @pytest.mark.numeric

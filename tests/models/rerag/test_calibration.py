@@ -50,7 +50,7 @@ constant = st.tuples(st.floats(-1e6, 1e6), st.lists(st.booleans(), min_size=2)).
 
 
 @given((samples | few_values | separable | constant).filter(lambda rows: len({label for _, label in rows}) == 2))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_calibration_is_the_optimum_that_scipy_finds(rows: list[tuple[float, bool]]) -> None:
     scores, labels = np.array([s for s, _ in rows]), np.array([y for _, y in rows])
     with torch.inference_mode():  # as in validation
