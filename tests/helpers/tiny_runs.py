@@ -194,9 +194,12 @@ def three_hardly_moving_steps(*heads: str) -> list[str]:
 
 
 def run_card(serving: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ModelCard, dict[str, Any]]:
-    """The model card of a serving folder, and what its only snippet defines when it is run there."""
+    """The model card of a serving folder, and what its Python defines when it is run there, block after block."""
     card = ModelCard.load(serving / "README.md")
-    (code,) = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
+    assert blocks
     monkeypatch.chdir(serving)
-    exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
+    found: dict[str, Any] = {"__name__": "card"}
+    for code in blocks:
+        exec(compile(code, "README.md", "exec"), found)
     return card, found

@@ -3,7 +3,6 @@
 Their metadata is valid and honest, and their code gives our scores word for word.
 """
 
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +17,7 @@ from datamodules.examples.splits import QuestionSource
 from datamodules.rerag import ReRagData
 from models.drrag.triple_classifier import TripleClassifier
 from models.rerag.model import ReRagModel
+from tests.helpers.tiny_runs import run_card
 from tests.helpers.tolerances import model_tolerance
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
@@ -49,25 +49,14 @@ def exported(module: RunModule, data: DrRagData | ReRagData, folder: Path, gain:
     return ModelCard.load(folder / "README.md")
 
 
-def run_card(card: ModelCard, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Run the card's Python in its folder, block after block; returns the variables."""
-    monkeypatch.chdir(folder)
-    blocks = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
-    assert blocks
-    variables: dict[str, Any] = {"__name__": "card"}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), variables)
-    return variables
-
-
 @pytest.mark.parametrize(("family", "attention"), [("bert", "auto"), ("roberta", "auto"), ("bert", "block_sparse")])
 def test_the_code_of_a_classifiers_card_gives_our_log_odds(
     checkpoints: dict[str, Path], tmp_path: Path, family: str, attention: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = DrRagTrainer(str(checkpoints[family]), max_tokens=96, attention=attention).load()
     module.classifier.threshold = 0.48
-    card = exported(module, DrRagData([SOURCE]), tmp_path / "serving")
-    found = run_card(card, tmp_path / "serving", monkeypatch)
+    exported(module, DrRagData([SOURCE]), tmp_path / "serving")
+    _, found = run_card(tmp_path / "serving", monkeypatch)
     documents = [Passage.of(title, text) for title, text in found["passages"]]
     triples = [(found["question"], first, second) for first in documents for second in documents if first != second]
     served = TripleClassifier.load(Path(), "cpu")
@@ -87,9 +76,9 @@ def test_the_code_of_an_encoder_only_estimators_card_gives_our_relevance(
     checkpoints: dict[str, Path], tmp_path: Path, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = ReRagTrainer(str(checkpoints[family]), None, max_tokens=64, loss=Loss(label_weight=1.0)).load()
-    card = exported(module, ReRagData([SOURCE]), tmp_path / "serving")
+    exported(module, ReRagData([SOURCE]), tmp_path / "serving")
+    card, found = run_card(tmp_path / "serving", monkeypatch)
     assert card.data.to_dict()["pipeline_tag"] == "text-ranking"
-    found = run_card(card, tmp_path / "serving", monkeypatch)
     expected = relevance(found)
     for name in ("relevance", "scores"):
         assert found[name].tolist() == pytest.approx(expected, abs=TOLERANCE_NATS)
@@ -102,8 +91,8 @@ def test_the_code_of_a_t5_estimators_card_gives_our_relevance(
 ) -> None:
     start = str(checkpoints["t5"])
     module = ReRagTrainer(start, start, text=Text(text_format, 3), max_tokens=64).load()
-    card = exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.5)
-    found = run_card(card, tmp_path / "serving", monkeypatch)
+    exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.5)
+    _, found = run_card(tmp_path / "serving", monkeypatch)
     assert found["relevance"].tolist() == pytest.approx(relevance(found), abs=TOLERANCE_NATS)
     generator = ReRagModel.load(Path(), "cpu").generator
     assert generator is not None

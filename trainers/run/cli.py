@@ -2,7 +2,6 @@
 
 import os
 import sys
-import sys
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path

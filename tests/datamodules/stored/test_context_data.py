@@ -1,16 +1,12 @@
-"""RE-RAG's data from stored questions: the same draws, batch for batch, as when all files are in memory."""
+"""RE-RAG's data from stored questions: the same draws as when all files are in memory."""
 
-import hashlib
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from torch import Tensor
 
 from common.records import Passage
-from datamodules.examples.context_sets import ContextBatch
 from datamodules.examples.splits import QuestionSource
 from datamodules.formats.mined_negatives import Mined, write_mined
 from datamodules.rerag import ReRagData
@@ -59,31 +55,6 @@ def read(folder: Path, module: ReRagTrainer, kept: str | None, **options: Any) -
     return set_up(data, module)
 
 
-def tensors(value: object) -> list[Tensor]:
-    """All tensors of a batch, in order."""
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, list):
-        return [each for one in value for each in tensors(one)]
-    return [each for one in vars(value).values() for each in tensors(one)] if hasattr(value, "__dict__") else []
-
-
-def digest(batches: Sequence[ContextBatch]) -> str:
-    """Of all that batches hold."""
-    found = hashlib.sha256()
-    for batch in batches:
-        for each in tensors(batch):
-            found.update(str(tuple(each.shape)).encode() + each.numpy().tobytes())
-        found.update(str((batch.weight, batch.step_questions, batch.step_pairs)).encode())
-    return found.hexdigest()
-
-
-def all_batches(data: ReRagData) -> list[ContextBatch]:
-    """Those of two epochs of training, and of validation."""
-    loader = data.train_dataloader()
-    return [*loader, *loader, *data.val_dataloader()]
-
-
 @pytest.fixture
 def module(checkpoints: dict[str, Path]) -> ReRagTrainer:
     return ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96).load()
@@ -128,20 +99,3 @@ def test_every_draw_is_that_of_files_in_memory(
         assert list(data.validation_sets) == [reference.draw(question, 5, "ranked", -1) for question in held_out]
         assert any(any(one.labels) and not all(one.labels) for one in data.validation_sets)
     assert (files / "cache").exists() == (kept == "disk")
-
-
-EARLIER = {  # of the same data modules before questions were stored
-    "ranked": "4c3af3930287ca3649f0938f7d89580923c4396925ee60e3d6267b5da469556b",
-    "sampled": "efa6cf29bc38463c443f9e6e0e0acb7b65c7a501db8f01acdc5c6d5e8c232738",
-}
-
-
-@pytest.mark.parametrize("pick", EARLIER)
-@pytest.mark.parametrize("kept", ["memory", "disk"])
-def test_batches_are_those_of_earlier_releases(
-    files: Path, module: ReRagTrainer, monkeypatch: pytest.MonkeyPatch, kept: str, pick: Any
-) -> None:
-    if kept == "disk":
-        monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
-    options = AUGMENTED if pick == "sampled" else {}
-    assert digest(all_batches(read(files, module, str(files / "cache"), pick=pick, **options))) == EARLIER[pick]

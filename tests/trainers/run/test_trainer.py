@@ -1,9 +1,8 @@
-"""The trainer's precision: `auto` follows the hardware and says so; what cannot be exported is refused."""
+"""The trainer's precision `auto` follows the hardware and says so."""
 
 import pytest
 
-from common.errors import UserError
-from trainers.run.trainer import RunTrainer, refuse_precision
+from trainers.run.trainer import RunTrainer
 
 QUIET = {"logger": False, "accelerator": "cpu", "enable_progress_bar": False}
 
@@ -20,9 +19,3 @@ def test_auto_follows_the_cpu(flags, precision, said, monkeypatch, capsys) -> No
     monkeypatch.delenv("LIGHTNING_RAG_PRECISION")
     assert RunTrainer(precision="auto", **QUIET).precision == precision
     assert said in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("precision", ["16-mixed", "16-true", "bf16-true", "64-true", "transformer-engine"])
-def test_what_has_not_been_shown_is_refused(precision: str) -> None:
-    with pytest.raises(UserError, match=f"trainer.precision is {precision}, .* type --trainer.precision bf16-mixed"):
-        refuse_precision(precision)
