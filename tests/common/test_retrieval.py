@@ -3,29 +3,16 @@
 What is searched, what is known already, and the fused lists by hand.
 """
 
-from collections.abc import Sequence
-
 from common.records import Passage, Ranked
 from common.retrieval import search_fused, search_once
+from tests.helpers.table_rewriter import TableRetriever
 
 A, B, C = (Passage.of(name, f"text of {name}") for name in "ABC")
 LISTS = {"q": (A, B, C), "r": (C, B, A), "s": (B, C)}
 
 
-class Table:
-    """A retriever whose lists are written down; the scores are 3, 2, 1."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[list[str], int]] = []
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The first k of each list."""
-        self.asked.append((list(queries), k))
-        return [[Ranked(each, 3.0 - place) for place, each in enumerate(LISTS[query][:k])] for query in queries]
-
-
 def test_equal_queries_are_searched_once_and_known_ones_not_at_all() -> None:
-    table = Table()
+    table = TableRetriever(LISTS)
     known = {"r": [Ranked(passage, 9.0) for passage in LISTS["r"]], "t": []}
     found = search_once(table, [("s", "q"), ("r", "s")], 2, known)
     assert table.asked == [(["s", "q"], 2)]
@@ -38,7 +25,7 @@ def test_equal_queries_are_searched_once_and_known_ones_not_at_all() -> None:
 
 def test_the_lists_of_several_queries_are_fused_and_a_single_one_is_kept() -> None:
     """k = 2: A = 1/61 (q), B = 1/62 + 1/61 (q, s), C = 1/62 (s)."""
-    table = Table()
+    table = TableRetriever(LISTS)
     fused, single, other = search_fused(table, [("q", "s"), ("q",), ("r", "s")], 2, {"r": table.search(["r"], 3)[0]})
     assert table.asked[1:] == [(["q", "s"], 2)]
     assert [(hit.passage, hit.score) for hit in fused] == [(B, 1 / 62 + 1 / 61), (A, 1 / 61), (C, 1 / 62)]

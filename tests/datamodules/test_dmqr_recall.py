@@ -10,24 +10,13 @@ from pathlib import Path
 import pytest
 
 from common.errors import DataError
-from common.records import Passage, Ranked, passage_text
+from common.records import Passage, passage_text
 from common.retrieval import Retriever
 from datamodules.dmqr_recall import Recall, asked, check_corpus, read_gold, recalls
 from datamodules.examples.splits import Source
+from tests.helpers.table_rewriter import TableRetriever
 
 A, B, C, D, E = (Passage.of(name, f"text of {name}") for name in "ABCDE")
-
-
-class Table:
-    """A retriever whose lists are written down."""
-
-    def __init__(self, lists: dict[str, Sequence[Passage]]) -> None:
-        self.lists, self.calls = lists, 0
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The first k of each list; nothing for an unknown query."""
-        self.calls += 1
-        return [[Ranked(passage, 0.0) for passage in self.lists.get(query, ())][:k] for query in queries]
 
 
 def row(question: str, gold: Sequence[str] = ("A",), shipped: Sequence[str] = ("A", "B")) -> dict[str, object]:
@@ -48,11 +37,11 @@ def test_recall_of_the_same_number_of_passages_by_hand() -> None:
 
     A = 1/61 (q), B = 1/62 + 1/61 (q, r1), D = 1/62 + 1/62 (r1, r2), E = 1/61 (r2); so B, D: 2 of 2.
     """
-    retriever = Table({"q": (A, B, D), "r1": (B, D), "r2": (E, D), "p": (C, A)})
+    retriever = TableRetriever({"q": (A, B, D), "r1": (B, D), "r2": (E, D), "p": (C, A)})
     assert isinstance(retriever, Retriever)
     found = recalls(retriever, 2, [("q", "r1", "r2"), ("p",), ("none", "r1")], [{B.id, D.id}, {C.id}, {D.id, E.id}])
     assert found == [Recall(1.0, 0.5), Recall(1.0, 1.0), Recall(0.5, 0.0)]
-    assert retriever.calls == 1
+    assert len(retriever.asked) == 1
 
 
 def test_gold_passages_are_matched_by_the_text_of_the_question(tmp_path: Path) -> None:
@@ -66,7 +55,7 @@ def test_gold_passages_are_matched_by_the_text_of_the_question(tmp_path: Path) -
 
 
 def test_an_index_of_another_corpus_is_refused() -> None:
-    own = Table({passage_text(A): (E, A)})
+    own = TableRetriever({passage_text(A): (E, A)})
     check_corpus(own, [(B,), (A,)], 2)
     with pytest.raises(DataError, match=r"data.retriever finds none of 2 gold passages by its own text, such as 'B'"):
         check_corpus(own, [(B,), (A,)], 1)  # E alone

@@ -1,8 +1,8 @@
-"""A rewriter whose rewrites are written down, and a retriever that counts its calls."""
+"""Rewrites and ranked lists that are written down, and a retriever that counts its calls."""
 
 from collections.abc import Mapping, Sequence
 
-from common.records import Question, Ranked
+from common.records import Passage, Question, Ranked
 from common.rewrites import Rewrites
 from harness.interfaces import Retriever
 from harness.rewriters.fallbacks import with_fallbacks
@@ -33,6 +33,24 @@ class TableRewriter:
             )
             for each in questions
         ]  # fmt: skip
+
+
+class TableRetriever:
+    """Ranked lists by query, with the scores 3, 2, 1, ...; an unknown query finds nothing.
+
+    Args:
+        lists: Query -> passages.
+    """
+
+    def __init__(self, lists: Mapping[str, Sequence[Passage]]) -> None:
+        self.lists = lists
+        self.asked: list[tuple[list[str], int]] = []
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The first k of each list."""
+        self.asked.append((list(queries), k))
+        found = [self.lists.get(query, ())[:k] for query in queries]
+        return [[Ranked(each, 3.0 - place) for place, each in enumerate(hits)] for hits in found]
 
 
 class CountingRetriever:

@@ -88,12 +88,6 @@ def test_a_run_ends_with_what_was_written_and_a_command_that_the_parser_takes(pl
     check_python(following.split())
 
 
-def test_a_run_that_early_stopping_ended_says_so(place: Path) -> None:
-    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", "early", "--trainer.max_epochs", "5",
-                    "--early_stopping.patience", "1", "--early_stopping.min_delta", "1")  # fmt: skip
-    assert "ended early: val/auc has not improved in 1 validations." in ended.out
-
-
 def test_validate_prints_its_metrics_as_a_table_and_warns_of_nothing(place: Path) -> None:
     if not (place / "checkpoints/tiny").is_dir():
         command(place, "train.py", "fit", "--config", "config.yaml", "--trainer.max_epochs", "1")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from common.errors import DataError, MissingInputError, UserError
 from datamodules.formats.reading import layouts, question_layouts, read_passages, read_questions
 from tests.helpers.layout_rows import (
-    AMBIGNQ,
     CORPUS,
     FID,
     FRESHQA,
@@ -64,44 +63,6 @@ FETCH = "Correct it or fetch the file again."
             "{}, line 1: field '_id' or 'id' is missing; every hotpotqa row has it. Is this a hotpotqa file? Known "
             "layouts: ambignq, corpus_questions, fid, flashrag, freshqa, hotpotqa, ircot, jsonl, masqa, musique, "
             "strategyqa, twowiki."),
-        ("hotpotqa", as_lines([HOTPOT, HOTPOT | {"question": 3}]),
-            f"{{}}, line 2: field 'question' is a number, not a string. {BAD}"),
-        ("hotpotqa", as_lines([HOTPOT, HOTPOT | {"question": "\u200b"}]),
-            f"{{}}, line 2: field 'question' is empty. {BAD}"),
-        ("hotpotqa", as_lines([HOTPOT, HOTPOT | {"context": [["Globe"]]}]),
-            f"{{}}, line 2: item 1 of field 'context' is not a list of two, [title, sentences]. {BAD}"),
-        ("hotpotqa", as_lines([HOTPOT, HOTPOT | {"context": [["Globe", ["x", None]]]}]),
-            f"{{}}, line 2: a sentence of field 'context' is null, not a string. {BAD}"),
-        ("hotpotqa", as_lines([HOTPOT, HOTPOT | {"supporting_facts": [["Globe", "0"]]}]),
-            f"{{}}, line 2: a sentence index of field 'supporting_facts' is a string, not a number. {BAD}"),
-        ("hotpotqa", as_lines([HOTPOT, HOTPOT | {"context": {"title": ["Globe"], "sentences": []}}]),
-            f"{{}}, line 2: field 'context' has 1 'title' but 0 'sentences'. {BAD}"),
-        ("hotpotqa", as_lines([HOTPOT, HOTPOT | {"answer": "\ud800"}]),
-            f"{{}}, line 2: field 'answer' contains an unpaired surrogate ('\\ud800'). {BAD}"),
-        ("musique", as_lines([MUSIQUE, MUSIQUE | {"paragraphs": [{"title": "x", "paragraph_text": "y",
-            "is_supporting": "no"}]}]), f"{{}}, line 2: field 'is_supporting' is a string, not true or false. {BAD}"),
-        ("musique", as_lines([MUSIQUE, MUSIQUE | {"paragraphs": [{"title": "x"}]}]),
-            f"{{}}, line 2: field 'paragraph_text' is missing. {BAD}"),
-        ("fid", as_lines([FID, FID | {"answers": "x"}]),
-            f"{{}}, line 2: field 'answers' is a string, not a list. {BAD}"),
-        ("fid", as_lines([FID, FID | {"ctxs": ["x"]}]),
-            f"{{}}, line 2: item 1 of field 'ctxs' is a string, not an object. {BAD}"),
-        *(("fid", as_lines([FID, FID | {"ctxs": [FID["ctxs"][0] | {"score": score}]}]),
-            f"{{}}, line 2: field 'score' is {shown}, not a finite number. {BAD}") for score, shown in (("high",
-            '"high"'), ("", '""'), ("nan", '"nan"'), (True, "true"), ([1.5], "a list"), (float("inf"), "Infinity"),
-            (10**400, "1" + 39 * "0"))),
-        ("ambignq", as_lines([AMBIGNQ, AMBIGNQ | {"annotations": []}]),
-            f"{{}}, line 2: field 'annotations' is empty. {BAD}"),
-        ("ambignq", as_lines([AMBIGNQ, AMBIGNQ | {"annotations": [{"type": "noAnswer"}]}]),
-            f"{{}}, line 2: field 'type' is 'noAnswer', not singleAnswer or multipleQAs. {BAD}"),
-        ("ambignq", as_lines([AMBIGNQ, AMBIGNQ | {"annotations": [{"type": "multipleQAs", "answer": ["x"]}]}]),
-            f"{{}}, line 2: field 'qaPairs' is missing. {BAD}"),
-        ("ambignq", as_lines([AMBIGNQ, AMBIGNQ | {"annotations": {"type": ["singleAnswer"], "answer": []}}]),
-            f"{{}}, line 2: field 'annotations' has 1 'type', 0 'answer'. {BAD}"),
-        ("freshqa", as_lines([FRESHQA, FRESHQA | {"false_premise": "maybe"}]),
-            f"{{}}, line 2: field 'false_premise' is 'maybe', not TRUE or FALSE. {BAD}"),
-        ("freshqa", as_lines([FRESHQA, FRESHQA | {"answer_0": None}]),
-            f"{{}}, line 2: field 'answer_0' is missing; every freshqa row has it. {BAD}"),
         ("hotpotqa", as_lines([MUSIQUE]), "{} looks like musique: use layout musique instead of hotpotqa."),
         ("hotpotqa", as_lines([TWOWIKI]), "{} looks like twowiki: use layout twowiki instead of hotpotqa."),
         ("hotpotqa", as_lines([CORPUS]), "{} looks like jsonl: use layout jsonl instead of hotpotqa."),
@@ -112,6 +73,64 @@ def test_bad_files(layout: str, content: str | bytes, expected: str, tmp_path: P
     with pytest.raises(DataError) as caught:
         list(read_questions(layout, file))
     assert str(caught.value) == expected.replace("{}", file)
+
+
+GOLD = {"document": "a.pdf", "evidence": "It weighs 3 kg."}  # a gold segment
+
+
+@pytest.mark.parametrize(
+    ("layout", "change", "message"),
+    [
+        ("hotpotqa", {"question": 3}, "field 'question' is a number, not a string"),
+        ("hotpotqa", {"question": "\u200b"}, "field 'question' is empty"),
+        ("hotpotqa", {"context": [["Globe"]]}, "item 1 of field 'context' is not a list of two, [title, sentences]"),
+        ("hotpotqa", {"context": [["Globe", ["x", None]]]}, "a sentence of field 'context' is null, not a string"),
+        ("hotpotqa", {"supporting_facts": [["Globe", "0"]]},
+            "a sentence index of field 'supporting_facts' is a string, not a number"),
+        ("hotpotqa", {"context": {"title": ["Globe"], "sentences": []}},
+            "field 'context' has 1 'title' but 0 'sentences'"),
+        ("hotpotqa", {"answer": "\ud800"}, "field 'answer' contains an unpaired surrogate ('\\ud800')"),
+        ("musique", {"paragraphs": [{"title": "x", "paragraph_text": "y", "is_supporting": "no"}]},
+            "field 'is_supporting' is a string, not true or false"),
+        ("musique", {"paragraphs": [{"title": "x"}]}, "field 'paragraph_text' is missing"),
+        ("fid", {"answers": "x"}, "field 'answers' is a string, not a list"),
+        ("fid", {"ctxs": ["x"]}, "item 1 of field 'ctxs' is a string, not an object"),
+        *(("fid", {"ctxs": [FID["ctxs"][0] | {"score": score}]}, f"field 'score' is {shown}, not a finite number")
+            for score, shown in (("high", '"high"'), ("", '""'), ("nan", '"nan"'), (True, "true"), ([1.5], "a list"),
+                (float("inf"), "Infinity"), (10**400, "1" + 39 * "0"))),
+        ("ambignq", {"annotations": []}, "field 'annotations' is empty"),
+        ("ambignq", {"annotations": [{"type": "noAnswer"}]},
+            "field 'type' is 'noAnswer', not singleAnswer or multipleQAs"),
+        ("ambignq", {"annotations": [{"type": "multipleQAs", "answer": ["x"]}]}, "field 'qaPairs' is missing"),
+        ("ambignq", {"annotations": {"type": ["singleAnswer"], "answer": []}},
+            "field 'annotations' has 1 'type', 0 'answer'"),
+        ("freshqa", {"false_premise": "maybe"}, "field 'false_premise' is 'maybe', not TRUE or FALSE"),
+        ("freshqa", {"answer_0": None}, "field 'answer_0' is missing; every freshqa row has it"),
+        ("strategyqa", {"answer": "yes"}, "field 'answer' is a string, not true or false"),
+        ("masqa", {"Question": ""}, "field 'Question' is empty"),
+        *(("masqa", {"Context": context}, "column 'Context' does not begin with its document: [desc] document __ "
+            "heading [desc]") for context in ("hamlet", "[desc] __ a [desc] text")),
+        ("masqa", {"Context": "[desc] hamlet [desc]\n* "}, "column 'Context' holds no text behind its headings"),
+        *(("flashrag", {"metadata": {"gold_segments": [GOLD | change]}}, message) for change, message in (
+            ({"document": None}, "field 'document' is missing"),
+            ({"evidence": " "}, "field 'evidence' of a gold segment is empty"),
+            ({"evidence": []}, "field 'evidence' of a gold segment is empty"),
+            ({"evidence": ["a", 3]}, "item 2 of field 'evidence' is a number, not a string"),
+            ({"kind": "video"}, "field 'kind' of a gold segment is 'video': one of text, table, image"),
+            ({"page": "four"}, "field 'page' is \"four\", not a finite number"))),
+        ("flashrag", {"metadata": {"gold_passages": [{"title": "Tarn"}]}}, "field 'text' is missing"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_named(layout: str, change: dict[str, object], message: str, tmp_path: Path) -> None:
+    file = source(tmp_path, as_lines([ROWS[layout], ROWS[layout] | change]))
+    with pytest.raises(DataError) as caught:
+        list(read_questions(layout, file))
+    assert str(caught.value) == f"{file}, line 2: {message}. {BAD}"
+
+
+def test_a_row_of_masqa_without_an_answer_s_column_is_of_another_layout(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="line 1: column 'Answer' is missing"):
+        list(read_questions("masqa", source(tmp_path, as_lines([{"Question": "Who?"}]))))
 
 
 HEADER, *LINES = as_csv([FRESHQA, FRESHQA]).split("\r\n")  # the cells of `source` hold a line break each

@@ -1,7 +1,6 @@
 """Official layouts: rows of every shape become records."""
 
 import gzip
-import re
 from pathlib import Path
 
 import pytest
@@ -205,8 +204,6 @@ def test_strategyqa_has_no_passages_so_that_its_facts_are_never_indexed(tmp_path
         list(read_passages("strategyqa", [file]))
     test_file = source(tmp_path, as_lines([{n: v for n, v in no.items() if n != "answer"}]), "t.json")
     assert list(read_questions("strategyqa", test_file)) == [Question("s2", text)]
-    with pytest.raises(DataError, match="field 'answer' is a string, not true or false"):
-        list(read_questions("strategyqa", source(tmp_path, as_lines([no | {"answer": "yes"}]), "b.json")))
 
 
 def test_masqa_in_small(tmp_path: Path) -> None:
@@ -242,21 +239,6 @@ def test_kinds_and_answers_of_masqa(question: str, answer: str, kind: str, accep
     assert found.text == (question.split("：")[-1].split(": ")[-1] if kind else clean(question))
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"Question": "Who?"}, "m.jsonl, line 1: column 'Answer' is missing"),
-        ({"Question": "", "Answer": "x"}, "m.jsonl, line 1: field 'Question' is empty"),
-        (MASQA | {"Context": "hamlet"}, "column 'Context' does not begin with its document"),
-        (MASQA | {"Context": "[desc] __ a [desc] text"}, "column 'Context' does not begin with its document"),
-        (MASQA | {"Context": "[desc] hamlet [desc]\n* "}, "column 'Context' holds no text behind its headings"),
-    ],
-)
-def test_bad_rows_of_masqa(row: dict, message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=re.escape(message)):
-        list(read_questions("masqa", source(tmp_path, as_lines([row]), "m.jsonl")))
-
-
 def test_flashrag_with_gold_segments(tmp_path: Path) -> None:
     rows = [
         {"document": "a.pdf", "evidence": "It weighs 3 kg.", "headings": ["2 Data", "2.1 Weight"], "page": 4},
@@ -274,26 +256,6 @@ def test_flashrag_with_gold_passages(tmp_path: Path) -> None:
     rows = [{"title": "Tarn", "text": "A  tarn is a mountain lake."}, {"text": "A fell is a hill."}]
     read = one(tmp_path, "flashrag", FLASHRAG | {"metadata": {"gold_passages": [*rows, rows[0]]}})
     assert (read.passages, read.support, read.gold) == ((tarn, fell), (tarn.id, fell.id), (tarn, fell))
-    with pytest.raises(DataError, match="line 1: field 'text' is missing"):
-        one(tmp_path, "flashrag", FLASHRAG | {"metadata": {"gold_passages": [{"title": "Tarn"}]}})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"document": None}, "field 'document' is missing"),
-        ({"evidence": " "}, "field 'evidence' of a gold segment is empty"),
-        ({"evidence": []}, "field 'evidence' of a gold segment is empty"),
-        ({"evidence": ["a", 3]}, "item 2 of field 'evidence' is a number, not a string"),
-        ({"kind": "video"}, "field 'kind' of a gold segment is 'video': one of text, table, image"),
-        ({"page": "four"}, "field 'page' is \"four\", not a finite number"),
-    ],
-)
-def test_flashrag_with_a_bad_gold_segment(change: dict, message: str, tmp_path: Path) -> None:
-    good = {"document": "a.pdf", "evidence": "It weighs 3 kg."}
-    row = FLASHRAG | {"metadata": {"gold_segments": [good | change]}}
-    with pytest.raises(DataError, match=re.escape(f"line 1: {message}")):
-        one(tmp_path, "flashrag", row)
 
 
 @pytest.mark.parametrize(
