@@ -1,4 +1,4 @@
-"""Locks between processes, their clean-up, and no module that Windows lacks where serving starts."""
+"""Locks between processes, and their clean-up."""
 
 import re
 import socket
@@ -24,7 +24,6 @@ with exclusive(Path(sys.argv[2])):
     print("held", flush=True)
     sys.stdin.readline()
 """
-POSIX_ONLY = ("fcntl", "grp", "pwd", "resource", "termios")
 
 
 def holder(path: Path) -> subprocess.Popen[str]:
@@ -155,23 +154,3 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         exclusive(tmp_path / "file" / "work"),
     ):
         pass
-
-
-def test_infer_starts_without_the_modules_that_windows_lacks() -> None:
-    """The modules are hidden from this project's own files only.
-
-    Installed packages, an environment inside the project's folder among them, know what to do on Windows.
-    """
-    code = f"""
-import builtins, sys
-missing, root, real = {POSIX_ONLY}, {str(ROOT)!r}, builtins.__import__
-def windows(name, globals=None, locals=None, fromlist=(), level=0):
-    file = str((globals or {{}}).get("__file__", ""))
-    if name in missing and file.startswith(root) and "site-packages" not in file:
-        raise ModuleNotFoundError(name)
-    return real(name, globals, locals, fromlist, level)
-builtins.__import__ = windows
-import infer, harness.runtime.resumable, harness.indexing.sentence_encoder
-"""
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
