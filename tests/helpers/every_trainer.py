@@ -27,12 +27,6 @@ def drrag(place: Place, family: str = "bert") -> None:
     test_drrag.write_config(place.folder, place.model(family), place.made("hotpot_file"))
 
 
-def t5(place: Place) -> None:
-    """Span corruption."""
-    test_t5.write_corpus(place.folder / "corpus.jsonl")
-    test_t5.write_config(place.folder, place.model("t5"))
-
-
 def rewriter(place: Place) -> None:
     """A T5 with an adapter."""
     rewrite_runs.write_rewrites(place.folder, rewrite_runs.rows(60))
@@ -46,5 +40,5 @@ PREPARE: dict[str, Callable[[Place], None]] = {
     "words": lambda place: test_dmqr_words.write_run(place.folder, place.model("bert")),  # the extractive rewriter
     "choice": lambda place: choice_runs.write(place.folder, place.model("bert")),
     "dpo": lambda place: dpo_runs.write(place.folder, place.made("rewrite_toy")),  # learns from rewards
-    "t5": t5,
+    "t5": lambda place: test_t5.write_run(place.folder, place.model("t5")),
 }

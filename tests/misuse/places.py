@@ -124,10 +124,9 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
 
 def t5(folder: Path, models: dict[str, Path]) -> None:
     """A corpus, configs with and without a model to start from, a finished run `whole`, and a damaged one, `torn`."""
-    test_t5.write_corpus(folder / "corpus.jsonl")
-    test_t5.write_config(folder, Path("no-such-model"))
+    test_t5.write_run(folder, Path("no-such-model"))
     (folder / "config.yaml").rename(folder / "nomodel.yaml")
-    test_t5.write_config(folder, models["t5"])
+    test_t5.write_run(folder, models["t5"])
     (folder / "torn.jsonl").write_text('{"title": "a", "text": "b"}\n{"title": ')
     fit_here(folder, "--name", "whole")
     shutil.copytree(folder / "checkpoints/whole", folder / "checkpoints/torn")

@@ -61,6 +61,23 @@ def scores(classifier: TripleClassifier) -> list[float]:
     return found
 
 
+def assert_other_tools_agree(
+    folder: Path, batch: dict[str, torch.Tensor], texts: list[str], ours: list[float], tolerance: float
+) -> None:
+    """transformers alone, and CrossEncoder with texts of other lengths beside each other, give our scores."""
+    from sentence_transformers import CrossEncoder
+
+    with torch.inference_mode():
+        logits = AutoModelForSequenceClassification.from_pretrained(folder).eval()(**batch).logits
+    assert logits.shape == (len(texts), 1)
+    assert logits[:, 0].tolist() == pytest.approx(ours, abs=tolerance)
+    cross = CrossEncoder(str(folder), device="cpu")
+    predicted = cross.predict([(QUESTION, text) for text in texts], batch_size=2, show_progress_bar=False)
+    assert predicted.tolist() == pytest.approx(ours, abs=tolerance)
+    ranked = cross.rank(QUESTION, texts, show_progress_bar=False)
+    assert [hit["score"] for hit in ranked] == pytest.approx(sorted(ours, reverse=True), abs=tolerance)
+
+
 @pytest.mark.parametrize(
     ("family", "attention"),
     [
@@ -72,8 +89,6 @@ def scores(classifier: TripleClassifier) -> list[float]:
 def test_a_classifier_scores_the_same_in_other_tools(
     checkpoints: dict[str, Path], tmp_path: Path, family: str, attention: str, positions: dict[str, Path]
 ) -> None:
-    from sentence_transformers import CrossEncoder
-
     start = positions["big_bird"] if (family, attention) == ("big_bird", "block_sparse") else checkpoints[family]
     classifier = exported_classifier(start, tmp_path, attention)
     ours = scores(classifier)
@@ -86,17 +101,7 @@ def test_a_classifier_scores_the_same_in_other_tools(
     padding = {"padding": "max_length", "max_length": 832} if attention == "block_sparse" else {"padding": True}
     batch = tokenizer([QUESTION] * len(texts), texts, truncation=True, return_tensors="pt", **padding)
     assert set(batch) == {"input_ids", "attention_mask"}
-    with torch.inference_mode():
-        logits = AutoModelForSequenceClassification.from_pretrained(folder).eval()(**batch).logits
-    assert logits.shape == (len(texts), 1)
-    assert logits[:, 0].tolist() == pytest.approx(ours, abs=TOLERANCE_NATS)
-
-    cross = CrossEncoder(str(folder), device="cpu")
-    predicted = cross.predict([(QUESTION, text) for text in texts], batch_size=2, show_progress_bar=False)
-    assert predicted.tolist() == pytest.approx(ours, abs=TOLERANCE_NATS)
-    ranked = cross.rank(QUESTION, texts, show_progress_bar=False)
-    assert [hit["score"] for hit in ranked] == pytest.approx(sorted(ours, reverse=True), abs=TOLERANCE_NATS)
-
+    assert_other_tools_agree(folder, batch, texts, ours, TOLERANCE_NATS)
     served = TripleClassifier.load(tmp_path, "cpu")
     assert scores(served) == pytest.approx(ours, abs=TOLERANCE_NATS)
 
@@ -127,8 +132,6 @@ def test_training_goes_on_from_an_exported_classifier(checkpoints: dict[str, Pat
 def test_an_encoder_only_estimator_scores_the_same_in_other_tools(
     checkpoints: dict[str, Path], tmp_path: Path, family: str, labels: int
 ) -> None:
-    from sentence_transformers import CrossEncoder
-
     start = checkpoints[family]
     if labels == 2:
         torch.manual_seed(0)
@@ -148,15 +151,7 @@ def test_an_encoder_only_estimator_scores_the_same_in_other_tools(
     assert tokenizer.model_max_length == 48
     batch = tokenizer([QUESTION] * len(texts), texts, padding=True, truncation="only_second", return_tensors="pt")
     assert ("token_type_ids" in batch) == estimator.segmented == (family == "bert")
-    with torch.inference_mode():
-        logits = AutoModelForSequenceClassification.from_pretrained(folder).eval()(**batch).logits
-    assert logits.shape == (len(texts), 1)
-    assert logits[:, 0].tolist() == pytest.approx(ours, abs=tolerance)
-    cross = CrossEncoder(str(folder), device="cpu")
-    predicted = cross.predict([(QUESTION, text) for text in texts], show_progress_bar=False)
-    assert predicted.tolist() == pytest.approx(ours, abs=tolerance)
-    ranked = cross.rank(QUESTION, texts, show_progress_bar=False)
-    assert [hit["score"] for hit in ranked] == pytest.approx(sorted(ours, reverse=True), abs=tolerance)
+    assert_other_tools_agree(folder, batch, texts, ours, tolerance)
     assert RelevanceEstimator.build(str(folder), 48).eval().scores(
         [(QUESTION, passage) for passage in PASSAGES]
     ) == pytest.approx(ours, abs=tolerance)

@@ -31,8 +31,7 @@ def prepare(system: str, folder: Path, checkpoints: dict[str, Path], hotpot_file
     if system == "rerag":
         test_rerag_training.write_config(folder, checkpoints["t5"], dropout=0.0)
         return "train/loss", ["--trainer.max_epochs", "3", "--trainer.check_val_every_n_epoch", "3"]
-    test_t5.write_corpus(folder / "corpus.jsonl")
-    test_t5.write_config(folder, checkpoints["t5"])
+    test_t5.write_run(folder, checkpoints["t5"])
     schedule = ["--model.optimizer.schedule", "inverse_sqrt"]
     return "train/loss_nats", ["--trainer.max_epochs", "3", "--model.dropout", "0", *schedule]
 

@@ -20,12 +20,12 @@ from tests.helpers.tiny_runs import (
     fit,
     metrics,
     run_card,
-    weights,
 )
 from tests.helpers.tolerances import model_close
 from trainers.dmqr import RewriterTrainer
 
 TRAINER = "rewriter"
+STRATEGIES = ("gqr", "decomposition")
 
 
 @pytest.fixture
@@ -53,55 +53,39 @@ def test_the_parts_make_up_the_mean_over_the_tokens_of_the_step(
             assert sorted(seen) == sorted(batch.rows_P.tolist())
 
 
+@pytest.mark.parametrize(("adapters", "epochs", "rate"), [("shared", 10, "1.0e-2"), ("per_strategy", 6, "3.0e-2")])
 def test_a_run_learns_and_exports_a_rewriter_that_rewrites_alike(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
+    adapters: str, epochs: int, rate: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = fit("tiny", "--trainer.max_epochs", "10", "--trainer.check_val_every_n_epoch", "5")
+    folder = fit("tiny", "--model.adapters", adapters, "--model.optimizer.learning_rate", rate, "--trainer.max_epochs",
+                 str(epochs), "--trainer.check_val_every_n_epoch", str(epochs // 2))  # fmt: skip
     losses = [row["val/loss_nats"] for row in metrics(folder) if "val/loss_nats" in row]
-    start = math.log(104)  # of its vocabulary
-    assert losses[-1] < 0.85 * start
-    assert all("lora_" in name for name in weights(folder))
-    rewriter = TrainedRewriter(folder / "serving", "cpu", "fp32")
-    assert rewriter.strategies == ("gqr", "decomposition")
+    assert losses[-1] < losses[0]
+    assert losses[-1] < 0.85 * math.log(104)  # of the start, the logarithm of its vocabulary
+    best = checkpoint_of(folder)["state_dict"]
+    assert all("lora_" in name for name in best)
     module = best_of(folder, RewriterTrainer)
-    questions = [Question("1", "who is of name5", history=("is name7 born", "name7")), Question("2", "who is name9")]
-    made = rewriter.rewrite(questions, ["gqr", "decomposition"])
-    tasks = [module.rewriter.task(q.text, s, q.history) for q in questions for s in ("gqr", "decomposition")]
-    texts = module.rewriter.write([ids for ids in module.rewriter.encode(tasks) if ids])
-    for number, rewrites in enumerate(made):
-        for place, name in enumerate(("gqr", "decomposition")):
-            queries = module.rewriter.queries(texts[2 * number + place], name)
-            assert rewrites.queries[name] == (queries or (questions[number].text,))
-    card, found = run_card(folder / "serving", monkeypatch)
-    assert card.data.to_dict()["pipeline_tag"] == "text2text-generation"
-    (alone,) = rewriter.model.encode([rewriter.model.task(found["question"], "gqr")])
-    assert rewriter.model.encode.decoded(found["ids"][0]) == rewriter.model.write([alone])[0]
-
-
-def test_an_adapter_for_each_strategy_is_trained_exported_and_used(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = fit("own", "--model.adapters", "per_strategy", "--trainer.max_epochs", "6",
-                 "--model.optimizer.learning_rate", "3.0e-2", "--trainer.check_val_every_n_epoch", "3")  # fmt: skip
-    losses = [row["val/loss_nats"] for row in metrics(folder) if "val/loss_nats" in row]
-    assert losses[-1] < losses[0] < 0.95 * math.log(104)
-    best = checkpoint_of(folder)
-    module = best_of(folder, RewriterTrainer)
-    assert adapter_names(best["state_dict"]) == ["gqr", "decomposition"]
     assert not any(each.training for each in module.modules())  # the added layers as well
-    own = [
-        torch.cat([p.flatten() for p in adapter_parameters(module.rewriter.network, n)])
-        for n in ("gqr", "decomposition")
-    ]
-    assert (own[0] - own[1]).abs().max() > 0.01
+    own = adapters == "per_strategy"
+    if own:
+        assert adapter_names(best) == list(STRATEGIES)
+        one, other = (
+            torch.cat([p.flatten() for p in adapter_parameters(module.rewriter.network, name)]) for name in STRATEGIES
+        )
+        assert (one - other).abs().max() > 0.01
     rewriter = TrainedRewriter(folder / "serving", "cpu", "fp32")
+    assert rewriter.strategies == STRATEGIES
     questions = [Question("1", "who is of name5", history=("is name7 born", "name7")), Question("2", "who is name9")]
     asked = [(question.text, question.history) for question in questions]
-    texts = module.rewriter.rewrite(asked, ["gqr", "decomposition"])
-    assert rewriter.model.rewrite(asked, ["gqr", "decomposition"]) == texts
-    assert rewriter.rewrite(questions, ["decomposition"])[1].queries["decomposition"]
+    texts = module.rewriter.rewrite(asked, STRATEGIES)
+    assert rewriter.model.rewrite(asked, STRATEGIES) == texts
+    for question, rewrites, written in zip(questions, rewriter.rewrite(questions, STRATEGIES), texts, strict=True):
+        for name in STRATEGIES:
+            queries = module.rewriter.queries(written[name] or "", name)
+            assert rewrites.queries[name] == (queries or (question.text,))
     card, found = run_card(folder / "serving", monkeypatch)
-    assert "for each strategy a LoRA adapter of rank 4" in card.text
+    assert card.data.to_dict()["pipeline_tag"] == "text2text-generation"
+    assert ("for each strategy a LoRA adapter of rank 4" in card.text) == own
     (alone,) = rewriter.model.encode([rewriter.model.task(found["question"], "gqr")])
     assert rewriter.model.encode.decoded(found["ids"][0]) == rewriter.model.write([alone], ["gqr"])[0]
 

@@ -26,8 +26,7 @@ VARIANTS = {
 def prepare(system: str, folder: Path, checkpoints: dict[str, Path], hotpot_file: Path) -> tuple[str, ...]:
     """Writes the system's tiny config; options for a run without dropout of one epoch."""
     if system == "t5":
-        test_t5.write_corpus(folder / "corpus.jsonl")
-        test_t5.write_config(folder, checkpoints["t5"])
+        test_t5.write_run(folder, checkpoints["t5"])
         return ("--model.dropout", "0", "--trainer.max_epochs", "2")
     test_drrag.write_config(folder, checkpoints[system], hotpot_file, dropout=0.0)
     return ("--trainer.max_epochs", "1")

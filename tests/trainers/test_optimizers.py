@@ -105,8 +105,7 @@ def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(
 def test_a_t5_warms_up_and_decays(
     tmp_path: Path, checkpoints: dict[str, Path], schedule: str, factors: list[float]
 ) -> None:
-    test_t5.write_corpus(tmp_path / "corpus.jsonl")
-    test_t5.write_config(tmp_path, checkpoints["t5"])
+    test_t5.write_run(tmp_path, checkpoints["t5"])
     fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "2.0e-3",
              "--model.optimizer.warmup_steps", "2", "--model.optimizer.schedule", schedule,
              "--trainer.max_steps", "6")  # fmt: skip

@@ -20,8 +20,7 @@ from trainers.run.cli import RESTARTS
 def stopped(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
     """A folder with a whole run of two epochs, four steps each, and one that was killed after the first epoch."""
     place = tmp_path_factory.mktemp("stopped")
-    test_t5.write_corpus(place / "corpus.jsonl")
-    test_t5.write_config(place, checkpoints["t5"])
+    test_t5.write_run(place, checkpoints["t5"])
     fit_here(place, "--name", "whole")
     # what a kill after the first epoch leaves: the run's folder with the checkpoint of that moment
     fit_here(place, "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1", "--checkpoint.filename",

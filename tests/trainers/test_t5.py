@@ -76,8 +76,9 @@ def test_a_row_is_the_same_whoever_asks_and_in_any_order(corpus: Path) -> None:
     assert stream_of(corpus, streams=4, block=5, seed=1)[0] != rows[0]
 
 
-def write_config(folder: Path, model: Path) -> None:
-    """The configuration of a tiny run on the folder's corpus."""
+def write_run(folder: Path, model: Path) -> None:
+    """A corpus and the configuration of a tiny run on it."""
+    write_corpus(folder / "corpus.jsonl")
     optimizer = {"learning_rate": 5e-3, "warmup_steps": 3, "schedule": "linear"}
     options = {"pretrained": str(model), "dropout": 0.1, "optimizer": optimizer}
     data = {

@@ -22,9 +22,8 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, on_disk: None) -> Path:
     """A folder with a file of questions, which counts as large."""
-    monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
     write(tmp_path, 12)
     return tmp_path
 
@@ -159,8 +158,8 @@ def test_a_full_disk_leaves_nothing_and_one_line(folder: Path, monkeypatch: pyte
     assert not stores(folder)
 
 
-def test_a_digest_is_remembered_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
+@pytest.mark.usefixtures("on_disk")
+def test_a_digest_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
     file, kept = tmp_path / "file", tmp_path / "cache" / "digests"
     file.write_bytes(b"one")
     old = time.time() - 100

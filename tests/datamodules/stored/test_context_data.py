@@ -10,7 +10,6 @@ from common.records import Passage
 from datamodules.examples.splits import QuestionSource
 from datamodules.formats.mined_negatives import Mined, write_mined
 from datamodules.rerag import ReRagData
-from datamodules.stored import content_digests
 from tests.helpers.context_reference import ContextReference
 from tests.helpers.layout_rows import HOTPOT
 from tests.helpers.rerag_data import fid_rows
@@ -70,11 +69,11 @@ AUGMENTED = {"crop_words": 3, "crop_growth_words": 1, "substitution": 0.7}
         ("sampled", {"mined": False})],
 )  # fmt: skip
 def test_every_draw_is_that_of_files_in_memory(
-    files: Path, module: ReRagTrainer, monkeypatch: pytest.MonkeyPatch, kept: str | None, pick: Any, options: dict[str,
-    Any]
+    files: Path, module: ReRagTrainer, request: pytest.FixtureRequest, kept: str | None, pick: Any,
+    options: dict[str, Any],
 ) -> None:  # fmt: skip
     if kept == "disk":
-        monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
+        request.getfixturevalue("on_disk")
     given = {key: value for key, value in options.items() if key != "mined"}
     more = [str(files / "mined.jsonl"), str(files / "again.jsonl")] if options.get("mined", True) else []
     layouts = [

@@ -14,7 +14,6 @@ from datamodules.examples.splits import QuestionSource
 from datamodules.examples.triples import Sampling, draw
 from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
 from datamodules.formats.reading import read_questions
-from datamodules.stored import content_digests
 from tests.helpers.layout_rows import MUSIQUE
 from tests.helpers.tiny_runs import set_up
 from trainers.drrag import DrRagTrainer
@@ -67,14 +66,8 @@ def module(checkpoints: dict[str, Path]) -> DrRagTrainer:
 EARLIER = "a14d35fefa61f1f33bce04ec67915ec8bcef2ede02bb9f23bc3ea04d15eafda5"  # of release 0.1 with mined passages
 
 
-@pytest.mark.parametrize("kept", ["memory", "disk"])
-def test_batches_are_those_of_earlier_releases(
-    files: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch, kept: str
-) -> None:
-    if kept == "disk":
-        monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
-    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load()
-    for _ in range(2 if kept == "disk" else 1):
+def test_batches_are_those_of_earlier_releases(files: Path, module: DrRagTrainer, large: bool) -> None:
+    for _ in range(1 + large):
         data = read(files, module, cache=str(files / "cache"))
         digest = hashlib.sha256(json.dumps(data.audit).encode())
         loaders = (data.train_dataloader(), data.train_dataloader(), data.val_dataloader())
@@ -89,12 +82,7 @@ def test_batches_are_those_of_earlier_releases(
         assert digest.hexdigest() == EARLIER
 
 
-@pytest.mark.parametrize("large", [False, True], ids=["memory", "disk"])
-def test_every_draw_is_that_of_files_in_memory(
-    files: Path, module: DrRagTrainer, monkeypatch: pytest.MonkeyPatch, large: bool
-) -> None:
-    if large:
-        monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
+def test_every_draw_is_that_of_files_in_memory(files: Path, module: DrRagTrainer, large: bool) -> None:
     data = read(files, module, cache=str(files / "cache"))
     mined = read_mined([str(files / "mined.jsonl"), str(files / "again.jsonl")])
     for epoch in range(3):
@@ -118,11 +106,8 @@ def test_every_draw_is_that_of_files_in_memory(
     assert (files / "cache").exists() == large
 
 
-def test_token_ids_of_a_damaged_file_are_made_anew(
-    files: Path, module: DrRagTrainer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
-
+@pytest.mark.usefixtures("on_disk")
+def test_token_ids_of_a_damaged_file_are_made_anew(files: Path, module: DrRagTrainer) -> None:
     def encoded() -> list[list[int]]:
         drawn = read(files, module, cache=str(files / "cache"))._epoch(0)
         return [drawn.encoded(row) for row in range(len(drawn))]

@@ -1,6 +1,5 @@
 """Stored records give back what was written, whatever is in them."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from common.records import GoldSegment, Passage, Question
 from datamodules.examples.splits import QuestionSource, distinct_questions
 from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
-from datamodules.stored import cache, content_digests
+from datamodules.stored import cache
 from datamodules.stored.arrow_records import RecordWriter
 from datamodules.stored.by_question import stored_mined
 from datamodules.stored.questions import StoredQuestions, write_questions
@@ -63,15 +62,8 @@ def test_thousands_of_records_are_found_by_their_place(tmp_path: Path) -> None:
         found[9000]
 
 
-def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
-
-
-@pytest.mark.parametrize("kept", [lambda _: None, on_disk], ids=["memory", "disk"])
-def test_mined_passages_are_those_of_the_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: Callable[[pytest.MonkeyPatch], None]
-) -> None:
-    kept(monkeypatch)
+@pytest.mark.usefixtures("large")
+def test_mined_passages_are_those_of_the_files(tmp_path: Path) -> None:
     one, two, three = (Passage.of(f"t{n}", f"text {n} é") for n in range(3))
     files = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
     write_mined(Path(files[0]), [("x", Mined([one], {"d": [one.id, one.id]})), ("y", Mined()), ("x", Mined([two]))])
@@ -86,9 +78,9 @@ def test_mined_passages_are_those_of_the_files(
     assert not dict(stored_mined([], str(tmp_path / "cache")))
 
 
+@pytest.mark.usefixtures("on_disk")
 def test_a_hub_data_set_is_stored_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets")
-    on_disk(monkeypatch)
     rows = [{"id": str(n), "question": f"q {n}", "golden_answers": ["a"]} for n in range(6)]
     (tmp_path / "set").mkdir()
     datasets.Dataset.from_list(rows).to_json(tmp_path / "set" / "train.jsonl")

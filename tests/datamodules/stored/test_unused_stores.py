@@ -13,7 +13,6 @@ import pytest
 
 from common.locks import exclusive
 from common.records import Passage
-from datamodules.stored import content_digests
 from datamodules.stored.arrow_records import Head, RecordWriter
 from datamodules.stored.cache import Stored, stored
 
@@ -32,9 +31,8 @@ print(records.body(0)[0][0].text)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, on_disk: None) -> Path:
     """Where every file counts as large."""
-    monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
     return tmp_path
 
 

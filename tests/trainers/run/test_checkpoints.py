@@ -21,8 +21,7 @@ STEPS = ("--data.steps_per_epoch", "6", "--trainer.val_check_interval", "2")
 def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
     """A folder with a config, and the unbroken runs: `whole` of two epochs, `ten` of ten steps."""
     place = tmp_path_factory.mktemp("checkpoints")
-    test_t5.write_corpus(place / "corpus.jsonl")
-    test_t5.write_config(place, checkpoints["t5"])
+    test_t5.write_run(place, checkpoints["t5"])
     fit_here(place, "--name", "whole", *STEPS)
     fit_here(place, "--name", "ten", *STEPS, "--trainer.max_steps", "10")
     return place

@@ -32,8 +32,7 @@ class Planned(SpanCorruptionTrainer):
 @pytest.fixture
 def place(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
-    test_t5.write_corpus(tmp_path / "corpus.jsonl")
-    test_t5.write_config(tmp_path, checkpoints["t5"])
+    test_t5.write_run(tmp_path, checkpoints["t5"])
     PLAN.clear()
     return tmp_path
 
