@@ -47,6 +47,13 @@ def disk_full() -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+INTERRUPT = "Ctrl-C"
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt(INTERRUPT)
+
+
 def save_file(path: Path, value: str) -> None:
     files.write_json(path, {"value": value})
 
@@ -72,57 +79,34 @@ BOTH = pytest.mark.parametrize(("save", "load"), [(save_file, load_file), (save_
 
 @BOTH
 @pytest.mark.parametrize("old", [True, False])
-def test_a_full_disk_at_every_step(
-    save: Callable, load: Callable, old: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fail", [disk_full, interrupt])
+def test_a_failure_at_every_step(
+    save: Callable, load: Callable, fail: Callable[[], None], old: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A full disk is one line; Ctrl-C is no OSError: it passes through unchanged, and still leaves old or new."""
     target = tmp_path / "target"
+    full = f"{target}: cannot write: No space left on device. Free space or choose another folder."
     for step in range(1, 100):
         shutil.rmtree(target, ignore_errors=True)
         target.unlink(missing_ok=True)
         if old:
             save(target, "old")
         with monkeypatch.context() as patch:
-            disk = Disk(patch, step, disk_full)
+            disk = Disk(patch, step, fail)
             refusal = ""
             try:
                 save(target, "new")
-            except ArtifactError as error:
+            except (ArtifactError, KeyboardInterrupt) as error:
                 refusal = str(error)
         assert [path.name for path in tmp_path.iterdir() if path != target] == [], f"left behind at step {step}"
-        assert refusal in ("", f"{target}: cannot write: No space left on device. Free space or choose another folder.")
+        assert refusal in ("", full if fail is disk_full else INTERRUPT)
         found = load(target) if target.exists() else set()
         if not refusal:
             assert found == {"new"}
-        elif (
-            disk.failed != "fsync"
-        ):  # the last fsync makes the rename durable: when it fails, the new is in place already
+        elif disk.failed != "fsync":
             assert found == ({"old"} if old else set())
-        else:
+        else:  # the last one makes the rename durable: when it fails, the new is in place already
             assert found in ({"new"}, {"old"} if old else set())
-        if disk.calls < step:
-            break
-    assert step > 3, "the injection did not bite"
-
-
-@BOTH
-def test_an_interrupt_at_every_step(
-    save: Callable, load: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C is no OSError: it passes through unchanged and still leaves old or new."""
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    target = tmp_path / "target"
-    for step in range(1, 100):
-        save(target, "old")
-        with monkeypatch.context() as patch:
-            disk = Disk(patch, step, interrupt)
-            try:
-                save(target, "new")
-            except KeyboardInterrupt:
-                assert load(target) in ({"old"}, {"new"})
-            assert [path.name for path in tmp_path.iterdir()] == ["target"]
         if disk.calls < step:
             break
     assert step > 3, "the injection did not bite"

@@ -57,3 +57,9 @@ class SignalAt(Callback):
 
     def on_fit_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         self._at("on_fit_end", trainer)
+
+
+def signal_at(**arguments: object) -> list[str]:
+    """The options of train.py that add the callback with these arguments."""
+    given = [part for key, value in arguments.items() for part in (f"--trainer.callbacks.{key}", str(value))]
+    return ["--trainer.callbacks+=tests.helpers.signal_at.SignalAt", *given]

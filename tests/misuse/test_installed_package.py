@@ -15,18 +15,10 @@ from common.version import VERSION
 from lightning_rag import MODULES
 from tests.conftest import hotpot_rows
 from tests.helpers.runs import ROOT
+from tests.trainers.test_drrag import write_config
 
 pytestmark = pytest.mark.slow
 
-CONFIG = """
-name: tiny
-model: {{class_path: trainers.drrag.DrRagTrainer, init_args: {{pretrained: {model}, max_tokens: 96}}}}
-data:
-  class_path: datamodules.drrag.DrRagData
-  init_args: {{train: [{{layout: hotpotqa, path: hotpot.json}}], validation_fraction: 0.3, tokens_per_step: 500}}
-trainer: {{accelerator: cpu, max_epochs: 1, enable_progress_bar: false, enable_model_summary: false}}
-checkpoint: {{monitor: val/auc}}
-"""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -64,7 +56,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, P
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text(f"raise ImportError('{name} of the working folder was imported')\n")
     (folder / "hotpot.json").write_text(json.dumps(hotpot_rows(40)))
-    (folder / "config.yaml").write_text(CONFIG.format(model=checkpoints["bert"]))
+    write_config(folder, checkpoints["bert"], folder / "hotpot.json")
     return folder
 
 

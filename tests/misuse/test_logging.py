@@ -21,6 +21,7 @@ from wandb.sdk.lib import wbauth
 from tests.conftest import hotpot_rows
 from tests.helpers.commands import command, refused
 from tests.helpers.runs import metrics
+from tests.helpers.signal_at import signal_at
 from tests.helpers.wandb_files import logged_rows
 from tests.trainers.test_drrag import write_config
 
@@ -117,8 +118,7 @@ def test_a_run_without_a_key_goes_on_offline_and_keeps_its_id_when_resumed(workp
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
 def test_a_run_that_is_stopped_leaves_every_step_in_wandb(number: str, workplace: Path) -> None:
-    stop = ("--trainer.callbacks+=tests.helpers.signal_at.SignalAt", "--trainer.callbacks.hook", "on_train_batch_start",
-            "--trainer.callbacks.step", "2", "--trainer.callbacks.name", number)  # fmt: skip
+    stop = signal_at(hook="on_train_batch_start", step=2, name=number)
     ended = command(workplace, "train.py", "fit", "--config", "config.yaml", *WANDB, *stop)
     assert ended.code == {"SIGTERM": 75, "SIGINT": 130}[number], ended.err[-2000:]
     assert wandb.run is None  # finished

@@ -14,6 +14,7 @@ from common.files import digests
 from tests.conftest import save_t5
 from tests.helpers.commands import command, refused
 from tests.helpers.runs import ROOT, assert_repeated, fit, metrics, weights
+from tests.helpers.signal_at import signal_at
 
 FIT = ("fit", "--config", "config.yaml")
 
@@ -61,9 +62,7 @@ def test_the_same_name_cannot_be_trained_twice_at_once(place: Path) -> None:
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_signal_to_one_rank_stops_all_after_the_same_step(place: Path, rank: int) -> None:
     name = f"ranks-{rank}"
-    stop = ("--trainer.callbacks", "tests.helpers.signal_at.SignalAt", "--trainer.callbacks.init_args.hook",
-            "on_train_batch_start", "--trainer.callbacks.init_args.step", "4", "--trainer.callbacks.init_args.rank",
-            str(rank))  # fmt: skip
+    stop = signal_at(hook="on_train_batch_start", step=4, rank=rank)
     run = fit(place, "--name", name, *stop, torchrun=2)
     assert run.returncode != 0  # torchrun's own code
     assert "last.ckpt holds step 5" in run.stderr

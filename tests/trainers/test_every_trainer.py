@@ -15,6 +15,7 @@ from tests.helpers.every_trainer import PREPARE, Place
 from tests.helpers.rewrite_preferences import TEXTS
 from tests.helpers.rewrite_runs import write_gold
 from tests.helpers.runs import assert_repeated, logged, weights
+from tests.helpers.signal_at import signal_at
 from tests.helpers.tiny_runs import (
     assert_accumulation_trains_as_one,
     assert_two_processes_train_as_one,
@@ -24,7 +25,6 @@ from tests.helpers.tiny_runs import (
 
 WITHOUT_DROPOUT = ("--model.dropout", "0")
 PER_STRATEGY = ("--model.adapters", "per_strategy")
-SIGNAL = ("--trainer.callbacks+=tests.helpers.signal_at.SignalAt", "--trainer.callbacks.hook", "on_train_batch_start")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_exactly(
     options = (*options, *rewarded_gold(place.folder)) if name == "dpo" else options
     fit("whole", *options)
     given = ("fit", "--config", "config.yaml", "--name", "cut", *options)
-    ended = command(place.folder, "train.py", *given, *SIGNAL, "--trainer.callbacks.step", str(step))
+    ended = command(place.folder, "train.py", *given, *signal_at(hook="on_train_batch_start", step=step))
     refused(ended, 75, f"last.ckpt holds step {step + 1}", "--resume auto")
     assert not Path("checkpoints/cut/serving").exists()
     fit("cut", *options, "--resume", "auto")

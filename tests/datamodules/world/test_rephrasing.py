@@ -42,10 +42,13 @@ def test_files_that_existed_before_keep_their_bytes(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_default_world_keeps_its_bytes_and_has_400_rephrased_test_questions(tmp_path: Path) -> None:
+def test_the_default_world_keeps_its_bytes_and_its_numbers_of_test_questions(tmp_path: Path) -> None:
     record = write_world(WorldConfig(), tmp_path / "out")
-    assert {name: digest(tmp_path / "out" / name) for name in pinned("default")} == pinned("default")
+    kept = {**pinned("default"), **pinned("default, rephrased")}
+    assert {name: digest(tmp_path / "out" / name) for name in kept} == kept
     assert record["rephrased_questions"]["test"] == dict.fromkeys(KINDS, 224)
+    counts = {"both": 105, "knowledge": 105, "neither": 63, "web": 147}
+    assert record["msrag"]["questions"] == {"validation": counts, "test": counts}
 
 
 def test_rows_have_the_gold_of_their_source_within_the_corpus(folder: Path, world: World) -> None:

@@ -14,7 +14,7 @@ from common.records import Passage
 from datamodules.formats.reading import read_passages, read_questions
 from datamodules.world.questions import contains
 from datamodules.world.several_sources import SHARES
-from datamodules.world.world import World, WorldConfig, generate
+from datamodules.world.world import World, generate
 from datamodules.world.writing import write_world
 from tests.datamodules.world.test_rephrasing import digest, pinned
 from tests.helpers.small_world import SMALL
@@ -49,15 +49,6 @@ def test_only_new_files_are_written(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {*pinned("small"), *FILES, "world.json"}
     kept = {name: value for name, value in pinned("small").items() if not name.startswith("fid_")}  # more of these here
     assert {name: digest(folder / name) for name in kept} == kept
-
-
-@pytest.mark.slow
-def test_the_default_world_keeps_its_bytes_and_has_420_test_questions(tmp_path: Path) -> None:
-    record = write_world(WorldConfig(), tmp_path / "out")
-    kept = {**pinned("default"), **pinned("default, rephrased")}
-    assert {name: digest(tmp_path / "out" / name) for name in kept} == kept
-    counts = {"both": 105, "knowledge": 105, "neither": 63, "web": 147}
-    assert record["msrag"]["questions"] == {"validation": counts, "test": counts}
 
 
 def test_shares_are_disclosed_and_are_the_kinds_of_the_questions(folder: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from common.errors import ArtifactError
 from tests.helpers.commands import command, refused
 from tests.helpers.runs import assert_repeated, fit_here, logged, weights
+from tests.helpers.signal_at import signal_at
 from tests.trainers import test_t5
 from trainers.run.checkpoints import LAST
 from trainers.run.durable_checkpoints import DurableCheckpointIO, read_checkpoint
@@ -25,12 +26,6 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     fit_here(place, "--name", "whole", *STEPS)
     fit_here(place, "--name", "ten", *STEPS, "--trainer.max_steps", "10")
     return place
-
-
-def signal_at(**arguments: object) -> list[str]:
-    name = "tests.helpers.signal_at.SignalAt"
-    given = [part for key, value in arguments.items() for part in (f"--trainer.callbacks.init_args.{key}", str(value))]
-    return ["--trainer.callbacks", name, *given]
 
 
 @pytest.mark.parametrize(
