@@ -19,7 +19,7 @@ import wandb
 from wandb.sdk.lib import wbauth
 
 from tests.conftest import hotpot_rows
-from tests.helpers.commands import command, refused
+from tests.helpers.commands import Ended, command, refused
 from tests.helpers.runs import metrics
 from tests.helpers.signal_at import signal_at
 from tests.helpers.wandb_files import logged_rows
@@ -42,6 +42,11 @@ def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.
     wandb.teardown()  # it reads the environment once
     yield tmp_path
     wandb.teardown()
+
+
+def fit(folder: Path, *extra: str) -> Ended:
+    """A run of the config as a shell would see it."""
+    return command(folder, "train.py", "fit", "--config", "config.yaml", *extra)
 
 
 class Refusing(BaseHTTPRequestHandler):
@@ -90,8 +95,7 @@ def test_a_run_whose_wandb_server_does_not_answer_goes_on_offline(
         monkeypatch.setenv("NETRC", str(workplace / "keys"))
         wbauth.write_netrc_auth(host=server, api_key=KEY)  # as `wandb login` saves it
     began = time.monotonic()
-    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", *WANDB, "--trainer.max_steps", "3",
-                    "--trainer.limit_val_batches", "0")  # fmt: skip
+    ended = fit(workplace, *WANDB, "--trainer.max_steps", "3", "--trainer.limit_val_batches", "0")
     assert ended.code == 0, ended.err[-2000:]
     assert time.monotonic() - began < 30
     (line,) = [line for line in ended.err.splitlines() if line.startswith("W&B offline")]
@@ -102,9 +106,8 @@ def test_a_run_whose_wandb_server_does_not_answer_goes_on_offline(
 
 
 def test_a_run_without_a_key_goes_on_offline_and_keeps_its_id_when_resumed(workplace: Path) -> None:
-    fit = ("fit", "--config", "config.yaml", *WANDB)
     for options in (("--trainer.max_epochs", "1"), ("--resume", "auto")):
-        ended = command(workplace, "train.py", *fit, *options)
+        ended = fit(workplace, *WANDB, *options)
         assert ended.code == 0, ended.err[-2000:]
         assert ended.err.count("W&B offline (no key set)") == 1
         wandb.teardown()  # as at the end of a process: wandb's own process has written everything
@@ -119,7 +122,7 @@ def test_a_run_without_a_key_goes_on_offline_and_keeps_its_id_when_resumed(workp
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
 def test_a_run_that_is_stopped_leaves_every_step_in_wandb(number: str, workplace: Path) -> None:
     stop = signal_at(hook="on_train_batch_start", step=2, name=number)
-    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", *WANDB, *stop)
+    ended = fit(workplace, *WANDB, *stop)
     assert ended.code == {"SIGTERM": 75, "SIGINT": 130}[number], ended.err[-2000:]
     assert wandb.run is None  # finished
     wandb.teardown()  # as at the end of a process: wandb's own process has written everything
@@ -139,7 +142,7 @@ def test_a_run_that_is_stopped_leaves_every_step_in_wandb(number: str, workplace
     ],
 )
 def test_a_refused_run_leaves_no_logs(logger: str, extra: tuple[str, ...], code: int, workplace: Path) -> None:
-    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", "--trainer.logger", logger, *extra)
+    ended = fit(workplace, "--trainer.logger", logger, *extra)
     refused(ended, code)
     left = {path.name for path in (workplace / "checkpoints").rglob("*")}
     assert not left & {"wandb", "wandb_run_id", "lightning_logs", "metrics.jsonl"}, left
@@ -148,13 +151,12 @@ def test_a_refused_run_leaves_no_logs(logger: str, extra: tuple[str, ...], code:
 
 def test_a_mode_that_wandb_does_not_have_is_refused(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "ofline")
-    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", *WANDB)
+    ended = fit(workplace, *WANDB)
     refused(ended, 2, "WANDB_MODE is ofline", "offline, disabled")
 
 
 def test_csv_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
-    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", "--trainer.logger",
-                    "pytorch_lightning.loggers.CSVLogger", "--trainer.max_epochs", "1")  # fmt: skip
+    ended = fit(workplace, "--trainer.logger", "pytorch_lightning.loggers.CSVLogger", "--trainer.max_epochs", "1")
     assert ended.code == 0, ended.err[-2000:]
     (file,) = workplace.rglob("metrics.csv")
     assert file.is_relative_to(workplace / "checkpoints/tiny")
@@ -164,8 +166,9 @@ def test_csv_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
 
 
 def test_tensorboard_works_or_names_its_package(workplace: Path) -> None:
-    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", "--trainer.logger",
-                    "pytorch_lightning.loggers.TensorBoardLogger", "--trainer.max_steps", "2")  # fmt: skip
+    ended = fit(
+        workplace, "--trainer.logger", "pytorch_lightning.loggers.TensorBoardLogger", "--trainer.max_steps", "2"
+    )
     if find_spec("tensorboard") or find_spec("tensorboardX"):
         assert ended.code == 0, ended.err[-2000:]
         (file,) = workplace.rglob("events.out.tfevents.*")
@@ -176,8 +179,8 @@ def test_tensorboard_works_or_names_its_package(workplace: Path) -> None:
 
 
 def test_a_validation_of_its_own_is_not_logged_as_a_step_of_the_run(workplace: Path) -> None:
-    fit = command(workplace, "train.py", "fit", "--config", "config.yaml", "--trainer.max_steps", "2")
-    assert fit.code == 0, fit.err[-2000:]
+    trained = fit(workplace, "--trainer.max_steps", "2")
+    assert trained.code == 0, trained.err[-2000:]
     before = metrics(workplace)
     ended = command(workplace, "train.py", "validate", "--config", "config.yaml", *WANDB, "--ckpt_path",
                     "checkpoints/tiny/last.ckpt")  # fmt: skip

@@ -1,6 +1,5 @@
 """A system outside this project is trained, asked, evaluated and compared without a change to its files."""
 
-import csv
 import json
 import shutil
 import sys
@@ -16,6 +15,7 @@ from harness.evaluation.study import class_of, word_of
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from tests.docs.documents import ROOT, fences
 from tests.helpers.commands import Ended, command, refused
+from tests.helpers.reports import cells
 
 HERE = Path(__file__).parent
 CONFIGS = ROOT / "configs/infer"
@@ -62,11 +62,6 @@ def trained(place: Path, *options: str) -> Ended:
     return command(place, "train.py", "fit", "--config", str(HERE / "train.yaml"), *data, *options)
 
 
-def rows(report: Path) -> dict[tuple[str, str, str], str]:
-    with (report / "report.csv").open(encoding="utf-8") as file:
-        return {(row["table"], row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
-
-
 def test_the_page_that_explains_it_prints_its_files() -> None:
     printed = [
         text for language, text in fences(ROOT / "docs/extending.md") if language in ("python", "yaml", "markdown")
@@ -88,9 +83,9 @@ def test_it_is_evaluated_with_its_own_study(place: Path) -> None:
     ended = evaluate(place, "--study.plain_k", "3")
     assert ended.code == 0, ended.err
     report = place / "report"
-    found = rows(report)
-    assert float(found["evidence", "recall of gold passages", "4 first %"]) == 100
-    assert float(found["expansion", "added", "per question"]) == 1
+    found = cells(report)
+    assert found["evidence", "recall of gold passages", "4 first %"] == 100
+    assert found["expansion", "added", "per question"] == 1
     means = json.loads((report / "report.json").read_text())["means"]
     assert means["expansion"]["recall of gold"] == 1
     assert means["one search"]["recall of gold"] == 0.5
@@ -131,11 +126,11 @@ def test_an_option_of_its_study_that_a_config_misspells_is_refused_in_a_comparis
 def test_it_is_compared(place: Path) -> None:
     ended = evaluate(place, configs=(CONFIGS / "bm25_world.yaml", with_study(place, "{plain_k: 2}")))
     assert ended.code == 0, ended.err
-    found = rows(place / "report")
-    assert float(found["quality", "bm25_world", "recall of gold %"]) == 50
-    assert float(found["quality", "expansion", "recall of gold %"]) == 100
-    assert float(found["quality", "expansion: one search", "passages"]) == 2
-    assert float(found["differences", "expansion", "recall of gold, points"]) == 50
+    found = cells(place / "report")
+    assert found["quality", "bm25_world", "recall of gold %"] == 50
+    assert found["quality", "expansion", "recall of gold %"] == 100
+    assert found["quality", "expansion: one search", "passages"] == 2
+    assert found["differences", "expansion", "recall of gold, points"] == 50
     assert {each.name for each in (place / "report").iterdir() if each.is_dir()} == {"bm25_world", "expansion"}
 
 
@@ -150,9 +145,9 @@ def test_its_model_is_trained_exported_and_used(place: Path) -> None:
     assert "Chooses the passage of a first search" in (serving / "README.md").read_text()
     ended = evaluate(place, "--strategy.init_args.serving", str(serving))
     assert ended.code == 0, ended.err
-    found = rows(place / "report")
-    assert float(found["evidence", "recall of gold passages", "4 first %"]) == 100
-    assert float(found["costs", "model calls", "mean"]) == 1
+    found = cells(place / "report")
+    assert found["evidence", "recall of gold passages", "4 first %"] == 100
+    assert found["costs", "model calls", "mean"] == 1
     (serving / "model.safetensors").write_bytes(b"")
     refused(evaluate(place, "--strategy.init_args.serving", str(serving)), 74, "model.safetensors is corrupt")
 
@@ -200,7 +195,7 @@ def test_a_system_without_a_study_is_measured_like_all(place: Path, monkeypatch:
     refused(ended, 2, "study.plain_k: plain has no study of its own: omit the option.")
     ended = evaluate(place, *options, configs=())
     assert ended.code == 0, ended.err
-    assert float(rows(place / "report")["evidence", "recall of gold passages", "4 first %"]) == 100
+    assert cells(place / "report")["evidence", "recall of gold passages", "4 first %"] == 100
 
 
 def test_a_study_module_without_the_class_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ from datamodules.formats.reading import read_passages
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import hotpot_rows, save_bert, save_t5
 from tests.helpers.retrieval_world import corpus, write_encoder, write_jsonl
+from tests.helpers.runs import logged
 from tests.trainers import test_drrag, test_rerag_training, test_t5
 
 ROOT = Path(__file__).parents[2]
@@ -95,12 +96,6 @@ def lines(out: Path) -> list[str]:
     )
 
 
-def logged(out: Path) -> list[dict[str, Any]]:
-    """The rows of metrics.jsonl; of throughput only the step, since times differ and counters start anew."""
-    rows = [json.loads(line) for line in lines(out)]
-    return [{"step": row["step"]} if "train/time" in row else row for row in rows]
-
-
 def different_runs(out: Path, whole: Path) -> str:
     """The first difference between two runs: weights and optimizer states, exported models, metrics."""
     for name in ("last.ckpt", "best.ckpt"):
@@ -111,7 +106,7 @@ def different_runs(out: Path, whole: Path) -> str:
     for path in sorted((whole / "serving").rglob("*.safetensors")):
         if not equal(load_file(out / path.relative_to(whole)), load_file(path)):
             return f"{path.relative_to(whole)}"
-    if logged(out) != logged(whole):
+    if logged(out.parents[1], out.name) != logged(whole.parents[1], whole.name):
         return "metrics.jsonl"
     return ""
 

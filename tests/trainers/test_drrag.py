@@ -136,9 +136,3 @@ def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
     assert json.loads((workplace / "checkpoints/tiny/state.json").read_text())["status"] == "preempted"
     done(fit(workplace, "--trainer.max_epochs", "6", "--ckpt_path", "checkpoints/tiny/last.ckpt"))
     assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
-
-
-@pytest.mark.whole_run
-def test_validate_reads_a_checkpoint(workplace: Path) -> None:
-    fit_here(workplace)
-    done(fit(workplace, "--ckpt_path", "checkpoints/tiny/best.ckpt", command="validate"))

@@ -157,7 +157,7 @@ def test_the_same_corpus_gives_the_same_bytes_in_any_process(tmp_path) -> None:
         "import sys; from pathlib import Path; from tests.helpers.retrieval_world import corpus;"
         "from harness.retrievers.bm25 import build_bm25; build_bm25(corpus(20), Path(sys.argv[1]))"
     )
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        subprocess.run([sys.executable, "-c", code, str(tmp_path / seed)], check=True, env=environment)
-    assert digests(tmp_path / "1") == digests(tmp_path / "2")
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "there")], check=True, env=environment)
+    build_bm25(corpus(20), tmp_path / "here")
+    assert digests(tmp_path / "there") == digests(tmp_path / "here")

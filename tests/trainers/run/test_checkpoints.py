@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import ArtifactError
-from tests.helpers.commands import command, refused
+from tests.helpers.commands import Ended, command, refused
 from tests.helpers.runs import assert_repeated, fit_here, logged, weights
 from tests.helpers.signal_at import signal_at
 from tests.trainers import test_t5
@@ -28,6 +28,11 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     return place
 
 
+def fit(place: Path, name: str, *extra: str) -> Ended:
+    """A run of that name as a shell would see it."""
+    return command(place, "train.py", "fit", "--config", "config.yaml", "--name", name, *STEPS, *extra)
+
+
 @pytest.mark.parametrize(
     ("hook", "step", "name", "saved"),
     [
@@ -46,8 +51,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
 def test_a_run_stopped_anywhere_resumes_exactly(place: Path, hook: str, step: int, name: str, saved: int) -> None:
     run = f"{hook}-{step}"
     code = 130 if name == "SIGINT" else 75
-    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", run, *STEPS,
-                    *signal_at(hook=hook, step=step, name=name))  # fmt: skip
+    ended = fit(place, run, *signal_at(hook=hook, step=step, name=name))
     line = refused(ended, code, f"{LAST} holds step {saved}", "--resume auto")
     assert ("Ctrl-C" in line) == (code == 130)
     folder = place / "checkpoints" / run
@@ -60,19 +64,16 @@ def test_a_run_stopped_anywhere_resumes_exactly(place: Path, hook: str, step: in
 
 
 def test_a_run_stopped_in_the_validation_after_its_last_step_resumes_exactly(place: Path) -> None:
-    options = (*STEPS, "--trainer.max_steps", "10")
-    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", "late", *options,
-                    *signal_at(hook="on_validation_start", step=10))  # fmt: skip
-    refused(ended, 75, "holds step 10")
-    fit_here(place, "--name", "late", "--resume", "auto", *options)
+    ten = ("--trainer.max_steps", "10")
+    refused(fit(place, "late", *ten, *signal_at(hook="on_validation_start", step=10)), 75, "holds step 10")
+    fit_here(place, "--name", "late", "--resume", "auto", *STEPS, *ten)
     assert_repeated(weights(place, "late"), weights(place, "ten"))
     assert logged(place, "late") == logged(place, "ten")
     assert (place / "checkpoints/late/serving/serving.json").is_file()
 
 
 def test_a_run_that_had_ended_only_exports_again(place: Path) -> None:
-    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", "ended", *STEPS,
-                    *signal_at(hook="on_fit_end", name="SIGINT"))  # fmt: skip
+    ended = fit(place, "ended", *signal_at(hook="on_fit_end", name="SIGINT"))
     assert ended.code == 130, ended.err[-2000:]
     assert not (place / "checkpoints/ended/serving").exists()
     before = (place / "checkpoints/ended/metrics.jsonl").read_text()
@@ -82,13 +83,10 @@ def test_a_run_that_had_ended_only_exports_again(place: Path) -> None:
 
 
 def test_a_second_interrupt_stops_at_once_and_a_stop_before_training_leaves_nothing(place: Path) -> None:
-    arguments = ("fit", "--config", "config.yaml", *STEPS)
-    at_once = signal_at(hook="on_train_batch_start", step=3, name="KeyboardInterrupt")
-    ended = command(place, "train.py", *arguments, "--name", "twice", *at_once)
+    ended = fit(place, "twice", *signal_at(hook="on_train_batch_start", step=3, name="KeyboardInterrupt"))
     assert ended.code == 130, ended.err[-2000:]
     assert read_checkpoint(place / "checkpoints/twice" / LAST)["global_step"] == 2  # after the validation
-    early = command(place, "train.py", *arguments, "--name", "early", *signal_at(hook="on_sanity_check_end"))
-    refused(early, 75, "holds step 1")
+    refused(fit(place, "early", *signal_at(hook="on_sanity_check_end")), 75, "holds step 1")
     assert not list(place.glob("checkpoints/*.lock"))
 
 
@@ -100,14 +98,13 @@ def test_the_last_checkpoint_is_the_newest_state(place: Path, reason: str) -> No
         "end": ("--trainer.val_check_interval", "6", "--trainer.max_steps", "5"),
     }[reason]
     stop = signal_at(hook="on_train_batch_start", step=5, name="KeyboardInterrupt") if reason != "end" else []
-    command(place, "train.py", "fit", "--config", "config.yaml", "--name", reason, *STEPS, *options, *stop)
+    fit(place, reason, *options, *stop)
     saved = read_checkpoint(place / "checkpoints" / reason / LAST)["global_step"]
     assert saved == {"steps": 4, "minutes": 5, "end": 5}[reason]
 
 
 def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None:
-    command(place, "train.py", "fit", "--config", "config.yaml", "--name", "broken", *STEPS,
-            *signal_at(hook="on_train_batch_start", step=7))  # fmt: skip
+    fit(place, "broken", *signal_at(hook="on_train_batch_start", step=7))
     folder = place / "checkpoints/broken"
     last = folder / LAST
     content = bytearray(last.read_bytes())
@@ -117,7 +114,7 @@ def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None
     assert newest_checkpoint(folder, said.append) == folder / "best.ckpt"
     assert "skipped" in said[0]
     assert "last.ckpt is corrupt" in said[0]
-    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", "broken", "--resume", "auto", *STEPS)
+    ended = fit(place, "broken", "--resume", "auto")
     assert ended.code == 0, ended.err[-2000:]
     assert "last.ckpt is corrupt" in ended.out
     assert_repeated(weights(place, "broken"), weights(place, "whole"))
@@ -135,9 +132,7 @@ def test_a_run_is_not_resumed_from_weights_alone(place: Path) -> None:
     said: list[str] = []
     assert newest_checkpoint(best.parent, said.append) == best.with_name(LAST)
     assert said[0] == f"skipped: {best} holds only weights"
-    ended = command(
-        place, "train.py", "fit", "--config", "config.yaml", "--name", "heavy", *STEPS, "--ckpt_path", str(best)
-    )
+    ended = fit(place, "heavy", "--ckpt_path", str(best))
     refused(ended, 74, "best.ckpt holds only weights")
     assert not (place / "checkpoints/heavy").exists()
 
@@ -152,8 +147,7 @@ def test_a_corrupt_digest_file_does_not_switch_the_check_off(place: Path, tmp_pa
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_at_once(place: Path) -> None:
-    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", "diverged", *STEPS,
-                    "--checkpoint.every_n_train_steps", "1", "--model.optimizer.learning_rate", "1e30")  # fmt: skip
+    ended = fit(place, "diverged", "--checkpoint.every_n_train_steps", "1", "--model.optimizer.learning_rate", "1e30")
     line = refused(ended, 70, "infinite or not a number at step", "Lower model.optimizer.learning_rate")
     folder = place / "checkpoints/diverged"
     kept = folder / LAST
