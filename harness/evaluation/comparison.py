@@ -23,7 +23,7 @@ from harness.evaluation.answer_scores import (
     row_cells,
 )
 from harness.evaluation.engine import Measured, Measures
-from harness.evaluation.judging.tables import Judged
+from harness.evaluation.judged import Judged
 from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles

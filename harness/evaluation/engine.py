@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table
-from harness.evaluation.judging.tables import Judged
+from harness.evaluation.judged import Judged
 from harness.evaluation.page import Case
 from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from common.records import Answer, Passage, Question
 from harness.evaluation.engine import Measured, has_read
 from harness.evaluation.judge import CREDIT, CRITERIA, Judge, Kind, Verdict
+from harness.evaluation.judged import Judged
 from harness.evaluation.judging.tables import (
     ADEQUACY,
     CORRECT,
@@ -26,7 +27,6 @@ from harness.evaluation.judging.tables import (
     NEEDS_SEVERAL,
     NO_READER,
     NOT_ASKED_FOR,
-    Judged,
     compared_tables,
     costs_table,
     judged_table,

@@ -6,15 +6,13 @@ Shape legend: N questions, R rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.records import Question
 from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
 from harness.evaluation.judge import CRITERIA, Verdict
-from harness.evaluation.page import Case
+from harness.evaluation.judged import Judged
 from harness.evaluation.tables import Cell, Cells, Table, not_measured
 
 NO_JUDGE = "no judge is configured; type --judge.llm with a language model"
@@ -27,24 +25,6 @@ _COSTS = {  # cost of a verdict -> its column
     "model_calls": "calls", "repairs": "repairs", "cached_calls": "cached calls", "tokens": "tokens read",
     "reply_tokens": "tokens written", "usd": "US dollars", "seconds": "seconds",
 }  # fmt: skip
-
-
-@dataclass(slots=True)
-class Judged:
-    """What a judge found.  All lists and arrays have one entry per question."""
-
-    tables: list[Table]
-    facts: list[str] = field(default_factory=list)
-    values: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # row -> (N,) in its unit, NaN: undefined
-    reasons: dict[str, str] = field(default_factory=dict)  # row -> why it has no value
-    verdicts: dict[str, list[Verdict]] = field(default_factory=dict)  # what was judged -> its verdicts
-    cases: Sequence[Sequence[Case]] = ()  # for the page
-    records: Sequence[Mapping[str, object]] = ()  # for questions.jsonl
-    record: dict[str, object] = field(default_factory=dict)  # for report.json
-
-    def cases_of(self, number: int) -> Sequence[Case]:
-        """The tables about one question."""
-        return self.cases[number] if self.cases else ()
 
 
 def not_judged() -> Table:
