@@ -64,7 +64,7 @@ def mine(
     from harness.runtime.distributed import join_process_group
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
-    from harness.runtime.shared_lines import SharedLines
+    from harness.runtime.shared_lines import write_shared
 
     sources = listed(questions)
     check_questions(layout, sources)
@@ -109,6 +109,5 @@ def mine(
         counts["questions"] += 1
         counts["passages"] += len(json.loads(line)["passages"])
 
-    work = SharedLines(MINED, out, join_process_group())
-    work.write(survey, read, QUESTIONS_AT_ONCE, lines, "mining", seen)
+    write_shared(MINED, out, join_process_group(), survey, read, QUESTIONS_AT_ONCE, lines, "mining", seen)
     say(f"{out}: {counts['passages']:,} hard negatives for {counts['questions']:,} questions.")

@@ -56,7 +56,7 @@ def score(
     from harness.indexing.sentence_encoder import SentenceEncoder
     from harness.retrievers.shipped import cosines
     from harness.runtime.distributed import join_process_group
-    from harness.runtime.shared_lines import SharedLines
+    from harness.runtime.shared_lines import write_shared
     from models.pretrained import MINILM
 
     check_questions(LAYOUT, [questions])
@@ -92,8 +92,7 @@ def score(
                 item["score"] = round(score_of[passage_id(item.get("title") or "", item["text"])], 6)
         return [json.dumps({**row, "scored_by": model.name}) for _, row in batch]
 
-    work = SharedLines(SCORED, out, join_process_group())
-    work.write(survey, read, QUESTIONS_AT_ONCE, lines, "scoring")
+    write_shared(SCORED, out, join_process_group(), survey, read, QUESTIONS_AT_ONCE, lines, "scoring")
     replaced = f"; scores of {counts['replaced']:,} questions were replaced" if counts["replaced"] else ""
     say(
         f"{out}: {counts['passages']:,} passages of {counts['questions']:,} questions scored by the cosine of "

@@ -30,68 +30,47 @@ PARTIAL = OutputFolder("an interrupted command", "unfinished lines", lambda _: [
 Item = TypeVar("Item")
 
 
-class SharedLines:
-    """Lines of a file that this rank and others compute.
+def write_shared(
+    output: Output,
+    out: Path,
+    processes: ProcessGroup,
+    survey: Callable[[], tuple[int, Mapping[str, object] | None]],
+    items: Callable[[], Iterator[Item]],
+    at_once: int,
+    lines: Callable[[Sequence[Item]], Iterable[str]],
+    what: str,
+    seen: Callable[[str], object] | None = None,
+) -> None:
+    """Compute the lines of all items and write the file; each rank computes its share.
 
     Args:
         output: The command's kind of file, by which its own earlier file is known.
         out: The file.
         processes: The ranks that share the work; all see the folder of `out`.
+        survey: Number of items, and what their lines depend on, JSON types only: of another run only the lines of the
+            same work are reused; None: no other run's are. Called by the first rank, before `items`.
+        items: All items, in order; read lazily.
+        at_once: Items of a batch: what is saved at once.
+        lines: The lines of a batch, without line breaks.
+        what: Description of the work, for the progress line.
+        seen: Called by the first rank for each line of the file.
+
+    Raises:
+        UserError: If another process is writing the file, or the output or its partial folder is something else.
+        ArtifactError: If writing to disk fails, or the ranks do not share a folder.
     """
-
-    def __init__(self, output: Output, out: Path, processes: ProcessGroup) -> None:
-        self.output, self.out, self.processes = output, out, processes
-        self.partial = out.with_name(f"{out.name}.partial")
-
-    def write(
-        self,
-        survey: Callable[[], tuple[int, Mapping[str, object] | None]],
-        items: Callable[[], Iterator[Item]],
-        at_once: int,
-        lines: Callable[[Sequence[Item]], Iterable[str]],
-        what: str,
-        seen: Callable[[str], object] | None = None,
-    ) -> None:
-        """Compute the lines of all items and write the file.
-
-        Args:
-            survey: Number of items, and what their lines depend on, JSON types only: of another run only the lines of
-                the same work are reused; None: no other run's are. Called by the first rank, before `items`.
-            items: All items, in order; read lazily.
-            at_once: Items of a batch: what is saved at once.
-            lines: The lines of a batch, without line breaks.
-            what: Description of the work, for the progress line.
-            seen: Called by the first rank for each line of the file.
-
-        Raises:
-            UserError: If another process is writing the file, or the output or its partial folder is something else.
-            ArtifactError: If writing to disk fails, or the ranks do not share a folder.
-        """
-        first = self.processes.rank == 0
-        with self.output.locked(self.out) if first else nullcontext():
-            batches, missing = 0, list[int]()
-            if first:
-                count, depends_on = survey()
-                batches = -(-count // at_once)
-                self._start_or_resume(depends_on, at_once)
-                missing = [batch for batch in range(batches) if not self._path(batch).is_file()]
-                if missing and len(missing) < batches:
-                    say(f"{self.partial}: {batches - len(missing)} of {batches} batches are there from an earlier run.")
-            batches, missing = self.processes.broadcast((batches, missing))
-            self._compute(missing[self.processes.rank :: self.processes.size], items, at_once, lines, what)
-            self.processes.barrier()
-            if first:
-                write_atomically(self.out, lambda temporary: self._join(temporary, batches, seen))
-                shutil.rmtree(self.partial)
-
-    def _compute(
-        self,
-        mine: Sequence[int],
-        items: Callable[[], Iterator[Item]],
-        at_once: int,
-        lines: Callable[[Sequence[Item]], Iterable[str]],
-        what: str,
-    ) -> None:
+    first, partial = processes.rank == 0, out.with_name(f"{out.name}.partial")
+    with output.locked(out) if first else nullcontext():
+        batches, missing = 0, list[int]()
+        if first:
+            count, depends_on = survey()
+            batches = -(-count // at_once)
+            _start_or_resume(partial, depends_on, at_once)
+            missing = [batch for batch in range(batches) if not _path(partial, batch).is_file()]
+            if missing and len(missing) < batches:
+                say(f"{partial}: {batches - len(missing)} of {batches} batches are there from an earlier run.")
+        batches, missing = processes.broadcast((batches, missing))
+        mine = missing[processes.rank :: processes.size]
         stream, read = items() if mine else iter(()), 0
         with Progress(f"{what}, batches of {at_once}", len(mine)) as progress:
             for batch in mine:
@@ -99,41 +78,46 @@ class SharedLines:
                     pass
                 found = lines(list(islice(stream, at_once)))
                 read = batch + 1
-                write_text(self._path(batch), "".join(line + "\n" for line in found))
+                write_text(_path(partial, batch), "".join(line + "\n" for line in found))
                 progress.advance()
+        processes.barrier()
+        if first:
+            write_atomically(out, lambda temporary: _join(partial, temporary, batches, seen))
+            shutil.rmtree(partial)
 
-    def _start_or_resume(self, depends_on: Mapping[str, object] | None, at_once: int) -> None:
-        """Keep the batches of the same work; remove those of other work."""
-        PARTIAL.check(self.partial)
-        versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
-        work = json.loads(
-            json.dumps({**(depends_on or {}), "at_once": at_once, "versions": versions, "format": _FORMAT})
-        )
-        record = self.partial / _WORK
-        recorded = read_json(record, f"Remove {self.partial}.") if record.is_file() else None
-        if recorded == work and depends_on is not None:
-            return
-        if recorded is not None and recorded != work:
-            say(f"{self.partial}: saved by a run that differs in: {differences(recorded, work)}. Starting over.")
-        if self.partial.exists():
-            shutil.rmtree(self.partial)
-        write_json(record, work)
 
-    def _path(self, batch: int) -> Path:
-        return self.partial / f"lines-{batch:06}.jsonl"
+def _start_or_resume(partial: Path, depends_on: Mapping[str, object] | None, at_once: int) -> None:
+    """Keep the batches of the same work; remove those of other work."""
+    PARTIAL.check(partial)
+    versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    work = json.loads(json.dumps({**(depends_on or {}), "at_once": at_once, "versions": versions, "format": _FORMAT}))
+    record = partial / _WORK
+    recorded = read_json(record, f"Remove {partial}.") if record.is_file() else None
+    if recorded == work and depends_on is not None:
+        return
+    if recorded is not None and recorded != work:
+        say(f"{partial}: saved by a run that differs in: {differences(recorded, work)}. Starting over.")
+    if partial.exists():
+        shutil.rmtree(partial)
+    write_json(record, work)
 
-    def _join(self, target: Path, batches: int, seen: Callable[[str], object] | None) -> None:
-        with target.open("w", encoding="utf-8") as whole:
-            for batch in range(batches):
-                try:
-                    part = self._path(batch).open(encoding="utf-8")
-                except FileNotFoundError as error:
-                    raise ArtifactError(
-                        f"{self._path(batch)} is missing although all processes finished. Choose an --out on a file "
-                        "system that all nodes share, and run again: existing batches are reused."
-                    ) from error
-                with part:
-                    for line in part:
-                        if seen is not None:
-                            seen(line)
-                        whole.write(line)
+
+def _path(partial: Path, batch: int) -> Path:
+    return partial / f"lines-{batch:06}.jsonl"
+
+
+def _join(partial: Path, target: Path, batches: int, seen: Callable[[str], object] | None) -> None:
+    with target.open("w", encoding="utf-8") as whole:
+        for batch in range(batches):
+            try:
+                part = _path(partial, batch).open(encoding="utf-8")
+            except FileNotFoundError as error:
+                raise ArtifactError(
+                    f"{_path(partial, batch)} is missing although all processes finished. Choose an --out on a file "
+                    "system that all nodes share, and run again: existing batches are reused."
+                ) from error
+            with part:
+                for line in part:
+                    if seen is not None:
+                        seen(line)
+                    whole.write(line)

@@ -8,7 +8,7 @@ import pytest
 from common.errors import ArtifactError, UserError
 from common.outputs import OutputFile
 from harness.runtime.distributed import ProcessGroup
-from harness.runtime.shared_lines import SharedLines
+from harness.runtime.shared_lines import write_shared
 
 OUTPUT = OutputFile("`a test`", "a file of lines", lambda path: path.read_text().startswith("line"))
 ITEMS, AT_ONCE = 11, 3
@@ -44,9 +44,9 @@ class Work:
         return (f"line {number}" for number in batch)
 
     def run(self) -> str:
-        shared = SharedLines(OUTPUT, self.out, ProcessGroup(0, 1))
-        shared.write(lambda: (ITEMS, self.depends_on), self.items, AT_ONCE, self.lines, "testing", self.seen.append)
-        assert not shared.partial.exists()
+        survey, alone = lambda: (ITEMS, self.depends_on), ProcessGroup(0, 1)
+        write_shared(OUTPUT, self.out, alone, survey, self.items, AT_ONCE, self.lines, "testing", self.seen.append)
+        assert not self.out.with_name(f"{self.out.name}.partial").exists()
         return self.out.read_text()
 
 
