@@ -108,7 +108,7 @@ class ConversionCache:
         self.folder, self.documents = folder, documents.resolve()
         self.limits = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
         self.reading: dict[str, Any] = {"options": reading.recipe, "versions": reading.versions, "format": FORMAT}
-        self.cutting = cutting.recipe
+        self.cutting = cutting.options
         self._reading = fingerprint(self.reading)[:12]
 
     @contextmanager

@@ -114,11 +114,15 @@ class Cutting:
             raise UserError(f"chunk_overlap must be below chunk_words {self.chunk_words}, got {self.chunk_overlap}.")
 
     @property
-    def recipe(self) -> dict[str, Any]:
-        """The options that count, for an index's recipe; `least_words` was an option of earlier releases."""
+    def options(self) -> dict[str, Any]:
+        """The options that count."""
         length = {"chunk_words": self.chunk_words, "chunk_overlap": self.chunk_overlap}
-        words = {"most_words": self.most_words, "least_words": 0}
-        return {"cascade": self.cascade, **(length if self.chunk_words else words)}
+        return {"cascade": self.cascade, **(length if self.chunk_words else {"most_words": self.most_words})}
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The same for an index's recipe; `least_words` was an option of segments in earlier releases."""
+        return self.options | ({} if self.chunk_words else {"least_words": 0})
 
 
 def _version(name: str) -> str:
