@@ -253,12 +253,6 @@ def read_by(strategy: object, llm: LanguageModel | None) -> None:
         strategy.reader = LlmReader(llm)
 
 
-def llm_of(strategy: object) -> LanguageModel | None:
-    """The language model that a strategy reads with; None if its reader is another one."""
-    model: LanguageModel | None = getattr(getattr(strategy, "reader", None), "llm", None)
-    return model
-
-
 def _prompts(name: str | None, file: str | None, layout: str, shots: int | None) -> tuple[Prompt, Prompt]:
     """The prompts for all passages together and for one alone, with their examples."""
     if name is None:
