@@ -185,7 +185,7 @@ class VectorRetriever:
     """
 
     def __init__(
-        self, encoder: str | None, device: str, precision: Precision, batch_tokens: int | None, again: str
+        self, encoder: str | None, device: str, precision: Precision, batch_tokens: PositiveInt | None, again: str
     ) -> None:
         self._encoder, self._again = (encoder, device, precision, batch_tokens), again
 
