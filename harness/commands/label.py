@@ -59,7 +59,7 @@ def label(
     from harness.runtime.distributed import join_process_group
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
-    from harness.runtime.shared_lines import SharedLines
+    from harness.runtime.shared_lines import write_shared
 
     check_questions(layout, sources)
     if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
@@ -78,7 +78,10 @@ def label(
     }  # fmt: skip
     labeler = WordLabeler(retriever, retrievers, passages, depth, half_rank)
     counts = LabelCounts()
-    SharedLines(LABELS, out, join_process_group()).write(
+    write_shared(
+        LABELS,
+        out,
+        join_process_group(),
         lambda: (len(known), None if None in configured else depends_on),
         lambda: iter(known),
         QUESTIONS_AT_ONCE,
