@@ -32,7 +32,7 @@ FOREIGN = {  # chats in other languages, and what the model is made to reply
     "भारत की राजधानी?": "नई दिल्ली",
     "Separators?": "a\u2028b\u2029c\x85d\x1ce\nf\r\n\ng",  # at which lines end in Python, not in server-sent events
 }
-LONG = "Say amber ten thousand times."
+LONG = "Say amber two thousand times."
 
 
 def exact_replies(

@@ -13,9 +13,9 @@ QUESTIONS = 1000
 
 @pytest.fixture(scope="session")
 def replies(chat_lm: Path) -> dict[str, dict[str, Any]]:
-    """Exact replies to QUESTIONS short questions, some in other languages, and to LONG of ten thousand tokens."""
+    """Exact replies to QUESTIONS short questions, some in other languages, and to LONG of two thousand tokens."""
     questions = list(dict(cases(3 * QUESTIONS, seed=5, documents=3)))[: QUESTIONS - len(FOREIGN)]
-    made = exact_replies(chat_lm, questions, {**FOREIGN, LONG: "amber " * 10_000})
+    made = exact_replies(chat_lm, questions, {**FOREIGN, LONG: "amber " * 2_000})
     assert len(made) == QUESTIONS + 1
     return made
 
