@@ -19,7 +19,7 @@ LORA = ["--model.lora.rank", "4"]
 
 
 def encoder_estimator(place: Place) -> list[str]:
-    every_trainer.rerag(place)
+    PREPARE["rerag"](place)
     return ["--model.estimator", str(place.model("bert"))]
 
 
