@@ -197,8 +197,10 @@ def test_methods_are_compared_by_one_command(place: Path) -> None:
     options = ("--out", "compared", "--resamples", "50", "--study.rows", "[]")
     run(place, "evaluate", *configs, "--questions", "dev.json", *options)
     costs = cells(place / "compared" / "dmqr")
-    assert {row for table, row, _ in costs if table == "methods"} == {"DMQR-RAG"}
-    assert {row for table, row, _ in cells(place / "compared") if table == "quality"} == {"oqr", "dmqr", "rrf"}
+    assert {row for table, row, _ in costs if table == "methods"} == {"OQR", "OQR deep", "DMQR-RAG"}
+    variants = {f"{system}: {row}" for system in ("dmqr", "rrf") for row in ("OQR", "OQR deep")}
+    compared = {row for table, row, _ in cells(place / "compared") if table == "quality"}
+    assert compared == {"oqr", "dmqr", "rrf"} | variants
     assert list(report(place / "compared")["systems"]) == ["oqr", "dmqr", "rrf"]
     assert "rewriter: " not in (place / "compared" / "oqr" / "report.md").read_text()
 
