@@ -97,6 +97,7 @@ class Msrag:
         asked = [with_turns(question) for question in as_questions(questions)]
         if not asked:
             return []
+        self.load()  # a selector that is missing is told before the sources are asked
         started = time.perf_counter()
         contexts, alone = self.gather(asked)
         seconds = (time.perf_counter() - started) / len(asked)
@@ -125,7 +126,9 @@ class Msrag:
             together: Whether sources that share no model work at the same time; else one after the other, for times
                 that can be compared.
         """
-        self.load()  # not in the sources' threads, of which two would load a part that they share twice
+        # Not in the sources' threads, of which two would load a part that they share twice.  The selector stays: its
+        # file may be what is fitted on these contexts.
+        load(self.reader, *self.sources.values())
         work: dict[str, Any] = {name: source.contexts for name, source in self.sources.items()}
         parts: dict[str, object] = dict(self.sources)
         if NONE in self.names:

@@ -181,13 +181,14 @@ def test_tune_writes_a_selection_that_a_config_can_name(place: Path, encoder_fol
 
 def test_the_fitted_selection_chooses(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:
     file = tmp_path / "selector.json"
-    (line,) = Tuning(encoder=encoder_folder).tune(strategy, QUESTIONS, file, settings(tmp_path))
+    learned = Msrag(strategy.reader, Learned(file), *strategy.sources.values())  # it names what is yet to be fitted
+    (line,) = Tuning(encoder=encoder_folder).tune(learned, QUESTIONS, file, settings(tmp_path))
     model = AnswerModel.load(file)
     assert model.encoder == encoder_folder
     assert model.fitted["questions"] == 4
     assert line.startswith("the choice, fitted on 4 questions; EM: on other questions ")
     assert line.endswith("web alone 50.00 %, generated alone 75.00 %, none alone 25.00 %")
-    chosen = Msrag(strategy.reader, Learned(file), *strategy.sources.values()).answer(QUESTIONS)
+    chosen = learned.answer(QUESTIONS)
     right = sum(answer.text in question.answers for answer, question in zip(chosen, QUESTIONS, strict=True))
     assert f"on these {25 * right:.2f} %" in line
 
