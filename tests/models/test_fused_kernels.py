@@ -1,4 +1,4 @@
-"""T5's norm and GELU as single kernels: results, gradients and names of weights as transformers has them."""
+"""T5's norm and GELU as single kernels: results, gradients and weight names equal those of transformers."""
 
 from pathlib import Path
 
