@@ -31,6 +31,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from common.garbage_collection import collect_less_often
 from harness.indexing.sentence_encoder import SentenceEncoder
 from tests.helpers.retrieval_world import write_encoder
 from tests.helpers.tiny_lm import save_chat_lm, save_plain_lm
@@ -54,6 +55,7 @@ if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # as a shell starts background jobs: Ctrl-C is tested all the same
     signal.signal(signal.SIGINT, signal.default_int_handler)
+collect_less_often()  # as the commands do: a tenth of the time of all tests
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))  # 1 unless told: two test processes share the cores
 
 

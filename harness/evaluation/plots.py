@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 def axes_of(panels: int = 1, rows: int = 1) -> tuple[Figure, list[Axes]]:
     """A figure with panels side by side, or in several equal rows."""
     columns = panels // rows
-    figure = Figure(figsize=(9 if columns == 1 else 7 * columns, 5.5 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = Figure(figsize=(9 if columns == 1 else 7 * columns, 5.5 * rows), dpi=120, layout="constrained")
     return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(panels)]
 
 
@@ -22,4 +21,9 @@ def save(figure: Figure, panels: Sequence[Axes], path: Path) -> None:
         axes.grid(alpha=0.3)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize="small")
-    figure.savefig(path, dpi=120)
+    write_png(figure, path)
+
+
+def write_png(figure: Figure, path: Path) -> None:
+    """Write a figure; `Figure.savefig` would draw it twice."""
+    FigureCanvasAgg(figure).print_png(path)

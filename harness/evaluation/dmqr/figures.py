@@ -16,7 +16,7 @@ from harness.evaluation.dmqr.methods import ALL_STRATEGIES
 from harness.evaluation.dmqr.search import Found
 from harness.evaluation.dmqr.tables import Scored, is_relevant
 from harness.evaluation.page import Case
-from harness.evaluation.plots import axes_of, save
+from harness.evaluation.plots import axes_of, save, write_png
 from harness.evaluation.tables import Cell, Cells, Table
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryHits, QueryHits
 
@@ -124,7 +124,7 @@ def plot_rewrites(table: Table, path: Path) -> None:
     axes.set_xticks(numbers + 0.4 - width / 2, [str(number) for number in numbers])
     axes.set(xlabel="different queries besides the question", ylabel="questions, %", title=table.title)
     axes.legend(fontsize="small")
-    figure.savefig(path, dpi=120)
+    write_png(figure, path)
 
 
 CHOSEN, DIFFERENCE = "with choice", "difference"

@@ -7,7 +7,7 @@ from common.records import Answer, Question
 from harness.evaluation.drrag.recall import BASELINE, Evaluation, Metrics, Outcome, differing
 from harness.evaluation.page import Case
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
-from harness.evaluation.plots import axes_of
+from harness.evaluation.plots import axes_of, write_png
 from harness.evaluation.tables import Cell, Table
 
 COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
@@ -133,7 +133,7 @@ def plot_recall(evaluation: Evaluation, measured: Sequence[Metrics], path: Path,
     axes.set_xticks(sorted({outcome.k for outcome in evaluation.outcomes}))
     axes.grid(alpha=0.3)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
-    figure.savefig(path, dpi=120)
+    write_png(figure, path)
 
 
 def selection_case(question: Question, answers: Mapping[str, Answer]) -> Case:
