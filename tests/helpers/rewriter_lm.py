@@ -58,7 +58,7 @@ def _prompt(pool: Pool, adaptive: bool) -> str:
     return pool.selection_prompt(STRATEGIES) if adaptive else pool.rewriting_prompt(STRATEGIES)
 
 
-def save_rewriter(folder: Path, steps: int = 150) -> Path:
+def save_rewriter(folder: Path, steps: int = 110) -> Path:
     """The trained model; its pool lies beside it as `pool.yaml`."""
     folder.mkdir()
-    return save_chat_lm(folder, rewriting_cases(Pool.load(write_pool(folder))), steps)
+    return save_chat_lm(folder, rewriting_cases(Pool.load(write_pool(folder))), steps, 6e-3)

@@ -10,7 +10,7 @@ The task, as the text of a chat's user message, and the reply: the value in the 
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ CHATML = (
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CONTEXT = 2048  # tokens that the chat model reads and writes together; the model without template: PLAIN_CONTEXT
 PLAIN_CONTEXT = 128
-STEPS, BATCH, LEARNING_RATE = 80, 32, 4e-3
+STEPS, BATCH, LEARNING_RATE = 80, 16, 4e-3
 
 Case = tuple[str, str]  # text of the user message, and the reply
 
@@ -92,13 +92,16 @@ def byte_pairs(texts: Sequence[str], specials: Sequence[str], vocabulary: int) -
     return {"vocab": model["vocab"], "merges": [tuple(pair) for pair in model["merges"]]}
 
 
-def save_chat_lm(folder: Path, learned: Sequence[Case] | None = None, steps: int = STEPS) -> Path:
+def save_chat_lm(
+    folder: Path, learned: Sequence[Case] | None = None, steps: int = STEPS, learning_rate: float = LEARNING_RATE
+) -> Path:
     """A Qwen2 of two layers with ChatML's template; a reply ends with <|im_end|> or <|endoftext|>.
 
     Args:
         folder: To be written.
         learned: Cases that it is trained on; those of the task above when None.
-        steps: Of training, with 32 cases each.
+        steps: Of training, with 16 cases each.
+        learning_rate: The highest of training.
     """
     known = list(learned or cases(2000, seed=1))
     texts = [f"user\n{user}\nassistant\n{reply} {reply}\nsystem\n" for user, reply in known]
@@ -115,16 +118,12 @@ def save_chat_lm(folder: Path, learned: Sequence[Case] | None = None, steps: int
             initializer_range=0.05, pad_token_id=pad_id, eos_token_id=end_id, bos_token_id=None,
         )
     )  # fmt: skip
-    rows = [
-        (
-            tokenizer.apply_chat_template(
-                [{"role": "user", "content": user}], add_generation_prompt=True, return_dict=False
-            ),
-            tokenizer(f"{reply}{SPECIALS[2]}")["input_ids"],
-        )
-        for user, reply in known
-    ]
-    train(network, rows, pad_id, steps)
+    prompts = tokenizer.apply_chat_template(
+        [[{"role": "user", "content": user}] for user, _ in known], add_generation_prompt=True, tokenize=False
+    )
+    replies = [f"{reply}{SPECIALS[2]}" for _, reply in known]
+    rows = list(zip(*(tokenizer(texts)["input_ids"] for texts in (prompts, replies)), strict=True))
+    train(network, rows, pad_id, steps, learning_rate)
     network.generation_config = GenerationConfig(eos_token_id=[end_id, pad_id], pad_token_id=pad_id)
     save_network(network, folder)
     tokenizer.save_pretrained(folder)
@@ -149,36 +148,36 @@ def save_plain_lm(folder: Path, learned: Sequence[Case] | None = None, steps: in
             eos_token_id=end_id,
         )
     )  # fmt: skip
-    train(
-        network,
-        [(tokenizer(f"{u}\n")["input_ids"], tokenizer(f"{r}{end}")["input_ids"]) for u, r in known],
-        end_id,
-        steps,
-    )
+    parts = [f"{user}\n" for user, _ in known], [f"{reply}{end}" for _, reply in known]
+    rows = list(zip(*(tokenizer(texts)["input_ids"] for texts in parts), strict=True))
+    train(network, rows, end_id, steps, batch=2 * BATCH)
     save_network(network, folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
-def train(network: PreTrainedModel, rows: Sequence[tuple[list[int], list[int]]], pad_id: int, steps: int) -> None:
+def train(
+    network: PreTrainedModel, rows: Sequence[tuple[list[int], list[int]]], pad_id: int, steps: int,
+    learning_rate: float = LEARNING_RATE, batch: int = BATCH,
+) -> None:  # fmt: skip
     """Train on the replies of (prompt ids, reply ids), in place; the network is in evaluation mode afterwards."""
-    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.2)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=steps, pct_start=0.2)
     network.train()
-    for batch in _batches(rows, steps):
-        ids_PT, attention_PT = pad([prompt + reply for prompt, reply in batch], pad_id, 10**6)
+    rng = random.Random(0)
+    for _ in range(steps):
+        chosen = rng.sample(rows, min(batch, len(rows)))
+        ids_PT, attention_PT = pad([prompt + reply for prompt, reply in chosen], pad_id, 10**6)
         labels_PT = ids_PT.masked_fill(attention_PT == 0, IGNORE)
-        for row, (prompt, _) in enumerate(batch):
+        for row, (prompt, _) in enumerate(chosen):
             labels_PT[row, : len(prompt)] = IGNORE
-        network(input_ids=ids_PT, attention_mask=attention_PT, labels=labels_PT).loss.backward()
+        hidden_PTE = network.base_model(input_ids=ids_PT, attention_mask=attention_PT)[0]
+        next_PT = labels_PT[:, 1:]
+        learned_PT = next_PT != IGNORE  # logits of the replies alone
+        logits_NV = network.get_output_embeddings()(hidden_PTE[:, :-1][learned_PT])
+        torch.nn.functional.cross_entropy(logits_NV, next_PT[learned_PT]).backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
     network.eval()
-
-
-def _batches(rows: Sequence[tuple[list[int], list[int]]], steps: int) -> Iterator[list[tuple[list[int], list[int]]]]:
-    rng = random.Random(0)
-    for _ in range(steps):
-        yield rng.sample(list(rows), min(BATCH, len(rows)))
