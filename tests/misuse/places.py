@@ -29,7 +29,7 @@ BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"in
 DEAD = {  # a language model that no server answers for
     "class_path": "harness.llm.endpoint.ChatEndpoint",
     "init_args": {
-        "model": "tiny", "base_url": "http://127.0.0.1:9/v1", "key_variable": None, "max_retries": 2, "cache": None,
+        "model": "tiny", "base_url": "http://127.0.0.1:9/v1", "key_variable": None, "max_retries": 0, "cache": None,
     },
 }  # fmt: skip
 

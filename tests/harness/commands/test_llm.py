@@ -118,12 +118,13 @@ def test_the_option_takes_the_reader_s_place_whatever_the_strategy(place: Path, 
     config = yaml.safe_load((place / "plain.yaml").read_text())
     config["strategy"]["init_args"]["reader"]["init_args"]["serving"] = "no-such-folder"
     (place / "missing.yaml").write_text(yaml.safe_dump(config))
-    evaluate(place, "option", "missing", more=("--llm", "llm.yaml"))
+    more = ("--llm", "llm.yaml", "--limit", "2")  # the prompt is unknown to the model, which writes to the end
+    evaluate(place, "option", "missing", more=more)
     assert "prompt drrag, " in (place / "option" / "report.md").read_text()
-    asked = list(read_questions("hotpotqa", str(place / "dev.json")))
+    asked = list(read_questions("hotpotqa", str(place / "dev.json")))[:2]
     system = RetrieveRead(Bm25Retriever(place / "index"), 2, LlmReader(CausalLm(str(chat_lm), device="cpu")))
     assert [q["answer"] for q in questions(place / "option")] == [answer.text for answer in system.answer(asked)]
-    evaluate(place, "option_own", "plain_llm", more=("--llm", "llm.yaml"))  # its prompt stays
+    evaluate(place, "option_own", "plain_llm", more=more)  # its prompt stays
     assert "prompt tiny, " in (place / "option_own" / "report.md").read_text()
 
 
