@@ -36,7 +36,7 @@ from harness.indexing.sentence_encoder import SentenceEncoder
 from tests.helpers.retrieval_world import write_encoder
 from tests.helpers.tiny_lm import save_chat_lm, save_plain_lm
 
-hypothesis.settings.register_profile("unhurried", deadline=None, max_examples=50)  # a busy machine is no reason to fail
+hypothesis.settings.register_profile("unhurried", deadline=None, max_examples=25)  # a busy machine is no reason to fail
 hypothesis.settings.load_profile("unhurried")
 
 NAMES = [f"name{i}" for i in range(60)]

@@ -153,7 +153,7 @@ PIECES = st.sampled_from(
 FEW = st.lists(PIECES, max_size=5).map("".join)
 
 
-@hypothesis.settings(max_examples=400)
+@hypothesis.settings(max_examples=100)
 @given(before=FEW, answers=st.lists(FEW, max_size=3), after=FEW, inserted=st.booleans(), upper=st.booleans())
 def test_has_answer_keeps_its_definition_on_any_text(
     before: str, answers: list[str], after: str, inserted: bool, upper: bool

@@ -30,7 +30,7 @@ DOCUMENTS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(DOCUMENTS)
 def test_what_is_read_back_is_what_was_written(tmp_path: Path, document: Document) -> None:
     save_document(tmp_path / "one", document, "# text\n", {"seconds": 1.5})

@@ -104,7 +104,7 @@ def test_a_lost_array_is_named(tmp_path) -> None:
 TITLES = st.lists(st.sampled_from(["a", "b", "a b", "b (c)", "a b (c)", "b a", "?"]), min_size=1, max_size=6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(TITLES, st.lists(st.lists(st.sampled_from("abcd"), max_size=8), min_size=6, max_size=6))
 def test_agrees_with_a_search_for_every_title_in_every_text(tmp_path_factory, titles, texts) -> None:
     passages = [Passage.of(title, " ".join(text)) for title, text in zip(titles, texts, strict=False)]

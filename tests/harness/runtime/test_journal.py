@@ -63,7 +63,7 @@ def begin(*processes: subprocess.Popen[str]) -> None:
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=4), lambda s: st.lists(s, max_size=3))
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(JSON, max_size=5), st.integers(0, 300), st.integers(0, 3))
 @example([[1], "x"], 1, 0)  # without the last line break
 def test_a_cut_file_gives_a_prefix_and_goes_on(results: list, cut_bytes: int, zeros: int) -> None:

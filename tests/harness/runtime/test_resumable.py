@@ -102,7 +102,7 @@ TEXTS = st.text(max_size=5)
 FLOATS = st.floats(width=32)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.lists(st.lists(FLOATS, min_size=3, max_size=3), max_size=3), st.booleans())
 def test_matrices_survive_to_the_last_bit(rows: list[list[float]], scored: bool) -> None:
     width = 3 if rows else 0

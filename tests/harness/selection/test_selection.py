@@ -210,7 +210,7 @@ def problems(draw):
 
 
 @given(problems())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_any_selection_keeps_within_budget_and_candidates(problem):
     options, rankings, scores = problem
     chosen = options.choose(rankings, lambda d1, d2: scores[d1, d2])
@@ -225,7 +225,7 @@ def test_any_selection_keeps_within_budget_and_candidates(problem):
 
 
 @given(problems(), st.integers(1, 5))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_deciding_in_rounds_equals_asking_pair_by_pair(problem, lookahead):
     options, rankings, scores = problem
     needed = set()

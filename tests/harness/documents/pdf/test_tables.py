@@ -409,7 +409,7 @@ _rules = st.tuples(
 
 
 @given(st.lists(_words, max_size=60), st.lists(_rules, max_size=14), st.floats(-20, 20), st.floats(-20, 20))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_tables_say_only_what_the_page_says_wherever_it_stands(
     found: list[Word], rules: list[Rule], x: float, y: float
 ) -> None:

@@ -168,7 +168,7 @@ TAGS = ["p", "div", "ul", "ol", "li", "dl", "dt", "dd", "h1", "h3", "table", "tr
 
 
 @given(st.lists(st.one_of(st.sampled_from(TAGS).map("<{}>".format), st.text(max_size=8)), max_size=30))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_any_markup_becomes_a_document_in_normal_form(parts: list[str]) -> None:
     document = read("<body>x" + "".join(parts), {"p.png": PNG})
     assert normalized(document) == document

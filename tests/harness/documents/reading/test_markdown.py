@@ -40,7 +40,7 @@ def parse(text: str, *images: Image) -> Document:
 
 
 @given(documents)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_what_is_written_is_read_again(document: Document) -> None:
     expected = normalized(document)
     assert normalized(expected) == expected
