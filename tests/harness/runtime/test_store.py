@@ -46,7 +46,7 @@ def test_what_is_stored_comes_back_with_its_time_while_it_is_young(tmp_path: Pat
 
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
     file = tmp_path / "values.sqlite"
-    parts = [[f"{process}-{n}" for n in range(100)] + [f"shared-{n}" for n in range(50)] for process in range(3)]
+    parts = [[f"{process}-{n}" for n in range(30)] + [f"shared-{n}" for n in range(20)] for process in range(3)]
     spawn = multiprocessing.get_context("fork")
     processes = [spawn.Process(target=fill, args=(file, part, f"{n}:")) for n, part in enumerate(parts)]
     for process in processes:

@@ -23,7 +23,7 @@ def test_a_process_that_ends_loses_its_own_document_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: tuple[Any, ...], why: str
 ) -> None:
     write_files(tmp_path / "manuals", {name: manual(name) for name in ("a.md", "b.md", "c.md")})
-    misbehaving = Killable("tests.helpers.misbehaving:do", 1, 3, 500)
+    misbehaving = Killable("tests.helpers.misbehaving:do", 1, 1, 500)
     original = Killable.submit
 
     def submit(self: Killable, asked: dict[str, Any]) -> Any:
