@@ -11,7 +11,7 @@ from pathlib import Path
 import infer
 import train
 from common.errors import exit_code
-from tests.helpers.runs import ROOT, SAME_THREADS
+from tests.helpers.forked import ROOT, forked
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,15 @@ def command(folder: Path, program: str, *arguments: str) -> Ended:
 
 
 def apart(folder: Path, *arguments: str, processes: int = 1, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run infer.py in a process of its own, which may be killed, or under torchrun."""
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    typed = [sys.executable, *(launch if processes > 1 else ()), str(ROOT / "infer.py"), *arguments]
-    given = {**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT), **environment}
+    """Run infer.py in processes of its own, which may be killed."""
+    return forked("infer", folder, *arguments, processes=processes, **environment)
+
+
+def under_torchrun(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run infer.py by two processes of one thread each that torchrun starts."""
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    given = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    typed = [sys.executable, *launch, str(ROOT / "infer.py"), *arguments]
     return subprocess.run(typed, cwd=folder, env=given, capture_output=True, text=True, timeout=240)
 
 

@@ -11,10 +11,7 @@ import pytest
 import torch
 
 import train
-
-ROOT = Path(__file__).parents[2]
-# A process of its own gets as many threads as this one, or its runs would not repeat ours to the last bit.
-SAME_THREADS = {name: str(torch.get_num_threads()) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+from tests.helpers.forked import ROOT, SAME_THREADS, forked
 
 
 def fit(
@@ -36,11 +33,7 @@ def fit_in_turn(folder: Path, runs: list[list[str]]) -> None:
     (folder / "runs.json").write_text(
         json.dumps([["--trainer.devices", "2", "--trainer.strategy", "ddp", *run] for run in runs])
     )
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    ended = subprocess.run(
-        [sys.executable, *torchrun, "-m", "tests.helpers.runs_in_turn", "runs.json"], cwd=folder,
-        capture_output=True, text=True, timeout=1200, env={**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    ended = forked("tests.helpers.runs_in_turn", folder, "runs.json", processes=2)
     started = [line for line in ended.stdout.splitlines() if line.startswith("run: ")]
     assert ended.returncode == 0, f"{started[-1:]}\n{ended.stderr}"
 

@@ -4,11 +4,8 @@ What was computed is used again, and the report is the one of an unbroken run.
 """
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -26,10 +23,11 @@ from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import MarginalReader
 from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows
+from tests.helpers.commands import apart
+from tests.helpers.forked import ROOT
 from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
 from tests.helpers.reports import Key, measured_cells, questions, timeless
 from tests.helpers.rerag_world import write_serving
-from tests.helpers.runs import ROOT, SAME_THREADS
 
 Report = tuple[dict[Key, float], list[dict[str, Any]]]
 
@@ -142,10 +140,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     same = ("--strategy.precision", "fp32")  # as `auto` is in this process alone
     more = ("--questions", str(file), *same)
     command = rerag(folders, tmp_path / "out", retriever, *more)
-    environment = {**os.environ, **SAME_THREADS, KILLED_AT: "2"}
-    run = subprocess.run(
-        [sys.executable, "infer.py", *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200
-    )
+    run = apart(ROOT, *command, **{KILLED_AT: "2"})
     assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
     assert not (tmp_path / "out").exists()
     assert len(kept_lines(tmp_path / "out", "answers-pools")) == 1 + 2

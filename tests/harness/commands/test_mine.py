@@ -149,7 +149,7 @@ def test_several_files_and_more_questions_than_fit_a_chunk(place: Path) -> None:
 
 
 def started(place: Path, out: str, processes: int, killed_at: str = "") -> subprocess.CompletedProcess[str]:
-    """Mining by the command line in a process, or under torchrun; with `killed_at` killed before that search."""
+    """Mining by the command line in so many processes; with `killed_at` killed before that search."""
     killing = "tests.helpers.killing_retriever.KillingRetriever"
     typed = ["mine", "--retriever", killing, "--retriever.index", "index", "--questions", "many.json", "--out", out]
     return apart(place, *typed, processes=processes, **{KILLED_AT: killed_at})

@@ -15,7 +15,7 @@ from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.dense import DenseRetriever, build_dense
-from tests.helpers.commands import apart
+from tests.helpers.commands import apart, under_torchrun
 from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
 from tests.helpers.tolerances import model_close, model_tolerance
 
@@ -176,7 +176,7 @@ def test_two_processes_build_the_bytes_of_one(tmp_path, encoder, encoder_folder,
     (tmp_path / "taken" / "thesis.txt").write_text("the only copy")
     encoded = ("--dense.encoder", encoder_folder, "--dense.precision", "fp32", "--dense.chunk_passages", "16")
     typed = ("index", "--corpus", str(rows), *encoded, "--device", "cpu")
-    done = apart(tmp_path, *typed, "--out", "by-two", processes=2, OMP_NUM_THREADS="1")
+    done = under_torchrun(tmp_path, *typed, "--out", "by-two")
     assert done.returncode == 0, done.stderr[-3000:]
     assert "over 2 process(es)" in done.stderr
     assert digests(tmp_path / "by-two") == digests(tmp_path / "by-one")
