@@ -120,8 +120,8 @@ def test_a_run_shorter_than_the_logging_interval_logs_its_first_and_last_step(wo
 
 @pytest.mark.whole_run
 def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
-    fit_here(workplace, "--name", "whole", "--trainer.max_epochs", "6")
-    command = [sys.executable, str(ROOT / "train.py"), "fit", "--config", "config.yaml", "--trainer.max_epochs", "6"]
+    fit_here(workplace, "--name", "whole", "--trainer.max_epochs", "4")
+    command = [sys.executable, str(ROOT / "train.py"), "fit", "--config", "config.yaml", "--trainer.max_epochs", "4"]
     process = subprocess.Popen(
         command, cwd=workplace, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ,
         **SAME_THREADS}
@@ -134,5 +134,5 @@ def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
     assert process.returncode == 75, out[-2000:]
     assert "--resume auto" in out
     assert json.loads((workplace / "checkpoints/tiny/state.json").read_text())["status"] == "preempted"
-    done(fit(workplace, "--trainer.max_epochs", "6", "--ckpt_path", "checkpoints/tiny/last.ckpt"))
+    fit_here(workplace, "--trainer.max_epochs", "4", "--ckpt_path", "checkpoints/tiny/last.ckpt")
     assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))

@@ -66,6 +66,10 @@ class BriefParser(CommandLine, LightningArgumentParser):
     command = "train.py"
     explained_groups: ClassVar = tuple(GROUPS)
 
+    def dump(self, *args: Any, **kwargs: Any) -> str:
+        """The configuration as text, without a second check: it has been parsed."""
+        return super().dump(*args, **{"skip_validation": True, **kwargs})
+
 
 class SaveRunConfig(SaveConfigCallback):
     """Writes the complete config beside the checkpoints and sends it to the loggers, once training starts.
