@@ -5,6 +5,9 @@ import os
 import subprocess
 import sys
 import tarfile
+import threading
+from collections.abc import Iterator
+from multiprocessing.connection import Listener
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ import torch
 
 from benchmarks.gpu_day.__main__ import STEPS
 from benchmarks.gpu_day.turns import OURS, compared
-from tests.helpers.runs import ROOT
+from tests.helpers.forked import ROOT, forked
 
 TESTS = {"equal", "bf16", "ranks", "memory"}
 MEASURED = (  # a row of the table for each
@@ -30,18 +33,50 @@ MEASURED = (  # a row of the table for each
 )
 
 
-def gpu_day(out: Path, *options: str, python: str = sys.executable) -> tuple[int, list[dict]]:
+PYTHON = """#!{python}
+import os, sys
+from multiprocessing.connection import Client
+with Client({address!r}) as asked:
+    asked.send((sys.argv[1:], dict(os.environ)))
+    code, out, err = asked.recv()
+sys.stdout.write(out)
+sys.stderr.write(err)
+raise SystemExit(code if code >= 0 else 128 - code)
+"""
+
+
+@pytest.fixture
+def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An interpreter for `-m MODULE ...` whose packages are loaded already."""
+    folder = tmp_path_factory.mktemp("python")
+    (folder / "python").write_text(PYTHON.format(python=sys.executable, address=str(folder / "socket")))
+    (folder / "python").chmod(0o755)
+    with Listener(str(folder / "socket")) as listener:
+
+        def serve() -> None:
+            while True:
+                with listener.accept() as asked:
+                    (option, module, *arguments), environment = asked.recv()
+                    assert option == "-m"
+                    ended = forked(module, ROOT, *arguments, **environment)
+                    asked.send((ended.returncode, ended.stdout, ended.stderr))
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield str(folder / "python")
+
+
+def gpu_day(out: Path, python: str) -> tuple[int, list[dict]]:
     """Exit code of a rehearsal, and how its steps ended."""
     ended = subprocess.run(
-        ["bash", str(ROOT / "scripts/gpu_day.sh"), "--rehearse", "--out", str(out), *options],
+        ["bash", str(ROOT / "scripts/gpu_day.sh"), "--rehearse", "--out", str(out)],
         env={**os.environ, "PYTHON": python}, stdout=subprocess.PIPE, text=True, timeout=600,
     )  # fmt: skip
     return ended.returncode, [json.loads(line) for line in (out / "steps.jsonl").read_text().splitlines()]
 
 
 @pytest.mark.whole_run
-def test_the_whole_day_is_rehearsed_on_the_cpu(tmp_path: Path) -> None:
-    code, steps = gpu_day(tmp_path)
+def test_the_whole_day_is_rehearsed_on_the_cpu(tmp_path: Path, python: str) -> None:
+    code, steps = gpu_day(tmp_path, python)
     logs = {step["step"]: (tmp_path / f"{step['step']}.log").read_text()[-2000:] for step in steps if step["exit"]}
     assert (code, logs) == (0, {})
     assert {step["step"] for step in steps} == TESTS | set(STEPS)
