@@ -18,6 +18,7 @@ import tests.conftest  # noqa: F401  (sets the environment as for the tests)
 from tests.exactness.computing import NAMES, compute, prepare
 from tests.exactness.systems import NOISES
 from tests.exactness.values import FOLDER, check_answers, check_training, processor, stored, write
+from tests.exactness.workplace import write_workplace
 
 
 def main() -> None:
@@ -28,14 +29,13 @@ def main() -> None:
     if unknown := set(names) - set(NAMES):
         parser.error(f"{', '.join(sorted(unknown))}: not a file of values; allowed: {', '.join(NAMES)}")
     with tempfile.TemporaryDirectory() as root:
+        workplace = write_workplace(Path(root, "workplace"))
         folders: dict[Any, Path] = {}
         for name in names:
             kind = name.partition("/")[0]
             for noise in (None, *NOISES) if kind == "answers" else (None,):
                 if (kind, noise) not in folders:
-                    folder = Path(root, f"{kind}-{noise}")
-                    folder.mkdir()
-                    folders[kind, noise] = prepare(folder, kind, noise)
+                    folders[kind, noise] = prepare(workplace, Path(root, f"{kind}-{noise}"), kind, noise)
             changed = [compute(name, folders[kind, noise]) for noise in NOISES] if kind == "answers" else []
             print(f"{name}: {renew(name, compute(name, folders[kind, None]), changed)}", flush=True)
 

@@ -1,6 +1,7 @@
 """Computes the values: all that one name of `values/` stands for, in a folder that holds what it needs."""
 
 import contextlib
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.exactness import systems, texts, training
 from tests.exactness.tiny_models import save_bert
 from tests.exactness.training import number
 from tests.exactness.values import ID_DIGITS
-from tests.exactness.workplace import words_of_the_world, write_workplace
+from tests.exactness.workplace import words_of_the_world
 
 NAMES = [
     "token_ids", "passage_ids",
@@ -33,15 +34,16 @@ def working_in(folder: Path) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def prepare(folder: Path, kind: str, noise: int | None = None) -> Path:
-    """Write what a kind of values needs into an empty folder.
+def prepare(workplace: Path, folder: Path, kind: str, noise: int | None = None) -> Path:
+    """Write what a kind of values needs into a copy of the workplace.
 
     Args:
-        folder: To write into.
+        workplace: Of `write_workplace`.
+        folder: The copy, which is not there yet.
         kind: What the names begin with, such as training.
         noise: Of `tests.exactness.tiny_models.fill`, for the models of the systems.
     """
-    write_workplace(folder)
+    shutil.copytree(workplace, folder)
     with working_in(folder):
         if kind == "training":
             training.write_training_files()

@@ -3,6 +3,8 @@
 The values were written by the command in `tests/exactness/__main__.py`, from tiny models in fp32 on one thread.
 """
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.exactness.computing import NAMES, compute, prepare
 from tests.exactness.values import FOLDER, check_answers, check_training, stored
+from tests.exactness.workplace import write_workplace
 
 pytestmark = pytest.mark.numeric
 LARGEST = ("training/rerag_released_encoder", "training/rerag_paper_encoder", "training/rerag_paper_t5")
@@ -21,18 +24,16 @@ def _of(kind: str) -> list[Any]:
 
 
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Kind of values -> the folder in which they are computed, once it is written."""
-    return {}
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Kind of values -> the folder in which they are computed, which is written once."""
+    workplace, copies = write_workplace(tmp_path_factory.mktemp("workplace")), tmp_path_factory.mktemp("copies")
+    return cache(lambda kind: prepare(workplace, copies / kind, kind))
 
 
 @pytest.fixture
-def folder(request: pytest.FixtureRequest, folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(request: pytest.FixtureRequest, prepared: Callable[[str], Path]) -> Path:
     """The folder of a test's kind of values."""
-    kind = request.function.__name__.removeprefix("test_")
-    if kind not in folders:
-        folders[kind] = prepare(tmp_path_factory.mktemp(kind), kind)
-    return folders[kind]
+    return prepared(request.function.__name__.removeprefix("test_"))
 
 
 def test_every_file_has_a_test() -> None:
