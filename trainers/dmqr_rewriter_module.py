@@ -176,7 +176,8 @@ class RewriterModule(RunModule):
         state = super().state_dict(*args, **kwargs)
         if not self.lora.rank:
             return state
-        return {name: value for name, value in state.items() if name in self._trained}
+        trained = self._trained
+        return {name: value for name, value in state.items() if name in trained}
 
     def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
         """Load weights; what is frozen stays as it is.  Errors as in `RunModule`."""
