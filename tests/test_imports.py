@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,13 +50,16 @@ def folder_of(module: str) -> str:
     return "models" if folder == "models.bigbird" else folder  # a backbone: it builds on their tools, they on it
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> tuple[str, ...]:
     """The project's modules that a file imports, at its top or inside functions."""
+    found: list[str] = []
     for node in ast.walk(ast.parse(path.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names] + [node.module]
-        yield from (name for name in names if name in MODULES)
+        found += [name for name in names if name in MODULES]
+    return tuple(found)
 
 
 @pytest.mark.parametrize("order", [TRAINING, SERVING], ids=["training", "serving"])
