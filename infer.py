@@ -34,6 +34,7 @@ from jsonargparse import ArgumentParser, auto_cli, auto_parser, set_parsing_sett
 from common.command_line import CommandLine
 from common.errors import exit_code
 from common.garbage_collection import collect_less_often
+from common.roots import ROOTS, add_roots, refuse_unused
 from common.version import VERSION
 from harness.commands.ask import ask
 from harness.commands.compare import compare, systems_of
@@ -62,10 +63,21 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = "infer.py"
+    alone = True  # else one of several systems, of which another may use a root
+
+    def add_function_arguments(self, *args: Any, **kwargs: Any) -> Any:
+        """Add a command's options, and the roots of its paths."""
+        added = super().add_function_arguments(*args, **kwargs)
+        add_roots(self)
+        return added
 
     def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:
         """Build the objects of a configuration, a language model given by --llm as the strategy's reader."""
         if getattr(self, "parent_parser", None) is None and (command := namespace.get("subcommand")):
+            if self.alone:
+                refuse_unused(self._given, self.used_roots)
+            for root in ROOTS:  # they stand in the paths
+                namespace[command].pop(root)
             move_to_reader(namespace[command])
         return super().instantiate(namespace, *args, **kwargs)
 
@@ -81,7 +93,7 @@ def main(args: list[str] | None = None) -> None:
     given = sys.argv[1:] if args is None else args
     with shared_models():
         if systems := systems_of(given):
-            compare({name: evaluation(each) for name, each in systems.items()})
+            compare(evaluations(systems))
         else:
             auto_cli(named_in(given), args=given, instantiators=INSTANTIATORS, **PARSER)
 
@@ -91,11 +103,17 @@ def named_in(args: list[str]) -> dict[str, Any]:
     return {args[0]: COMMANDS[args[0]]} if args and args[0] in COMMANDS else COMMANDS
 
 
-def evaluation(args: list[str]) -> dict[str, Any]:
-    """The arguments with which `evaluate` would be called, its objects built."""
-    parser = auto_parser(named_in(args), **PARSER)
-    options = parser.instantiate(parser.parse_args(args), instantiators=INSTANTIATORS).evaluate
-    return {name: value for name, value in vars(options).items() if name != "config"}
+def evaluations(systems: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """The arguments with which `evaluate` would be called for every system, its objects built."""
+    given, used = {}, set[str]()
+    for name, args in systems.items():
+        parser = auto_parser(named_in(args), **PARSER)
+        options = parser.parse_args(args)
+        used, parser.alone = used | parser.used_roots, False
+        built = parser.instantiate(options, instantiators=INSTANTIATORS).evaluate
+        given[name] = {option: value for option, value in vars(built).items() if option != "config"}
+    refuse_unused(args, used)
+    return given
 
 
 def kept() -> str:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
 from common.errors import UserError, as_typed
+from common.roots import resolve
 
 
 class KeepsExamples:
@@ -104,6 +105,7 @@ class CommandLine:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._given: Sequence[str] = ()
+        self.used_roots: set[str] = set()  # of the last arguments
         super().__init__(*args, **kwargs)
         self.formatter_class = type("HelpFormatter", (KeepsExamples, self.formatter_class), {})
 
@@ -135,7 +137,10 @@ class CommandLine:
             if f"--{group}.help" in given:
                 print(as_typed(self._group_help(group, given)))
                 raise SystemExit(0)
-        return super().parse_args(args, *more, **kwargs)  # type: ignore[misc]
+        parsed = super().parse_args(args, *more, **kwargs)  # type: ignore[misc]
+        if (command := parsed.get("subcommand")) and parsed[command] is not None and "data_root" in parsed[command]:
+            self.used_roots = resolve(parsed[command])
+        return parsed
 
     def _group_help(self, key: str, given: Sequence[str]) -> str:
         """The help of one group of options of the command that is given; the parser is of no use afterwards."""

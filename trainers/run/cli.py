@@ -17,6 +17,7 @@ from common.command_line import CommandLine
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import write_text
 from common.locks import exclusive
+from common.roots import add_roots, refuse_unused
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.checkpoints import RunCheckpoint
 from trainers.run.console import Console
@@ -145,6 +146,7 @@ class TrainCLI(LightningCLI):
             default=None,
             help="auto: take the run's newest checkpoint that verifies; fit starts if there is none.",
         )
+        add_roots(parser)
         parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
         parser.set_defaults({  # after a validation, before last.ckpt is written: a resumed run counts alike
@@ -169,6 +171,7 @@ class TrainCLI(LightningCLI):
             MissingInputError: If there is no such checkpoint.
             ArtifactError: If it is corrupt, or fit is to continue from weights alone.
         """
+        refuse_unused(self.given, self.parser.used_roots)
         options = self.config[self.subcommand]
         check_name(options.name)
         refuse_strategy(options.trainer.strategy)

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from common.errors import as_typed
+from common.roots import ROOTS
 from common.version import VERSION
 
 COMMANDS = {
@@ -26,6 +27,7 @@ OPTIONS = {  # of every command, in the order of the help
     "name": ("NAME", "The run's name: its files go to checkpoints/<name>."),
     "resume": ("auto", "Take the run's newest checkpoint that verifies; fit starts if there is none."),
     "ckpt_path": ("FILE", "Checkpoint to continue from, e.g. checkpoints/<name>/last.ckpt."),
+    **{name: ("FOLDER", f"{explained[:-1]}; {default} when omitted.") for name, (default, explained) in ROOTS.items()},
     "seed_everything": ("INT", "Seed of all random generators; 0 when omitted."),
     "weights_only": ("true|false", "Lightning's argument of the same name; checkpoints are always loaded with true."),
     "verbose": ("true|false", "Print the metrics; true when omitted."),

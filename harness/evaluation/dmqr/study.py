@@ -16,6 +16,7 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.ranges import PositiveInt
 from common.records import Answer, Question
 from common.rewrites import Rewrites
+from common.roots import add_roots, resolve
 from harness.evaluation.answer_scores import answer_values
 from harness.evaluation.comparison import costs_of
 from harness.evaluation.dmqr import figures, tables
@@ -188,8 +189,10 @@ def _system(option: str, file: Path, own: Dmqr) -> Dmqr:
         raise MissingInputError(f"{option}: {file} does not exist: {_ALLOWED}.")
     parser = ArgumentParser(exit_on_error=False)
     parser.add_function_arguments(_config, sub_configs=True)  # objects can be files, as on the command line
+    add_roots(parser)
     try:
         options = parser.parse_path(file)
+        resolve(options)
     except ArgumentError as error:
         raise UserError(f"{option}: {in_one_line(str(error))}: {_ALLOWED}.") from error
     system: Dmqr = parser.instantiate(options, instantiators=[(reusing(own), object, True)]).strategy

@@ -1,0 +1,74 @@
+"""Paths of a configuration that begin with `$data_root` or `$index_root`: one config serves any folder of data.
+
+Standard library only.
+"""
+
+import re
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from common.errors import UserError
+
+ROOTS = {  # option -> its default, and its help
+    "data_root": ("data", "Folder that $data_root at the start of a path of the configuration stands for."),
+    "index_root": ("indexes", "Folder of one collection's indexes, for which $index_root stands."),
+}
+PLACED = re.compile(r"\$([A-Za-z_]\w*)(?=/)|\$(data_root|index_root)$")
+
+
+def add_roots(parser: Any) -> None:
+    """Give a jsonargparse parser the options."""
+    for name, (default, explained) in ROOTS.items():
+        parser.add_argument(f"--{name}", type=str, default=default, help=explained)
+
+
+def resolve(options: Any) -> set[str]:
+    """Put the roots of parsed options into their paths, in place; returns the roots that some path begins with.
+
+    Args:
+        options: A command's, from jsonargparse.
+
+    Raises:
+        UserError: If a path begins with another `$name/`.
+    """
+    roots, used = {name: options.get(name) for name in ROOTS}, set()
+
+    def resolved(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return type(value)(map(resolved, value))
+        if isinstance(value, dict):
+            return {key: resolved(each) for key, each in value.items()}
+        if isinstance(value, Namespace):
+            for key, each in vars(value).items():
+                setattr(value, key, resolved(each))
+            return value
+        if isinstance(value, str | Path) and (found := PLACED.match(str(value))):
+            name = found[1] or found[2]
+            if name not in roots:
+                allowed = ", ".join(f"${each}" for each in ROOTS)
+                raise UserError(f"{value}: a path cannot begin with ${name}; allowed: {allowed}.")
+            used.add(name)
+            return type(value)(f"{roots[name]}{str(value)[found.end() :]}")
+        return value
+
+    for key, value in vars(options).items():
+        if key not in {*ROOTS, "config"}:
+            setattr(options, key, resolved(value))
+    return used
+
+
+def refuse_unused(given: Sequence[str], used: set[str]) -> None:
+    """Raise UserError if a root is typed that no path of the configuration begins with: it would do nothing.
+
+    Args:
+        given: The command line's arguments.
+        used: What `resolve` returned.
+    """
+    for name in ROOTS.keys() - used:
+        if any(word.partition("=")[0] == f"--{name}" for word in given):
+            raise UserError(
+                f"--{name} would change nothing: no path of this configuration begins with ${name}. "
+                "A saved config.yaml holds the paths of its run."
+            )
