@@ -1,5 +1,6 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
-    """The arguments of every system by its name, the name of its config file; fewer than two systems: empty.
+    """The arguments of every system by its name; fewer than two systems: empty.
+
+    A config is one system of the file's name, or a list of systems: `systems: {NAME: options as they are typed}`.
 
     Args:
         args: The command line's arguments.
@@ -35,11 +38,28 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
             configs.append(word.partition("=")[2])
         else:
             others.append(word)
-    if len(configs) < 2:
+    systems = [system for config in configs for system in _systems_in(config)]
+    if len(systems) < 2:
         return {}
-    names = _distinct([Path(config).stem for config in configs])
-    # a config comes first, so that options typed on the command line override it
-    return {name: [args[0], "--config", config, *others] for name, config in zip(names, configs, strict=True)}
+    names = _distinct([name for name, _ in systems])
+    # a system comes first, so that options typed on the command line override it
+    return {name: [args[0], *options, *others] for name, (_, options) in zip(names, systems, strict=True)}
+
+
+def _systems_in(config: str) -> list[tuple[str, list[str]]]:
+    """The systems of a config by name, each with its options; a file that is not there is left to the parser."""
+    import yaml
+
+    try:
+        found = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        found = None
+    if not isinstance(found, dict) or "systems" not in found:
+        return [(Path(config).stem, ["--config", config])]
+    listed = found.pop("systems")
+    if found or not isinstance(listed, dict) or not all(isinstance(each, str) for each in listed.values()):
+        raise UserError(f"{config}: a list of systems is `systems: {{NAME: options as they are typed}}`, alone.")
+    return [(str(name), shlex.split(options)) for name, options in listed.items()]
 
 
 def _distinct(stems: Sequence[str]) -> list[str]:
