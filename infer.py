@@ -8,13 +8,13 @@ scores of passages.
     python infer.py synthesize --corpus corpus.jsonl --llm configs/llm/openai.yaml --out data/synthetic
     python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
-    python infer.py label --config configs/infer/label_world.yaml
-    python infer.py preferences --config configs/infer/preferences_world.yaml
+    python infer.py label --config configs/quickstart/dmqr_label.yaml
+    python infer.py preferences --config configs/quickstart/dmqr_preferences.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
-    python infer.py tune --config configs/infer/msrag_world.yaml --questions validation.jsonl --out selector.json
-    python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
-    python infer.py ask --config configs/infer/bm25_hotpotqa.yaml --json < questions.txt
-    python infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --questions dev.json --out reports/hotpotqa
+    python infer.py tune --config configs/quickstart/msrag.yaml --questions validation.jsonl --out selector.json
+    python infer.py ask --config configs/infer/drrag.yaml --question "Who wrote Hamlet?"
+    python infer.py ask --config configs/infer/retrieve_read.yaml --json < questions.txt
+    python infer.py evaluate --config configs/infer/drrag.yaml --questions dev.json --out reports/hotpotqa
     python infer.py evaluate --config a.yaml --config b.yaml --questions dev.json --out reports/compared
     python infer.py export --serving checkpoints/drrag-hotpotqa/serving --out exports/drrag-onnx
     python infer.py ask --strategy.help harness.strategies.drrag.DrRag

@@ -11,22 +11,15 @@ sets="hotpotqa hotpotqa data/hotpotqa/hotpot_distractor_train.json.gz data/hotpo
 2wiki twowiki data/2wikimultihopqa/2wiki_train.json.gz data/2wikimultihopqa/2wiki_dev.json.gz
 musique musique data/musique/musique_ans_train.jsonl.gz data/musique/musique_ans_dev.jsonl.gz"
 
-retrievers() { # of a data set: dense retrieval, BM25 and title links, as configs/infer/drrag_hotpotqa_links.yaml fuses them
-  local part kinds=(dense.DenseRetriever dense bm25.Bm25Retriever bm25 links.LinkRetriever links)
-  part=$(printf "{class_path: harness.retrievers.%s, init_args: {index: indexes/$1-%s}}, " "${kinds[@]}")
-  printf '[%s]' "${part%, }"
-}
-
 while read -r -u 3 name layout train dev; do
   for kind in dense bm25 links; do
-    "$python" infer.py index --corpus "[$train, $dev]" --layout "$layout" --kind $kind --out "indexes/$name-$kind"
+    "$python" infer.py index --corpus "[$train, $dev]" --layout "$layout" --kind $kind --out "indexes/$name/$kind"
   done
   for kind in dense bm25; do
-    retriever=$([ $kind = dense ] && echo harness.retrievers.dense.DenseRetriever || echo harness.retrievers.bm25.Bm25Retriever)
-    "$python" infer.py mine --retriever "$retriever" --retriever.index "indexes/$name-$kind" --questions "[$train]" \
+    "$python" infer.py mine --retriever configs/parts/$kind.yaml --index_root "indexes/$name" --questions "[$train]" \
       --layout "$layout" --anchors 2 --out "data/mined/$name-$kind.jsonl"
   done
-  "$python" infer.py mine --config configs/infer/mine_hotpotqa_links.yaml --retriever.init_args.retrievers "$(retrievers "$name")" \
+  "$python" infer.py mine --config configs/infer/mine_links.yaml --index_root "indexes/$name" \
     --questions "[$train]" --layout "$layout" --out "data/mined/$name-links.jsonl"
 done 3<<< "$sets"
 
@@ -35,9 +28,9 @@ if [ ! -d checkpoints/drrag-hotpotqa/serving ]; then
 fi
 
 while read -r -u 3 name layout train dev; do
-  "$python" infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --strategy.retriever.index "indexes/$name-dense" \
-    --questions "$dev" --layout "$layout" --study.bm25 "indexes/$name-bm25" --paper "$name" --out "reports/$name" \
+  "$python" infer.py evaluate --config configs/infer/drrag.yaml --index_root "indexes/$name" \
+    --questions "$dev" --layout "$layout" --study.bm25 "indexes/$name/bm25" --paper "$name" --out "reports/$name" \
     --study.scores reports/scores
-  "$python" infer.py evaluate --config configs/infer/drrag_hotpotqa_links.yaml --strategy.init_args.retriever.init_args.retrievers "$(retrievers "$name")" \
+  "$python" infer.py evaluate --config configs/infer/drrag_links.yaml --index_root "indexes/$name" \
     --questions "$dev" --layout "$layout" --study.rows '[ranked]' --paper "$name" --out "reports/$name-links" --study.scores reports/scores
 done 3<<< "$sets"

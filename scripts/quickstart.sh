@@ -9,6 +9,7 @@ system=${1:-drrag}
 questions=data/world
 world=() # further options of the world
 prefix= # of the names of stages
+two_processes=(--trainer.accelerator cpu --trainer.devices 2)
 began=$SECONDS
 table=()
 trap 'jobs -p | xargs -r kill' EXIT # stop background jobs when a stage fails
@@ -40,15 +41,15 @@ first_question() {
 }
 
 drrag() {
-  stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
-  stage index-dense "$python" infer.py index --corpus $questions/corpus.jsonl --kind dense --out indexes/world-dense
-  stage mine "$python" infer.py mine --config configs/infer/mine_world.yaml
+  stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world/bm25
+  stage index-dense "$python" infer.py index --corpus $questions/corpus.jsonl --kind dense --out indexes/world/dense
+  stage mine "$python" infer.py mine --config configs/quickstart/drrag_mine.yaml
   rm -rf checkpoints/drrag-world # a quickstart starts over; it overwrites no other run
-  stage train "$python" train.py fit --config configs/train/drrag_world.yaml
+  stage train "$python" train.py fit --config configs/quickstart/drrag_train.yaml
   mkdir -p reports
-  "$python" infer.py ask --config configs/infer/drrag_world.yaml --question "$(first_question hotpotqa test.json)" > reports/world.log 2>&1 &
+  "$python" infer.py ask --config configs/quickstart/drrag.yaml --question "$(first_question hotpotqa test.json)" > reports/world.log 2>&1 &
   local asking=$!
-  stage evaluate "$python" infer.py evaluate --config configs/infer/drrag_world.yaml \
+  stage evaluate "$python" infer.py evaluate --config configs/quickstart/drrag.yaml \
     --questions $questions/test.json --limit 400 --study.rows '[QDC,CFS,ranked]' --out reports/world
   stage ask finished $asking reports/world.log
   printf '\nreport in reports/world: report.html in a browser, report.md as text\n'
@@ -57,54 +58,54 @@ drrag() {
 rerag() {
   local temperatures=checkpoints/rerag-temperatures.json
   rm -rf checkpoints/reader-world checkpoints/rerag-world
-  stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
+  stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world/bm25
   stage t5 "$python" -m trainers.t5_from_scratch --corpus "[$questions/corpus.jsonl, $questions/web_corpus.jsonl]" \
     --embeddings sentence-transformers/all-MiniLM-L6-v2 --copying true --out checkpoints/t5-world
   # two processes each, with one thread per process, or they compete for the cores; torchrun starts both at once
   local torchrun=(env OMP_NUM_THREADS=1 "$python" -m torch.distributed.run --standalone --nproc-per-node 2)
-  stage train-reader "${torchrun[@]}" train.py fit --config configs/train/reader_world.yaml
-  stage train-rerag "${torchrun[@]}" train.py fit --config configs/train/rerag_world.yaml
+  stage train-reader "${torchrun[@]}" train.py fit --config configs/quickstart/reader_train.yaml "${two_processes[@]}"
+  stage train-rerag "${torchrun[@]}" train.py fit --config configs/quickstart/rerag_train.yaml "${two_processes[@]}"
   mkdir -p reports
-  OMP_NUM_THREADS=1 "$python" infer.py evaluate --config configs/infer/rerag_world.yaml --layout fid \
+  OMP_NUM_THREADS=1 "$python" infer.py evaluate --config configs/quickstart/rerag.yaml --layout fid \
     --questions $questions/fid_test_open.json --out reports/rerag-world-open > reports/rerag-world-open.log 2>&1 &
   local unanswerable=$!
-  stage tune env OMP_NUM_THREADS=1 "$python" infer.py tune --config configs/infer/rerag_world.yaml --layout fid \
+  stage tune env OMP_NUM_THREADS=1 "$python" infer.py tune --config configs/quickstart/rerag.yaml --layout fid \
     --questions $questions/fid_train.json --limit 100 --out $temperatures
-  stage evaluate env OMP_NUM_THREADS=1 "$python" infer.py evaluate --config configs/infer/rerag_world.yaml --layout fid \
+  stage evaluate env OMP_NUM_THREADS=1 "$python" infer.py evaluate --config configs/quickstart/rerag.yaml --layout fid \
     --questions $questions/fid_test.json --limit 400 --out reports/rerag-world --study.temperatures $temperatures
   stage refuse finished $unanswerable reports/rerag-world-open.log
-  stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid fid_test.json)" \
-    --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25
+  stage ask "$python" infer.py ask --config configs/quickstart/rerag.yaml --question "$(first_question fid fid_test.json)" \
+    --strategy.init_args.retriever configs/parts/bm25.yaml
   printf '\nreports in reports/rerag-world and reports/rerag-world-open: report.html in a browser, report.md as text\n'
 }
 
 dmqr() { # the reranker, and the reader that becomes a rewriter, are of RE-RAG's quickstart
   rm -rf checkpoints/dmqr-words-world checkpoints/dmqr-world
-  stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
-  stage label "$python" infer.py label --config configs/infer/label_world.yaml
-  stage train-words env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/dmqr_words_world.yaml
-  stage train-t5 env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/dmqr_world.yaml \
+  stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world/bm25
+  stage label "$python" infer.py label --config configs/quickstart/dmqr_label.yaml
+  stage train-words env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_words_train.yaml "${two_processes[@]}"
+  stage train-t5 env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_train.yaml "${two_processes[@]}" \
     --trainer.max_epochs 1 --trainer.check_val_every_n_epoch 1
-  stage evaluate "$python" infer.py evaluate --config configs/infer/dmqr_words_world.yaml \
+  stage evaluate "$python" infer.py evaluate --config configs/quickstart/dmqr.yaml \
     --questions $questions/rephrased_test.json --limit 200 --ks '[5,10]' --study.deep 50 --out reports/dmqr-world \
     --study.rows '["OQR, judged by kwr", kwr, par, hop, T5, "T5, gqr", "T5, kwr", "T5, par", "T5, cce", "T5, decomposition"]' \
-    --study.rewriters '{T5: configs/compare/dmqr/t5_world.yaml}'
-  stage ask "$python" infer.py ask --config configs/infer/dmqr_words_world.yaml --question "$(first_question hotpotqa rephrased_test.json)"
+    --study.rewriters '{T5: configs/quickstart/dmqr_t5.yaml}'
+  stage ask "$python" infer.py ask --config configs/quickstart/dmqr.yaml --question "$(first_question hotpotqa rephrased_test.json)"
   printf '\nreport in reports/dmqr-world: report.html in a browser, report.md as text\n'
 }
 
 msrag() { # the reader and the estimator are of RE-RAG's quickstart
   local selector=checkpoints/msrag-world/selector.json
   rm -rf checkpoints/msrag-world
-  stage index-web "$python" infer.py index --corpus $questions/msrag_web.jsonl --kind bm25 --out indexes/world-msrag-web
-  stage index-facts "$python" infer.py index --corpus $questions/msrag_knowledge.jsonl --kind bm25 --out indexes/world-msrag-knowledge
-  stage tune "$python" infer.py tune --config configs/infer/msrag_world.yaml --layout flashrag \
+  stage index-web "$python" infer.py index --corpus $questions/msrag_web.jsonl --kind bm25 --out indexes/world/msrag-web
+  stage index-facts "$python" infer.py index --corpus $questions/msrag_knowledge.jsonl --kind bm25 --out indexes/world/msrag-knowledge
+  stage tune "$python" infer.py tune --config configs/quickstart/msrag.yaml --layout flashrag \
     --questions $questions/msrag_validation.jsonl --out $selector
-  stage evaluate "$python" infer.py evaluate --config configs/infer/msrag_world.yaml --layout flashrag \
+  stage evaluate "$python" infer.py evaluate --config configs/quickstart/msrag.yaml --layout flashrag \
     --questions $questions/msrag_test.jsonl \
     --strategy.init_args.selector harness.choice.learned.Learned --strategy.init_args.selector.init_args.file $selector \
     --study.segmentation false --out reports/msrag-world
-  stage ask "$python" infer.py ask --config configs/infer/msrag_world.yaml --question "$(first_question flashrag msrag_test.jsonl)" \
+  stage ask "$python" infer.py ask --config configs/quickstart/msrag.yaml --question "$(first_question flashrag msrag_test.jsonl)" \
     --strategy.init_args.selector harness.choice.learned.Learned --strategy.init_args.selector.init_args.file $selector
   printf '\nreport in reports/msrag-world: report.html in a browser, report.md as text\n'
 }
@@ -122,20 +123,20 @@ hiqa() { # nothing is trained; what is read of the manuals serves all six indexe
   mkdir -p $chunks reports
   "$python" infer.py index --documents $documents --kind dense --out $chunks/dense --reading.kept_in $kept --cutting.chunk_words 200 > $chunks/dense.log 2>&1 &
   local dense=$! # tuning does not need it
-  stage tune "$python" infer.py tune --config configs/infer/hiqa_world.yaml --layout flashrag \
+  stage tune "$python" infer.py tune --config configs/quickstart/hiqa.yaml --layout flashrag \
     --questions $questions/library_validation.jsonl --out $weights
   stage chunks-dense finished $dense $chunks/dense.log
-  "$python" infer.py ask --config configs/infer/hiqa_world.yaml $use --question "$(first_question flashrag library_test.jsonl)" \
+  "$python" infer.py ask --config configs/quickstart/hiqa.yaml $use --question "$(first_question flashrag library_test.jsonl)" \
     > reports/hiqa-world.log 2>&1 &
   local asking=$!
-  stage evaluate "$python" infer.py evaluate --config configs/infer/hiqa_world.yaml --layout flashrag $use \
+  stage evaluate "$python" infer.py evaluate --config configs/quickstart/hiqa.yaml --layout flashrag $use \
     --questions $questions/library_test.jsonl --study.rows "{chunks of 200 words with title: $chunks}" --out reports/hiqa-world
   stage ask finished $asking reports/hiqa-world.log
   printf '\nreport in reports/hiqa-world: report.html in a browser, report.md as text\n'
 }
 
 all() { # the indexes hold what all systems search: the corpus, the web corpus and the manuals
-  local each kind configs=()
+  local each kind
   local manuals=(--documents $questions/library/documents --reading.kept_in indexes/library/documents.documents)
   for each in drrag rerag dmqr msrag hiqa; do
     prefix="$each "
@@ -148,12 +149,9 @@ all() { # the indexes hold what all systems search: the corpus, the web corpus a
   done
   stage index-web "$python" infer.py index --corpus $questions/web_corpus.jsonl "${manuals[@]}" --kind bm25 --out indexes/world-all/web
   rm -rf checkpoints/msrag-mixed-world
-  stage tune "$python" infer.py tune --config configs/compare/all/msrag.yaml --layout flashrag \
+  stage tune "$python" infer.py tune --config configs/compare/all_msrag.yaml --layout flashrag \
     --questions $questions/mixed_validation.jsonl --out checkpoints/msrag-mixed-world/selector.json
-  for each in bm25 dense drrag rerag dmqr msrag hiqa; do
-    configs+=(--config configs/compare/all/$each.yaml)
-  done
-  stage evaluate "$python" infer.py evaluate "${configs[@]}" --studies false --layout flashrag \
+  stage evaluate "$python" infer.py evaluate --config configs/compare/all.yaml --studies false --layout flashrag \
     --questions $questions/mixed_test.jsonl --out reports/all-world
   printf '\nall systems beside each other in reports/all-world: report.html in a browser, report.md as text\n'
 }

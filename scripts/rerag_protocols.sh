@@ -2,7 +2,7 @@
 # RE-RAG's training protocols compared on the generated world over several seeds, reader included.
 #   bash scripts/rerag_protocols.sh ["0 1 2" ["paper released ours ours_unlabelled"]]
 # `paper` and `released` train without labels; `ours` trains with has-answer labels beside the generator's signal, as in
-# configs/train/rerag_world.yaml; `ours_unlabelled` measures what the labels contribute.
+# configs/quickstart/rerag_train.yaml; `ours_unlabelled` measures what the labels contribute.
 # First: the stages world and t5 of  bash scripts/quickstart.sh rerag.  Figures are measured on validation questions, whose
 # phrasings training has not seen.  Then
 #   python -m benchmarks.seeds --system paper reports/protocols/rerag-paper-{0,1,2}-fid_validation \
@@ -21,12 +21,12 @@ fit() { # name, config, further options
   [ -d "checkpoints/$name/serving" ] && return
   local last=checkpoints/$name/last.ckpt
   if [ -f "$last" ]; then set -- "$@" --ckpt_path "$last"; else rm -rf "checkpoints/$name"; fi
-  OMP_NUM_THREADS=1 "$python" train.py fit --config "$config" --name "$name" "$@"
+  OMP_NUM_THREADS=1 "$python" train.py fit --config "$config" --trainer.accelerator cpu --trainer.devices 2 --name "$name" "$@"
 }
 
 measure() { # name, file, number of questions
   local out=reports/protocols/$1-$2
-  [ -d "$out" ] || "$python" infer.py evaluate --config configs/infer/rerag_world.yaml \
+  [ -d "$out" ] || "$python" infer.py evaluate --config configs/quickstart/rerag.yaml \
     --strategy.init_args.serving "checkpoints/$1/serving" --layout fid --questions "$questions/$2.json" --limit "$3" --out "$out"
 }
 
@@ -36,9 +36,9 @@ for seed in $seeds; do
     options=(--seed_everything "$seed" --data.init_args.sampling_seed "$seed" --model.init_args.protocol "${protocol%_unlabelled}")
     # the released text format and answer prefix need a reader of their own
     [ "$protocol" = released ] && reader=$reader-released
-    fit "$reader" configs/train/reader_world.yaml "${options[@]}"
+    fit "$reader" configs/quickstart/reader_train.yaml "${options[@]}"
     [ "$protocol" = ours ] || options+=(--model.init_args.loss.label_weight 0)
-    fit "rerag-$protocol-$seed" configs/train/rerag_world.yaml "${options[@]}" \
+    fit "rerag-$protocol-$seed" configs/quickstart/rerag_train.yaml "${options[@]}" \
       --model.init_args.generator "checkpoints/$reader/serving/generator"
     measure "rerag-$protocol-$seed" fid_validation 250
     measure "rerag-$protocol-$seed" fid_validation_open 200

@@ -4,7 +4,7 @@
     python -m trainers.t5_from_scratch --tokenizer t5/spiece.model --out checkpoints/t5-start --sizes.d_model 512
 
 A trainer's `estimator` or `generator` names the folder.  Train the network on a task, or first on the corpus with
-`python train.py fit --config configs/train/t5_corpus.yaml`.
+`python train.py fit --config configs/quickstart/t5_train.yaml`.
 """
 
 import os

@@ -13,7 +13,7 @@ import infer
 import train
 from tests.docs.documents import ROOT
 
-CONFIG = ROOT / "configs/infer/drrag_hotpotqa_second_links.yaml"
+CONFIG = ROOT / "configs/infer/drrag.yaml"
 
 
 def study(capsys: pytest.CaptureFixture[str], *options: str, config: Path = CONFIG) -> dict[str, Any]:
@@ -38,7 +38,8 @@ def test_options_of_one_group_are_all_kept(capsys: pytest.CaptureFixture[str]) -
 
 def test_those_of_a_config_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "study.yaml"
-    config.write_text(CONFIG.read_text() + "study: {rows: [QDC], grid: {depths: [6], symmetric: true}}\n")
+    own = CONFIG.read_text().replace("../parts", str(ROOT / "configs/parts"))
+    config.write_text(own + "study: {rows: [QDC], grid: {depths: [6], symmetric: true}}\n")
     expected = {"rows": ["QDC"], "grid": {"depths": [12], "symmetric": True}}
     assert study(capsys, "--study.grid.depths", "[12]", config=config) == expected
 
@@ -60,7 +61,7 @@ def test_null_reaches_a_class_within_a_class(
     options: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["train.py"])
-    config = ROOT / "configs/train/dmqr_dpo_world.yaml"
+    config = ROOT / "configs/quickstart/dmqr_dpo_train.yaml"
     with pytest.raises(SystemExit) as ended:
         train.main(["fit", "--config", str(config), *options, "--print_config"])
     assert ended.value.code in (0, None)

@@ -6,7 +6,6 @@ Pages, the commands they print, their links and headings, and the parsers of the
 import argparse
 import importlib
 import inspect
-import itertools
 import os
 import re
 import runpy
@@ -30,13 +29,14 @@ PAGES = [
     ROOT / "checkpoints/README.md", ROOT / "benchmarks/results/README.md",
 ]  # fmt: skip
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
+LISTS = [config for config in CONFIGS if "systems" in yaml.safe_load(config.read_text())]  # of a comparison's systems
 OVERLAYS = [config for config in CONFIGS if config.parent.name == "overlays"]  # given after another config
 SCRIPTS = sorted((ROOT / "scripts").glob("*.sh"))
 SHELL = ("", "bash", "sh", "console")  # languages of fences that hold commands
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
 COMMAND = re.compile(r"(?:[A-Z_]+=\S* )*(?:python|torchrun|make|bash|pip install -r|lightning-rag(?:-train)?)\s.*")
 INSTALLED = {"lightning-rag-train": "train", "lightning-rag": "infer"}  # commands of the package -> programs
-IN_COMMENT = re.compile(r"(?:^|: |\s{3})((?:[A-Z_]+=\S* )?(?:python|torchrun|bash) .*)")
+IN_COMMENT = re.compile(r"(?:^|:\s+|\s{3})((?:[A-Z_]+=\S* )?(?:python|torchrun|bash) .*)")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
 
@@ -108,12 +108,12 @@ def commands_of(script: str, arguments: list[str], place: Path) -> list[list[str
     return [line.split("\0")[:-1] for line in record.read_text().splitlines()]
 
 
-def with_base(overlay: Path) -> list[str]:
-    """The `--config` arguments of the command in an overlay's header: another config, then the overlay."""
-    (command,) = [words(printed.text) for printed in printed_in_comments(overlay)]
-    given = [[option, file] for option, file in itertools.pairwise(command) if option == "--config"]
-    assert given[-1][1] == str(overlay.relative_to(ROOT))
-    return [word for pair in given for word in pair]
+def runs_of(overlay: Path) -> list[list[str]]:
+    """The options of every command in an overlay's header: a config, the overlay, and what another model needs."""
+    commands = [words(printed.text) for printed in printed_in_comments(overlay)]
+    runs = [command[command.index("fit") + 1 :] for command in commands]
+    assert all(["--config", str(overlay.relative_to(ROOT))] == run[2:4] for run in runs)
+    return runs
 
 
 def words(command: str) -> list[str]:

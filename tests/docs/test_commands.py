@@ -1,5 +1,6 @@
 """Every printed command of README, docs, configs and scripts is resolved and parsed by its program, without a run."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import yaml
 
 from tests.docs.documents import (
     CONFIGS,
+    LISTS,
     OVERLAYS,
     PAGES,
     ROOT,
@@ -19,7 +21,7 @@ from tests.docs.documents import (
     parse,
     printed_in_comments,
     printed_on,
-    with_base,
+    runs_of,
 )
 
 COMMANDS = [command for page in PAGES for command in printed_on(page)]
@@ -49,17 +51,17 @@ def test_printed_commands_parse(command: Printed) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "python train.py fit --config configs/train/drrag_world.yaml --model.learning_rat 1e-4",
+        "python train.py fit --config configs/quickstart/drrag_train.yaml --model.learning_rat 1e-4",
         "python train.py fit --config configs/train/no_such.yaml",
-        "python train.py train --config configs/train/drrag_world.yaml",
-        "torchrun --nproc-per-node 8 train.py fit --config configs/train/drrag_world.yaml --trainer.device 8",
-        "python infer.py evaluate --config configs/infer/drrag_world.yaml --question dev.json --out reports/x",
-        "python infer.py evaluate --config configs/infer/rerag_nq.yaml --questions a.json --out b --protocol squad",
-        "python infer.py evaluate --config configs/infer/rerag_nq.yaml --questions a.json --out b --study.rows [QDC]",
-        "python infer.py evaluate --config configs/infer/bm25_world.yaml --config no_such.yaml --questions a.json "
+        "python train.py train --config configs/quickstart/drrag_train.yaml",
+        "torchrun --nproc-per-node 8 train.py fit --config configs/quickstart/drrag_train.yaml --trainer.device 8",
+        "python infer.py evaluate --config configs/quickstart/drrag.yaml --question dev.json --out reports/x",
+        "python infer.py evaluate --config configs/infer/rerag.yaml --questions a.json --out b --protocol squad",
+        "python infer.py evaluate --config configs/infer/rerag.yaml --questions a.json --out b --study.rows [QDC]",
+        "python infer.py evaluate --config configs/infer/retrieve_read.yaml --config no_such.yaml --questions a.json "
         "--out b",
-        "python infer.py ask --config configs/infer/rerag_nq.yaml --question x --strategy.init_args.refus true",
-        "python infer.py ask --config configs/infer/rerag_world.yaml --question x",
+        "python infer.py ask --config configs/infer/rerag.yaml --question x --strategy.init_args.refus true",
+        "python infer.py ask --config configs/quickstart/rerag.yaml --question x",
         "python -m trainers.t5_from_scratch --out checkpoints/x --vocab 10",
         "python -m datamodules.world --output data/world",
         "python -m benchmarks.seeds --system ours reports/ours-0 --measured EM",
@@ -89,27 +91,37 @@ def test_commands_are_found_in_every_kind_of_block(tmp_path: Path) -> None:
     ]
 
 
+EVALUATE = ["--questions", "dev.json", "--out", "reports/x"]
+
+
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.parent.name}/{config.stem}")
 def test_every_config_is_parsed_by_its_command(config: Path) -> None:
-    if config.parent.name == "train":
+    holds = yaml.safe_load(config.read_text())
+    system = ["--config", "configs/infer/retrieve_read.yaml"]
+    if config in OVERLAYS:
+        for run in runs_of(config):
+            parse("train", ["fit", *run])
+    elif "model" in holds:
         parse("train", ["fit", "--config", str(config)])
-        assert yaml.safe_load(config.read_text())["name"] == config.stem.replace("_", "-"), (
-            "a run is named as its config"
-        )
-    elif config in OVERLAYS:
-        parse("train", ["fit", *with_base(config)])
     elif config.parent.name == "llm":
-        system = ["--config", "configs/infer/bm25_world.yaml", "--llm", str(config)]
-        parse("infer", ["ask", *system, "--question", "x"])
-        parse("infer", ["evaluate", *system, "--questions", "dev.json", "--out", "reports/x"])
-    elif config.parent.name == "web":
-        system = ["--config", "configs/infer/bm25_world.yaml", "--strategy.init_args.retriever", str(config)]
-        parse("infer", ["ask", *system, "--question", "x"])
-        parse("infer", ["evaluate", *system, "--questions", "dev.json", "--out", "reports/x"])
-    elif config.stem.startswith(("mine_", "label_", "preferences_")):
-        parse("infer", [config.stem.partition("_")[0], "--config", str(config)])
+        parse("infer", ["ask", *system, "--llm", str(config), "--question", "x"])
+        parse("infer", ["evaluate", *system, "--llm", str(config), *EVALUATE])
+    elif config.parent.name in ("parts", "web"):
+        kind = "reader" if config.stem.startswith("reader") else "retriever"
+        parse("infer", ["ask", *system, f"--strategy.init_args.{kind}", str(config), "--question", "x"])
+    elif "strategy" in holds or config in LISTS:
+        parse("infer", ["evaluate", "--config", str(config), *EVALUATE])
     else:
-        parse("infer", ["evaluate", "--config", str(config), "--questions", "dev.json", "--out", "reports/x"])
+        (command,) = {"mine", "label", "preferences"} & set(config.stem.split("_"))
+        parse("infer", [command, "--config", str(config)])
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.parent.name}/{config.stem}")
+def test_a_header_says_first_what_is_measured_and_no_config_fixes_a_machine(config: Path) -> None:
+    if config.parent.name not in ("llm", "parts", "web"):
+        assert re.match(r"# (Measured|Planned)\. ", config.read_text())
+    trainer = yaml.safe_load(config.read_text()).get("trainer", {})
+    assert not {"accelerator", "devices", "strategy", "num_nodes"} & set(trainer)
 
 
 @pytest.mark.parametrize(("script", "arguments", "count"), RUNS, ids=lambda each: str(each)[:24])

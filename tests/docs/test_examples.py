@@ -105,7 +105,7 @@ def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(README, "python infer.py ask --config configs/infer/drrag")
     assert "Question: Where was the director of Jaws born?" in capsys.readouterr().out
     shutil.copytree("checkpoints/drrag-hotpotqa", "checkpoints/drrag-world")
-    shutil.copytree("indexes/hotpotqa-dense", "indexes/world-dense")
+    shutil.copytree("indexes/hotpotqa/dense", "indexes/world/dense")
     capsys.readouterr()
     run_snippet(README)
     assert len(re.findall(r"^-?\d\.\d{3} \S", capsys.readouterr().out, flags=re.MULTILINE)) == 8
@@ -113,8 +113,8 @@ def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(RE_RAG, "python -m trainers.t5_from_scratch --corpus [data/world/corpus.jsonl")
-    run(RE_RAG, "python train.py fit --config configs/train/reader_world.yaml", *ONE_EPOCH, *READER)
-    run(RE_RAG, "python train.py fit --config configs/train/rerag_world.yaml", *ONE_EPOCH, *READER)
+    run(RE_RAG, "python train.py fit --config configs/quickstart/reader_train.yaml", *ONE_EPOCH, *READER)
+    run(RE_RAG, "python train.py fit --config configs/quickstart/rerag_train.yaml", *ONE_EPOCH, *READER)
     run(README, "python train.py fit --config configs/train/rerag_nq.yaml", *ONE_EPOCH, *SMALL_T5)
     run(RE_RAG, "python infer.py index --layout fid --corpus")
     run(
@@ -131,7 +131,7 @@ def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]  # so little training exports none
     run(RE_RAG, "python infer.py ask --config", *few)
     assert "Question: who wrote the origin of species" in capsys.readouterr().out
-    infer.main(["index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "indexes/world-bm25"])
+    infer.main(["index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "indexes/world/bm25"])
     capsys.readouterr()
     run_snippet(SERVING)
     assert re.search(r"\[.+, .+\]$", capsys.readouterr().out.strip())  # two contexts, by title

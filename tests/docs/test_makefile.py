@@ -10,8 +10,7 @@ import yaml
 
 from tests.docs.documents import ROOT, commands_of
 
-WORLD_RUNS = sorted((ROOT / "configs/train").glob("*_world.yaml"))
-WORLD_COMMANDS = sorted((ROOT / "configs/infer").glob("*_world.yaml"))
+WORLD = [yaml.safe_load(each.read_text()) for each in sorted((ROOT / "configs/quickstart").glob("*.yaml"))]
 SYSTEMS = ("drrag", "rerag", "dmqr", "msrag", "hiqa", "all")
 KEPT = ["data/preferences/hotpotqa", "data/labels/hotpotqa.jsonl", "checkpoints/dmqr-choice-hotpotqa",
     "data/hotpotqa", "indexes/mine", ".venv"]  # fmt: skip
@@ -19,8 +18,8 @@ KEPT = ["data/preferences/hotpotqa", "data/labels/hotpotqa.jsonl", "checkpoints/
 
 def written(place: Path) -> list[str]:
     """What the quickstarts and the configurations of the world write, and what an interrupted command leaves."""
-    runs = [f"checkpoints/{yaml.safe_load(each.read_text())['name']}" for each in WORLD_RUNS]
-    outputs = [out for each in WORLD_COMMANDS if (out := yaml.safe_load(each.read_text()).get("out"))]
+    runs = [f"checkpoints/{each['name']}" for each in WORLD if each.get("name", "").endswith("-world")]
+    outputs = [each["out"].replace("$data_root", "data") for each in WORLD if "out" in each]
     for system in SYSTEMS:
         (place / system).mkdir(parents=True)
         for command in commands_of("quickstart.sh", [system], place / system):

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 from pytorch_lightning.cli import instantiate_module
 
-from tests.docs.documents import OVERLAYS, ROOT, parser_of, with_base
+from tests.docs.documents import OVERLAYS, ROOT, parser_of, runs_of
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 
 RE_RAG_NQ = ROOT / "configs/train/rerag_nq.yaml"
 REWRITERS = [config for config in OVERLAYS if config.stem.startswith("dmqr_")]  # of no paper's table
 PAPERS = [
-    RE_RAG_NQ,
-    ROOT / "configs/train/rerag_nq_baseline.yaml",
-    *(each for each in OVERLAYS if each not in REWRITERS),
+    ["--config", str(RE_RAG_NQ)],
+    ["--config", str(ROOT / "configs/train/rerag_nq_baseline.yaml")],
+    *(run for each in OVERLAYS if each not in REWRITERS for run in runs_of(each)),
 ]
-GPUS = 8
-named = {"ids": lambda config: config.stem}
+NAMES = ["rerag-nq", "rerag-nq-baseline", "drrag-bigbird-base", "drrag-bigbird-large", "drrag-longformer",
+    "rerag-nq-large", "rerag-nq-mixed"]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +26,13 @@ def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def parsed(config: Path) -> dict[str, Any]:
-    """The options of a run with this config."""
-    configs = with_base(config) if config in OVERLAYS else ["--config", str(config)]
-    return parser_of("train").parse_args(["fit", *configs]).fit.as_dict()
+def parsed(run: list[str]) -> dict[str, Any]:
+    """The options of a run."""
+    return parser_of("train").parse_args(["fit", *run]).fit.as_dict()
 
 
 def test_every_model_of_the_papers_tables_has_a_config() -> None:
-    options = [parsed(config)["model"]["init_args"] for config in PAPERS]
+    options = [parsed(run)["model"]["init_args"] for run in PAPERS]
     assert {(each["estimator"], each["generator"]) for each in options if "estimator" in each} == {
         ("google-t5/t5-base", "google-t5/t5-base"),
         (None, "google-t5/t5-base"),  # the baseline of Table 7
@@ -45,19 +44,19 @@ def test_every_model_of_the_papers_tables_has_a_config() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("config", PAPERS, **named)
-def test_a_run_is_named_as_its_config_and_makes_all_its_epochs(config: Path) -> None:
-    options = parsed(config)
-    assert options["name"] == config.stem.replace("_", "-")
+@pytest.mark.parametrize(("run", "name"), [*zip(PAPERS, NAMES, strict=True)], ids=NAMES)
+def test_a_run_has_its_name_and_makes_all_its_epochs(run: list[str], name: str) -> None:
+    options = parsed(run)
+    assert options["name"] == name
     assert options["early_stopping"]["patience"] is None
     if options["model"]["class_path"].endswith("ReRagTrainer"):
         assert options["trainer"]["max_epochs"] == 20
         assert options["model"]["init_args"]["text"]["max_answer_tokens"] == 25
 
 
-@pytest.mark.parametrize("config", PAPERS, **named)
-def test_its_trainer_is_built(config: Path, checkpoints: dict[str, Path]) -> None:
-    options = parsed(config)["model"]["init_args"]
+@pytest.mark.parametrize("run", PAPERS, ids=NAMES)
+def test_its_trainer_is_built(run: list[str], checkpoints: dict[str, Path]) -> None:
+    options = parsed(run)["model"]["init_args"]
     if "estimator" in options:
         parts = {part: str(checkpoints["t5"]) for part in ("estimator", "generator") if options[part]}
         module: Any = instantiate_module(ReRagTrainer, {**options, **parts}).load()

@@ -37,12 +37,15 @@ QUESTION = {
 }  # fmt: skip
 
 
+ROOTED = ("--index_root", "indexes/world")  # of the shipped config
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the index that the configs name and a question file; the new system is on the import path."""
     monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
-    build_bm25(PASSAGES, tmp_path / "indexes/world-bm25")
+    build_bm25(PASSAGES, tmp_path / "indexes/world/bm25")
     (tmp_path / "test.json").write_text(json.dumps([QUESTION]))
     yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == "expansion"]:
@@ -117,21 +120,23 @@ def with_study(place: Path, options: str) -> Path:
 
 
 def test_an_option_of_its_study_that_a_config_misspells_is_refused_in_a_comparison(place: Path) -> None:
-    configs = (CONFIGS / "bm25_world.yaml", with_study(place, "{plan_k: 2}"))
+    configs = (CONFIGS / "retrieve_read.yaml", with_study(place, "{plan_k: 2}"))
     refused(
-        evaluate(place, configs=configs), 2, "study.plan_k is no option of the study of expansion; allowed: plain_k."
+        evaluate(place, *ROOTED, configs=configs),
+        2,
+        "study.plan_k is no option of the study of expansion; allowed: plain_k.",
     )
 
 
 def test_it_is_compared(place: Path) -> None:
-    ended = evaluate(place, configs=(CONFIGS / "bm25_world.yaml", with_study(place, "{plain_k: 2}")))
+    ended = evaluate(place, *ROOTED, configs=(CONFIGS / "retrieve_read.yaml", with_study(place, "{plain_k: 2}")))
     assert ended.code == 0, ended.err
     found = cells(place / "report")
-    assert found["quality", "bm25_world", "recall of gold %"] == 50
+    assert found["quality", "retrieve_read", "recall of gold %"] == 50
     assert found["quality", "expansion", "recall of gold %"] == 100
     assert found["quality", "expansion: one search", "passages"] == 2
     assert found["differences", "expansion", "recall of gold, points"] == 50
-    assert {each.name for each in (place / "report").iterdir() if each.is_dir()} == {"bm25_world", "expansion"}
+    assert {each.name for each in (place / "report").iterdir() if each.is_dir()} == {"retrieve_read", "expansion"}
 
 
 def test_its_model_is_trained_exported_and_used(place: Path) -> None:
@@ -170,7 +175,7 @@ def test_as_a_part_of_this_project_it_brings_its_study_to_the_folder_of_its_word
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(place / target.split("/")[0])])
     from harness.strategies.expansion import TitleExpansion
 
-    strategy = TitleExpansion(Bm25Retriever(place / "indexes/world-bm25"))
+    strategy = TitleExpansion(Bm25Retriever(place / "indexes/world/bm25"))
     study = class_of(strategy, "study")
     assert word_of(strategy) == "expansion"
     assert study is not None
@@ -184,7 +189,7 @@ def copied(place: Path, package: str) -> tuple[str, ...]:
     return (
         *("--strategy", f"{package}.strategy.TitleExpansion"),
         *("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever"),
-        *("--strategy.retriever.index", "indexes/world-bm25"),
+        *("--strategy.retriever.index", "indexes/world/bm25"),
     )
 
 

@@ -13,7 +13,7 @@ import torch
 import yaml
 
 import infer
-from common.errors import INTERRUPTED, exit_code
+from common.errors import INTERRUPTED, UserError, exit_code
 from common.records import Passage
 from datamodules.formats.reading import read_questions
 from harness.commands.compare import systems_of
@@ -226,6 +226,23 @@ def test_systems_are_named_after_their_configs() -> None:
     assert {name: args[2] for name, args in named.items()} == {
         "a-1": "a.yaml", "a-3": "x/a.yaml", "a-2": "a-2.yaml", "a-4": "y/a.yaml",
     }  # fmt: skip
+
+
+def test_a_config_may_list_systems_with_their_options(tmp_path: Path) -> None:
+    listed = tmp_path / "listed.yaml"
+    listed.write_text("systems:\n  one: --config a.yaml --k 4\n  two:\n    --config a.yaml\n    --name 'with blanks'\n")
+    one, two = ["--config", "a.yaml", "--k", "4"], ["--config", "a.yaml", "--name", "with blanks"]
+    assert systems_of(["evaluate", "--config", str(listed), "--k", "5"]) == {
+        "one": ["evaluate", *one, "--k", "5"], "two": ["evaluate", *two, "--k", "5"],
+    }  # fmt: skip
+    more = systems_of(["evaluate", f"--config={listed}", "--config", "x/one.yaml"])
+    assert more == {
+        "one-1": ["evaluate", *one], "two": ["evaluate", *two], "one-3": ["evaluate", "--config", "x/one.yaml"],
+    }  # fmt: skip
+    for wrong in ("systems: [a.yaml]", "systems: {one: {k: 4}}", "systems: {one: --k 4, two: --k 5}\nlimit: 3"):
+        listed.write_text(wrong)
+        with pytest.raises(UserError, match="a list of systems is"):
+            systems_of(["evaluate", "--config", str(listed)])
 
 
 MISTAKES: dict[str, tuple[Config, tuple[str, ...], int, str]] = {

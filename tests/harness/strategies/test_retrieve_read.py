@@ -70,7 +70,7 @@ def test_a_k_below_1_is_refused_before_the_index_is_opened(tmp_path: Path) -> No
 
 
 def test_the_shipped_config_asks_an_index(tmp_path: Path, index: Path) -> None:
-    config = Path(__file__).parents[3] / "configs/infer/bm25_world.yaml"
+    config = Path(__file__).parents[3] / "configs/infer/retrieve_read.yaml"
     typed = ("--config", str(config), "--strategy.init_args.retriever.init_args.index", str(index), "--json", "true")
     ended = command(tmp_path, "infer.py", "ask", *typed, "--question", EVERY)
     assert ended.code == 0, ended.err
