@@ -107,7 +107,7 @@ def evaluations(systems: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
     """The arguments with which `evaluate` would be called for every system, its objects built."""
     given, used = {}, set[str]()
     for name, args in systems.items():
-        parser = auto_parser(named_in(args), **PARSER)
+        parser: Any = auto_parser(named_in(args), **PARSER)
         options = parser.parse_args(args)
         used, parser.alone = used | parser.used_roots, False
         built = parser.instantiate(options, instantiators=INSTANTIATORS).evaluate
