@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import infer
+from common.roots import ROOTS
 from datamodules.examples.step_loader import StepData
 from harness.selection.options import SelectionOptions
 from tests.docs.documents import PAGES, ROOT, SPAN, links, prose, slugs
@@ -43,7 +44,7 @@ OPTIONS = {
 STUDIES = [module.Study for module in modules("harness/evaluation/*/study.py")]
 OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks
     *("config", "name", "resume", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping", "card"),
-    *("nproc-per-node", "max-restarts", "help", "version", "system"),
+    *("nproc-per-node", "max-restarts", "help", "version", "system", *ROOTS),
 }
 ids = {"ids": lambda page: str(page.relative_to(ROOT))}
 
