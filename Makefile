@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2  # test processes; each keeps to its files until the other runs dry, so that their models are made once
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
+export PYTHONDONTWRITEBYTECODE :=  # tests start many processes, which read compiled modules in half of the time
 
 .PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa quickstart-all test test-runs test-gpu test-all test-portable check format size clean
 

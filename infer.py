@@ -17,9 +17,9 @@ scores of passages.
     python infer.py evaluate --config configs/infer/drrag.yaml --questions dev.json --out reports/hotpotqa
     python infer.py evaluate --config a.yaml --config b.yaml --questions dev.json --out reports/compared
     python infer.py export --serving checkpoints/drrag-hotpotqa/serving --out exports/drrag-onnx
-    python infer.py ask --strategy.help harness.strategies.drrag.DrRag
+    python infer.py ask --system.help harness.systems.drrag.DrRag
 
-A config names a strategy (`harness/strategies/`, one file per system) and its arguments.
+A config names a system (`harness/systems/`, one file per system) and its arguments.
 """
 
 import os
@@ -72,7 +72,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
         return added
 
     def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:
-        """Build the objects of a configuration, a language model given by --llm as the strategy's reader."""
+        """Build the objects of a configuration, a language model given by --llm as the system's reader."""
         if getattr(self, "parent_parser", None) is None and (command := namespace.get("subcommand")):
             if self.alone:
                 refuse_unused(self._given, self.used_roots)

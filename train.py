@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from common.errors import UserError, exit_code
-from common.unwanted import unwanted_hidden
+from common.warning_filters import unwanted_hidden
 from trainers.run.help import quick_answer
 
 if TYPE_CHECKING:

@@ -121,7 +121,7 @@ class Question:
         return tuple(self.passages[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place]))
 
 
-Asked = str | Sequence[str | Question]  # what a strategy answers: one text, several texts, or records
+Asked = str | Sequence[str | Question]  # what a system answers: one text, several texts, or records
 
 
 def as_questions(asked: Asked) -> list[Question]:
@@ -151,11 +151,11 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a strategy returns for one question."""
+    """What a system returns for one question."""
 
     question_id: str
     text: str  # empty when no reader is configured
-    evidence: tuple[Ranked, ...]  # best first; never more than the strategy's budget k
+    evidence: tuple[Ranked, ...]  # best first; never more than the system's budget k
     logprob: float | None = None  # log-probability of `text`, nats; None without a reader
     costs: dict[str, float] = field(default_factory=dict)  # retriever_calls, model_calls, tokens, seconds/<stage>, ...
     notes: dict[str, object] = field(default_factory=dict)  # further information about the answer; JSON types only

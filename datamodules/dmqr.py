@@ -25,15 +25,15 @@ from common.rewrites import RewriteExample
 from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
 from datamodules.dmqr_substitution import WordSubstitution
 from datamodules.examples.batches import TokenBatch
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
 from models.dmqr.rewrite_outputs import SEPARATOR
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 
 
 @dataclass
-class RewriteSource(Source):
+class RewriteDataFile(DataFile):
     """An input file of rewrites.  The layout is rrr, qrecc, canard or rewrites.
 
     Args:
@@ -117,15 +117,15 @@ class RewriteData(StepData):
 
     def __init__(
         self,
-        train: list[RewriteSource],
-        validation: list[RewriteSource] | None = None,
+        train: list[RewriteDataFile],
+        validation: list[RewriteDataFile] | None = None,
         validation_fraction: OpenShare = 0.05,
         rewrites_per_step: PositiveInt = 64,
         rewrites_per_validation_batch: PositiveInt = 64,
         generated_rewrites: PositiveInt = 200,
         sampling_seed: int = 0,
         retriever: Retriever | None = None,
-        gold_questions: list[Source] | None = None,
+        gold_questions: list[DataFile] | None = None,
         recall_k: PositiveInt = 10,
         recall_questions: PositiveInt = 200,
         substitution: Share = 0.0,
@@ -165,7 +165,7 @@ class RewriteData(StepData):
         """
         if self.training:
             return
-        rewriter: Rewriter = self.module.rewriter
+        rewriter: RewriterModel = self.module.rewriter
         train, held_out = self._split()
         unknown = sorted({each.strategy for each in train + held_out} - set(rewriter.strategies))
         if unknown:
@@ -230,7 +230,7 @@ class RewriteData(StepData):
 
     def _tokenized(self, examples: Sequence[RewriteExample], skipped: Counter[str]) -> list[Tokenized]:
         """The examples that fit, tokenized."""
-        rewriter: Rewriter = self.module.rewriter
+        rewriter: RewriterModel = self.module.rewriter
         texts = [SEPARATOR.join(rewriter.queries(each.rewrite, each.strategy)) for each in examples]
         inputs = rewriter.encode([rewriter.task(each.question, each.strategy, each.history) for each in examples])
         targets = rewriter.encode.targets(texts)
@@ -266,7 +266,7 @@ class RewriteData(StepData):
     def _batch(
         self, chosen: Sequence[Tokenized], rows: list[int], step: Sequence[Tokenized], weight: float
     ) -> RewriteBatch:
-        rewriter: Rewriter = self.module.rewriter
+        rewriter: RewriterModel = self.module.rewriter
         return RewriteBatch(
             *rewriter.batch([each.input for each in chosen], [each.target for each in chosen]),
             weights_P=torch.full((len(rows),), weight),
@@ -294,7 +294,7 @@ class RewriteData(StepData):
         }
 
 
-def _distinct(sources: Sequence[RewriteSource]) -> Iterator[RewriteExample]:
+def _distinct(sources: Sequence[RewriteDataFile]) -> Iterator[RewriteExample]:
     seen: set[RewriteExample] = set()
     for source in sources:
         for example in read_rewrites(source.layout, source.path, source.strategy, source.limit):

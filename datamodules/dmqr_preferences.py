@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from common.errors import DataError, UserError
-from common.held_out import validation_share
 from common.preferences import Reward, RewritePreferences
 from common.progress import track
 from common.ranges import OpenShare, PositiveInt, at_least
 from common.records import Question, clean
 from common.retrieval import Retriever
+from common.validation_split import validation_share
 from datamodules.dmqr import RewriteBatch, dialogue
 from datamodules.dmqr_candidates import CandidateGroup, PreferenceBatch, chosen, table_of, with_question
 from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, read_asked
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.preferences import LAYOUT, MANIFEST, ROWS, read_manifest, read_rewrite_preferences
 from models.dmqr.candidates import candidate_batch
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 
 if TYPE_CHECKING:
     Candidates = int
@@ -74,8 +74,8 @@ class PreferenceData(StepData):
 
     def __init__(
         self,
-        train: list[Source],
-        validation: list[Source] | None = None,
+        train: list[DataFile],
+        validation: list[DataFile] | None = None,
         validation_fraction: OpenShare = 0.1,
         groups_per_step: PositiveInt = 8,
         groups_per_validation_batch: PositiveInt = 8,
@@ -85,7 +85,7 @@ class PreferenceData(StepData):
         sampling_seed: int = 0,
         retriever: Retriever | None = None,
         reward: Reward | None = None,
-        gold_questions: list[Source] | None = None,
+        gold_questions: list[DataFile] | None = None,
     ) -> None:
         super().__init__()
         self._name_files(train, validation, validation_fraction)
@@ -120,7 +120,7 @@ class PreferenceData(StepData):
         """
         if self.groups:
             return
-        rewriter: Rewriter = self.module.rewriter
+        rewriter: RewriterModel = self.module.rewriter
         self.manifests = [read_manifest(source.path) for source in self.sources]
         train, held_out = self._split()
         known = set(rewriter.strategies)
@@ -174,7 +174,7 @@ class PreferenceData(StepData):
 
     def _tokenized(self, examples: Sequence[RewritePreferences], skipped: Counter[str]) -> list[CandidateGroup]:
         """The groups of the questions that fit, with the candidates that fit; what does not is counted."""
-        rewriter: Rewriter = self.module.rewriter
+        rewriter: RewriterModel = self.module.rewriter
         encode, groups = rewriter.encode, []
         if self.question_as_candidate:
             examples = [with_question(each) if self._is_one_query(each) else each for each in examples]
@@ -248,7 +248,7 @@ class PreferenceData(StepData):
     def plain_batch(self, rows: Sequence[int]) -> RewriteBatch:
         """Every candidate of some validation groups as a row of its own, with its own input."""
         pairs = [(group, target) for group in (self.held_out[row] for row in rows) for target in group.targets]
-        rewriter: Rewriter = self.module.rewriter
+        rewriter: RewriterModel = self.module.rewriter
         tensors = rewriter.batch([group.input for group, _ in pairs], [target for _, target in pairs])
         strategies = [group.example.strategy for group, _ in pairs]
         return RewriteBatch(*tensors, torch.ones(len(pairs)), 0, torch.arange(len(pairs)), strategies, [])
@@ -275,7 +275,7 @@ class PreferenceData(StepData):
         }
 
 
-def _read(sources: Sequence[Source]) -> list[RewritePreferences]:
+def _read(sources: Sequence[DataFile]) -> list[RewritePreferences]:
     """The rows of all strategies of the first `limit` questions of each folder."""
     found = []
     for source in sources:

@@ -10,7 +10,7 @@ from common.errors import DataError
 from common.progress import track
 from common.records import Passage, clean, passage_text
 from common.retrieval import Retriever, search_fused
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from datamodules.formats.reading import read_questions
 
 _PROBED = 20  # gold passages that are searched by their own text, to check the index
@@ -30,7 +30,7 @@ def asked(question: str, history: Sequence[str] = ()) -> Asked:
     return clean(question), tuple(map(clean, history))
 
 
-def read_gold(sources: Sequence[Source], wanted: Collection[Asked]) -> dict[Asked, tuple[Passage, ...]]:
+def read_gold(sources: Sequence[DataFile], wanted: Collection[Asked]) -> dict[Asked, tuple[Passage, ...]]:
     """The gold passages of those wanted questions that the files have, compared by their text and the turns before it.
 
     Of a question that occurs several times the first occurrence with all its gold passages counts.

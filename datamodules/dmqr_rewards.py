@@ -10,7 +10,7 @@ from common.progress import track
 from common.records import Question, Ranked, clean
 from common.retrieval import Retriever, search_fused
 from datamodules.dmqr_recall import asked
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from datamodules.formats.reading import read_questions
 
 
@@ -47,7 +47,7 @@ class GreedyReward:
         return [each[: self.reward.depth] for each in search_fused(self.retriever, lists, self.depth)]
 
 
-def check_reward(retriever: Retriever | None, reward: Reward | None, gold_questions: Sequence[Source] | None) -> None:
+def check_reward(retriever: Retriever | None, reward: Reward | None, gold_questions: Sequence[DataFile] | None) -> None:
     """Check that what rewards validation rewrites is given together.
 
     Raises:
@@ -60,7 +60,7 @@ def check_reward(retriever: Retriever | None, reward: Reward | None, gold_questi
 
 
 def greedy_reward(
-    retriever: Retriever | None, reward: Reward, sources: Sequence[Source], manifests: Sequence[Mapping[str, Any]]
+    retriever: Retriever | None, reward: Reward, sources: Sequence[DataFile], manifests: Sequence[Mapping[str, Any]]
 ) -> GreedyReward:
     """Searches as `infer.py preferences` did for these folders, whose manifests say `fused` and `depth`.
 
@@ -79,7 +79,7 @@ def greedy_reward(
 
 
 def read_asked(
-    sources: Sequence[Source], wanted: Mapping[int, tuple[str, Sequence[str]]], reward: Reward
+    sources: Sequence[DataFile], wanted: Mapping[int, tuple[str, Sequence[str]]], reward: Reward
 ) -> dict[int, Question]:
     """The wanted questions of these files, compared by text and earlier turns, for which the reward is defined.
 

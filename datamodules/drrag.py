@@ -16,19 +16,19 @@ import numpy as np
 from common.errors import DataError
 from common.ranges import NonNegativeInt, OpenShare, PositiveInt
 from common.records import Question
-from common.seals import fingerprint
+from common.sealed_json import fingerprint
+from datamodules.cache.candidates import Candidates
+from datamodules.cache.question_lookup import stored_mined
+from datamodules.cache.record_cache import DEFAULT, Arrays
+from datamodules.cache.sampled_triples import SampledTriples, draw_triples
+from datamodules.cache.splits import are_stored, split_questions
+from datamodules.cache.token_cache import TokenCache, token_rows
 from datamodules.examples.audit import audit
-from datamodules.examples.splits import QuestionSource, paths_of
+from datamodules.examples.data_files import QuestionDataFile, paths_of
 from datamodules.examples.step_loader import StepData, plan_steps
 from datamodules.examples.triple_batches import TripleBatches, TripleRequest
 from datamodules.examples.triples import Sampling, Triple, draw
 from datamodules.formats.mined_negatives import Mined
-from datamodules.stored.by_question import stored_mined
-from datamodules.stored.cache import DEFAULT, Arrays
-from datamodules.stored.candidates import Candidates
-from datamodules.stored.drawn import DrawnTriples, draw_triples
-from datamodules.stored.splits import are_stored, split_questions
-from datamodules.stored.token_rows import TokenRows, token_rows
 from models.drrag.triple_tokenizer import TripleEncoder
 from models.length_batching import length_batches
 
@@ -46,7 +46,7 @@ class DrRagData(StepData):
         train: Official training files.
         validation: Official validation files; a hash split of the training files when empty.
         validation_fraction: Share of the training questions that the hash split holds out.
-        mined: Files of hard negatives, written by `infer.py mine`.
+        hard_negatives: Files of hard negatives, written by `infer.py mine`.
         sampling: How training triples are sampled, again in every epoch.
         validation_sampling: How validation triples are sampled, once.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
@@ -66,10 +66,10 @@ class DrRagData(StepData):
 
     def __init__(
         self,
-        train: list[QuestionSource],
-        validation: list[QuestionSource] | None = None,
+        train: list[QuestionDataFile],
+        validation: list[QuestionDataFile] | None = None,
         validation_fraction: OpenShare = 0.06,
-        mined: list[str] | None = None,
+        hard_negatives: list[str] | None = None,
         sampling: Sampling = BALANCED,
         validation_sampling: Sampling = LIKE_INFERENCE,
         tokens_per_step: PositiveInt = 4096,
@@ -80,7 +80,7 @@ class DrRagData(StepData):
     ) -> None:
         super().__init__()
         self._name_files(train, validation, validation_fraction)
-        self.mined_files = mined or []
+        self.hard_negative_files = hard_negatives or []
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
@@ -90,7 +90,7 @@ class DrRagData(StepData):
     @property
     def files(self) -> list[str]:
         """Paths of all input files."""
-        return paths_of(self.sources) + self.mined_files
+        return paths_of(self.sources) + self.hard_negative_files
 
     def prepare_data(self) -> None:
         """Read large files on one process per machine; the others then find what it stored."""
@@ -111,7 +111,7 @@ class DrRagData(StepData):
         self.encode: TripleEncoder = self.module.classifier.encode
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
         self._store = split.stores[0]
-        mined = stored_mined(self.mined_files, self.cache)
+        mined = stored_mined(self.hard_negative_files, self.cache)
         drawn_from = [store.name for store in split.stores], self.validation_fraction, mined.name
         self._content = fingerprint([*drawn_from, self.sampling_seed])
         self._training, self._held_out = (
@@ -147,7 +147,7 @@ class DrRagData(StepData):
         }
         self.print_audit()
 
-    def _numbered(self, part: str, candidates: Candidates, content: str) -> tuple[str, Candidates, TokenRows]:
+    def _numbered(self, part: str, candidates: Candidates, content: str) -> tuple[str, Candidates, TokenCache]:
         """A part of the questions with their passages and token ids."""
         candidates.use(self._store.derived({"candidates": content}, candidates.arrays))
         tokens = token_rows(
@@ -160,7 +160,7 @@ class DrRagData(StepData):
         """What draws depend on beside the questions."""
         return [self._content, asdict(sampling), epoch]
 
-    def _drawn(self, of: tuple[str, Candidates, TokenRows], sampling: Sampling, epoch: int) -> DrawnTriples:
+    def _drawn(self, of: tuple[str, Candidates, TokenCache], sampling: Sampling, epoch: int) -> SampledTriples:
         """The triples of a part of the questions; those of the first epoch and of validation are stored."""
         part, candidates, tokens = of
 
@@ -171,7 +171,7 @@ class DrRagData(StepData):
         drawn = (
             self._store.derived({"drawn": part, "key": self._key(sampling, epoch)}, compute) if epoch < 1 else compute()
         )
-        return DrawnTriples(candidates, tokens, drawn, self.encode)
+        return SampledTriples(candidates, tokens, drawn, self.encode)
 
     def _validation_groups(self) -> list[list[int]]:
         lengths = [self.module.classifier.padded_length(length) for length in self._validation.lengths().tolist()]
@@ -184,7 +184,7 @@ class DrRagData(StepData):
     def _validation_batches(self) -> TripleBatches:
         return TripleBatches(self._validation.texts, self.encode, self.module.classifier.padding)
 
-    def _epoch(self, epoch: int) -> DrawnTriples:
+    def _epoch(self, epoch: int) -> SampledTriples:
         if self._sampled[0] != epoch:
             self._sampled = epoch, self._drawn(self._training, self.sampling, epoch)
         return self._sampled[1]

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from common.errors import DataError, UserError
 from common.ranges import NonNegativeInt, OpenShare, PositiveInt, Share
 from common.records import Question
-from datamodules.examples.computed import Computed
+from datamodules.cache.question_lookup import stored_mined
+from datamodules.cache.questions import CachedQuestions
+from datamodules.cache.record_cache import DEFAULT
+from datamodules.cache.splits import are_stored, split_questions
 from datamodules.examples.context_augmentation import AnswerSubstitutes
 from datamodules.examples.context_batches import ContextBatches, ContextRequest, ContextTensors
-from datamodules.examples.context_draws import ContextDraws, check_scores, count_contexts
-from datamodules.examples.context_sets import ContextBatch, ContextSet, Labels, Pick
-from datamodules.examples.splits import QuestionSource, paths_of
+from datamodules.examples.context_sampling import ContextSampler, check_scores, count_contexts
+from datamodules.examples.context_sets import ContextBatch, ContextSampling, ContextSet, Labels
+from datamodules.examples.data_files import QuestionDataFile, paths_of
+from datamodules.examples.lazy_sequence import LazySequence
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
-from datamodules.stored.by_question import stored_mined
-from datamodules.stored.cache import DEFAULT
-from datamodules.stored.questions import StoredQuestions
-from datamodules.stored.splits import are_stored, split_questions
 from models.context_tokenizer import FEW_TEXTS, ContextEncoder
 from models.rerag.model import Relevance
 
@@ -63,13 +63,13 @@ class ReRagData(StepData):
         train: Official training files.
         validation: Official validation files; a hash split of the training files when empty.
         validation_fraction: Share of the training questions that the hash split holds out.
-        more: Files of additional candidates per question, written by `infer.py mine`.
+        hard_negatives: Files of additional candidates per question, written by `infer.py mine`.
         contexts: Contexts per question in training, N; with text_format packed, documents per call.
         validation_contexts: Maximum contexts per question in validation; 100 in the paper.
-        pick: Training contexts: `ranked` (the retriever's top N, by the scores that the file gives, else in file
-            order), `sampled` (gold and random others, again in every epoch) or `gold` (gold only: warm-up of a
+        context_sampling: Training contexts: `ranked` (the retriever's top N, by the scores that the file gives, else in
+            file order), `sampled` (gold and random others, again in every epoch) or `gold` (gold only: warm-up of a
             generator).
-        validation_pick: Validation contexts, selected once.
+        validation_context_sampling: Validation contexts, selected once.
         labels: Relevance labels for recall, calibration and supervision: `has_answer` (DPR's rule) or `gold`.
         crop_words: Crop training contexts to windows of this many words, around an answer if present; off when null.
         crop_growth_words: Words added to the window in each epoch.
@@ -95,14 +95,14 @@ class ReRagData(StepData):
 
     def __init__(
         self,
-        train: list[QuestionSource],
-        validation: list[QuestionSource] | None = None,
+        train: list[QuestionDataFile],
+        validation: list[QuestionDataFile] | None = None,
         validation_fraction: OpenShare = 0.06,
-        more: list[str] | None = None,
+        hard_negatives: list[str] | None = None,
         contexts: PositiveInt = 20,
         validation_contexts: PositiveInt = 100,
-        pick: Pick = "ranked",
-        validation_pick: Pick = "ranked",
+        context_sampling: ContextSampling = "ranked",
+        validation_context_sampling: ContextSampling = "ranked",
         labels: Labels = "has_answer",
         crop_words: PositiveInt | None = None,
         crop_growth_words: NonNegativeInt = 0,
@@ -119,9 +119,13 @@ class ReRagData(StepData):
         if crop_growth_words and crop_words is None:
             raise UserError(f"crop_growth_words {crop_growth_words} needs crop_words: give it, or leave this out.")
         self._name_files(train, validation, validation_fraction)
-        self.more_files = more or []
+        self.hard_negative_files = hard_negatives or []
         self.contexts, self.validation_contexts = contexts, validation_contexts
-        self.pick, self.validation_pick, self.labels = pick, validation_pick, labels
+        self.context_sampling, self.validation_context_sampling, self.labels = (
+            context_sampling,
+            validation_context_sampling,
+            labels,
+        )
         self.crop_words, self.crop_growth_words, self.substitution = crop_words, crop_growth_words, substitution
         self.word_swaps = word_swaps
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
@@ -132,7 +136,7 @@ class ReRagData(StepData):
     @property
     def files(self) -> list[str]:
         """Paths of all input files."""
-        return paths_of(self.sources) + self.more_files
+        return paths_of(self.sources) + self.hard_negative_files
 
     def prepare_data(self) -> None:
         """Read large files on one process per machine; the others then find what it stored."""
@@ -155,32 +159,33 @@ class ReRagData(StepData):
         module: ContextModel = self.module
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
         weighted = module.relevance == "retriever"
-        if self.more_files and weighted:
+        if self.hard_negative_files and weighted:
             raise UserError(
-                "data.more names passages without retriever scores, and model.relevance retriever weights contexts by "
-                "them: omit data.more, or set model.relevance to estimator or uniform."
+                "data.hard_negatives names passages without retriever scores, and model.relevance retriever weights "
+                "contexts by them: omit data.hard_negatives, or set model.relevance to estimator or uniform."
             )
-        more = stored_mined(self.more_files, self.cache)
-        self.draws = ContextDraws(
-            more, self.labels, weighted, self.sampling_seed, self.crop_words, self.crop_growth_words, self.substitution,
+        hard_negatives = stored_mined(self.hard_negative_files, self.cache)
+        self.draws = ContextSampler(
+            hard_negatives, self.labels, weighted, self.sampling_seed, self.crop_words, self.crop_growth_words,
+            self.substitution,
             self.word_swaps,
         )  # fmt: skip
-        names = [self.validation_fraction, more.name, *(store.name for store in split.stores)]
+        names = [self.validation_fraction, hard_negatives.name, *(store.name for store in split.stores)]
         training, held_out = (
             split.stores[0].derived(
-                {"sets": [epoch, contexts, pick, self.labels, weighted, self.sampling_seed], "of": names},
-                partial(self._count, questions, contexts, pick, epoch),
+                {"sets": [epoch, contexts, context_sampling, self.labels, weighted, self.sampling_seed], "of": names},
+                partial(self._count, questions, contexts, context_sampling, epoch),
             )
-            for questions, contexts, pick, epoch in (
-                (split.training, self.contexts, self.pick, 0),
-                (split.held_out, self.validation_contexts, self.validation_pick, -1),
+            for questions, contexts, context_sampling, epoch in (
+                (split.training, self.contexts, self.context_sampling, 0),
+                (split.held_out, self.validation_contexts, self.validation_context_sampling, -1),
             )
         )
         if not len(training["place"]) or not len(held_out["place"]):
             raise DataError(
                 f"{len(training['place'])} training and {len(held_out['place'])} validation questions with answers and "
-                f"contexts from {[s.path for s in self.train_sources]}: give files with passages (or data.more), or "
-                "raise data.validation_fraction."
+                f"contexts from {[s.path for s in self.train_sources]}: give files with passages (or "
+                "data.hard_negatives), or raise data.validation_fraction."
             )
         validation = split.held_out.select(held_out["place"])
         questions = split.training.select(training["place"])
@@ -206,9 +211,9 @@ class ReRagData(StepData):
         tokens = self.tokens_per_bucket or TOKENS_PER_BUCKET[self.trainer.strategy.root_device.type]
         tensors = ContextTensors(module.encoders, module.answer_labels, module.packed, tokens)
         batches = partial(ContextBatches, draws=self.draws, tensors=tensors)
-        self._training_batches = batches(questions, self.contexts, self.pick)
-        self._validation_batches = batches(validation, self.validation_contexts, self.validation_pick)
-        self.validation_sets: Computed[ContextSet] = Computed(
+        self._training_batches = batches(questions, self.contexts, self.context_sampling)
+        self._validation_batches = batches(validation, self.validation_contexts, self.validation_context_sampling)
+        self.validation_sets: LazySequence[ContextSet] = LazySequence(
             len(validation), partial(self._validation_batches.drawn, -1), kept=4 * self.questions_per_validation_batch
         )
         self.steps_per_epoch = math.ceil(len(questions) / self.questions_per_step)
@@ -224,16 +229,17 @@ class ReRagData(StepData):
         The retriever's temperature is fitted on their scores.
         """
         return [
-            self.draws.selected(question, self.contexts, self.pick, self.draws.rng_of(question, 0))
+            self.draws.selected(question, self.contexts, self.context_sampling, self.draws.rng_of(question, 0))
             for question in self.questions[:TEMPERATURE_QUESTIONS]
         ]
 
     def _count(
-        self, questions: Sequence[Question], contexts: int, pick: Pick, epoch: int
+        self, questions: Sequence[Question], contexts: int, context_sampling: ContextSampling, epoch: int
     ) -> dict[str, NDArray[np.int64]]:
         return count_contexts(
             questions, len(questions),
-            lambda question: self.draws.selected(question, contexts, pick, self.draws.rng_of(question, epoch)),
+            lambda question: self.draws.selected(question, contexts, context_sampling, self.draws.rng_of(question,
+            epoch)),
         )  # fmt: skip
 
     def _keep_few_tokens(self) -> None:
@@ -274,7 +280,7 @@ class ReRagData(StepData):
         return ContextRequest(epoch, rows or step[:1], len(step), pairs, float(bool(rows)))
 
     def _audit(
-        self, questions: StoredQuestions, relevant: NDArray[np.int64], read: int, held_out: int
+        self, questions: CachedQuestions, relevant: NDArray[np.int64], read: int, held_out: int
     ) -> dict[str, object]:
         kinds, answers = Counter[str](), 0
         for question in questions.without_passages():

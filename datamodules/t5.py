@@ -13,7 +13,7 @@ from common.errors import DataError, UserError
 from common.ranges import OpenShare, PositiveInt
 from common.records import Passage, passage_text
 from datamodules.examples.batches import TokenBatch
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
 from models.length_batching import IGNORE, pad
@@ -70,7 +70,7 @@ class SpanCorruptionData(StepData):
 
     def __init__(
         self,
-        corpora: list[Source],
+        corpora: list[DataFile],
         max_tokens: SpanTokens = 512,
         noise_share: OpenShare = 0.15,
         mean_span: SpanLength = 3.0,

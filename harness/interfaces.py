@@ -1,25 +1,25 @@
-"""Interfaces of the harness: a retriever finds passages, a reader generates answers, a strategy is a complete system.
+"""Interfaces of the harness: a retriever finds passages, a reader generates answers, a system answers questions.
 All are batched.  Standard library only, so that the command line can show its help without loading a model."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from common.chat import Chat, Reply
+from common.context_sources import SelectedSource, SourceContext
 from common.records import Answer, Passage, Question, Ranked
 from common.retrieval import Retriever as Retriever
 from common.rewrites import Rewrites
-from common.sources import Chosen, SourceContext
 
 if TYPE_CHECKING:
     from models.cross_encoder import RelevanceEstimator
     from models.rerag.calibration import Calibration
     from models.rerag.generator import Generator
-    from models.rerag.marginal_reader import AnyMarginal, Matrix
+    from models.rerag.marginal_reader import AnswerMatrix, AnyMarginal
     from models.rerag.model import Relevance
 
     Questions = Sequence[Question]
 else:
-    # a strategy may accept more, such as texts; the command line would refuse any other type than the one written here
+    # a system may accept more, such as texts; the command line would refuse any other type than the one written here
     Questions = Any
 
 
@@ -33,24 +33,24 @@ class Reader(Protocol):
 class ClosedBookReader(Reader, Protocol):
     """A reader that also answers from the question alone."""
 
-    def recall(self, questions: Sequence[Question]) -> list[Answer]:
+    def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question, generated without any passage."""
 
 
 @runtime_checkable
 class PerContextReader(Protocol):
-    """A reader that reads each context alone, for a strategy that weighs the answers by the contexts' relevance."""
+    """A reader that reads each context alone, for a system that weighs the answers by the contexts' relevance."""
 
     @property
     def marginal(self) -> "AnyMarginal":
         """How the answers are weighed, given the log-probabilities in `matrices`."""
 
-    def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> "list[Matrix]":
+    def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> "list[AnswerMatrix]":
         """The answer from each context, and log-probabilities of the distinct answers, for every question in order."""
 
 
 @runtime_checkable
-class Strategy(Protocol):
+class System(Protocol):
     """A system.  If it has an attribute `retriever` that is None, it answers only questions that ship passages."""
 
     def answer(self, questions: Questions) -> list[Answer]:
@@ -109,7 +109,7 @@ class FeedbackRewriter(Protocol):
     """A rewriter that reads what a first search with the question found."""
 
     name: str
-    feedback: int  # passages of the first search that it reads
+    feedback_passages: int  # passages of the first search that it reads
 
     def rewrite(
         self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]]
@@ -138,7 +138,7 @@ class AnswerSelector(Protocol):
     name: str  # in notes and reports
     uses_gold: bool  # whether it reads `Question.answers`; then its figures are an upper bound
 
-    def choose(self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]) -> list[Chosen]:
+    def choose(self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]) -> list[SelectedSource]:
         """The chosen source of every question.
 
         Args:

@@ -1,7 +1,7 @@
 """The installed package: puts the project's folders (harness, models, ...) first on the import path.
 
     import lightning_rag
-    from harness.strategies.drrag import DrRag
+    from harness.systems.drrag import DrRag
 
 The folders lie inside this package, not beside it: in site-packages their names would collide with those of other
 packages. First on the path they are found before folders of the same names in the working folder. In a checkout they

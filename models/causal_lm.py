@@ -33,8 +33,8 @@ from models.length_batching import IGNORE, length_batches, pad
 from models.loading import load_network, save_network
 from models.pretrained import resolve
 from models.quantization import keep_layout, quantized
-from models.token_choice import Choice, TokenChooser, Written, log_probabilities
 from models.token_count import CountsTokens
+from models.token_sampling import SampledTokens, TokenSampler, TokenSampling, log_probabilities
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # of prompts and replies together
 DeviceMap = Literal["auto", "balanced", "balanced_low_0", "sequential"] | dict[str, int | str]  # module -> device
@@ -101,9 +101,9 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         self,
         prompts: Sequence[Sequence[int]],
         max_tokens: Sequence[int],
-        choices: Sequence[Choice] | None = None,
+        choices: Sequence[TokenSampling] | None = None,
         tokens_per_batch: int | None = None,
-    ) -> list[Written]:
+    ) -> list[SampledTokens]:
         """One reply per prompt, in order; batched by length.
 
         Args:
@@ -112,8 +112,8 @@ class CausalLanguageModel(CountsTokens, nn.Module):
             choices: How the tokens of each reply are chosen; greedy when None.
             tokens_per_batch: Most tokens of a batch, prompts and replies with padding; by device when None.
         """
-        choices = choices or [Choice()] * len(prompts)
-        replies: list[Written | None] = [None] * len(prompts)
+        choices = choices or [TokenSampling()] * len(prompts)
+        replies: list[SampledTokens | None] = [None] * len(prompts)
         lengths = [len(prompt) for prompt in prompts]
         batches = [
             batch for most in sorted(set(max_tokens))
@@ -123,7 +123,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         for batch in track_batches(batches, len(prompts), "writing"):
             ids_PT, attention_PT = self._padded([prompts[row] for row in batch])
             limits = [max_tokens[row] for row in batch]
-            chooser = TokenChooser([choices[row] for row in batch], self.end_ids)
+            chooser = TokenSampler([choices[row] for row in batch], self.end_ids)
             with autocast(self.device, self.inference_dtype):
                 self.network.generate(
                     input_ids=ids_PT,

@@ -24,7 +24,7 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.progress import Progress
 from common.ranges import Precision
 from common.records import Passage
-from common.seals import check_fields
+from common.sealed_json import check_fields
 from models.bigbird.attention import freeze_pooler, fuse
 from models.context_tokenizer import ContextEncoder, ContextFormat, text_format
 from models.devices import autocast, compute_dtype, resolve_device

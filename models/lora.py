@@ -51,7 +51,7 @@ def add_adapter(network: PreTrainedModel, base: str, lora: Lora, name: str = ADA
     """Put LoRA layers into a network, in place, and freeze all weights but those of its adapters.
 
     It computes the same as before until it is trained.  Of several adapters the one that was added last computes, until
-    `AdapterChoice` chooses another.
+    `AdapterSwitch` chooses another.
 
     Args:
         network: The network.
@@ -109,7 +109,7 @@ def adapter_names(state_names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(match[1] for match in found if match))
 
 
-class AdapterChoice:
+class AdapterSwitch:
     """Chooses which of a network's adapters computes.  Nothing else of the network changes, such as what is trained.
 
     Args:

@@ -22,8 +22,8 @@ from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE, length_batches, pad
 from models.loading import save_network
-from models.token_choice import Choice, TokenChooser, Written, log_probabilities
 from models.token_count import CountsTokens
+from models.token_sampling import SampledTokens, TokenSampler, TokenSampling, log_probabilities
 
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}  # of inputs
 
@@ -61,10 +61,10 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
         self,
         prompts: Sequence[Sequence[int]],
         max_tokens: Sequence[int],
-        choices: Sequence[Choice] | None = None,
+        choices: Sequence[TokenSampling] | None = None,
         tokens_per_batch: int | None = None,
         no_repeat_ngram: int = 0,
-    ) -> list[Written]:
+    ) -> list[SampledTokens]:
         """One reply per input, in order; batched by length.
 
         Args:
@@ -74,15 +74,15 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
             tokens_per_batch: Most input tokens of a batch, with padding; by device when None.
             no_repeat_ngram: No reply has a sequence of so many tokens twice; 0 for no such limit.
         """
-        choices = choices or [Choice()] * len(prompts)
-        replies: list[Written | None] = [None] * len(prompts)
+        choices = choices or [TokenSampling()] * len(prompts)
+        replies: list[SampledTokens | None] = [None] * len(prompts)
         self.tokens_read += sum(map(len, prompts))
         device = self.network.device
         batches = length_batches([len(prompt) for prompt in prompts], tokens_per_batch or TOKENS_PER_BATCH[device.type])
         for batch in track_batches(batches, len(prompts), "writing"):
             ids_PT, attention_PT = self._pad([prompts[row] for row in batch])
             limits = [max_tokens[row] for row in batch]
-            chooser = TokenChooser([choices[row] for row in batch], self.end_ids)
+            chooser = TokenSampler([choices[row] for row in batch], self.end_ids)
             with autocast(device, self.inference_dtype):
                 self.network.generate(
                     input_ids=ids_PT.to(device),

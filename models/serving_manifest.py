@@ -1,6 +1,6 @@
 """The manifest of a serving folder: kind of model, text format, thresholds, metrics, and the SHA-256 of every file.
 
-serving/serving.json            this manifest, sealed (`common.seals`)
+serving/serving.json            this manifest, sealed (`common.sealed_json`)
 serving/README.md               model card: for people, to be edited, and so not in the manifest
 serving/<part>/                 config.json, model.safetensors, tokenizer.json: loadable by transformers alone
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from common.errors import ArtifactError, MissingInputError
 from common.files import digests, read_json, verify
-from common.seals import SEAL, check_fields, unsealed, write_sealed
+from common.sealed_json import SEAL, check_fields, unsealed, write_sealed
 
 MANIFEST = "serving.json"
 CARD = "README.md"
@@ -48,7 +48,7 @@ def read_manifest(
         folder: The serving folder.
         kind: Required kind of model.
         text_format: Required text format, or several allowed ones.
-        fields: Further fields that it must have, with their types: see `common.seals.check_fields`.
+        fields: Further fields that it must have, with their types: see `common.sealed_json.check_fields`.
         check_files: Whether to compare every file with its SHA-256.
 
     Raises:

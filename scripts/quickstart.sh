@@ -75,15 +75,15 @@ rerag() {
     --questions $questions/fid_test.json --limit 400 --out reports/rerag-world --study.temperatures $temperatures
   stage refuse finished $unanswerable reports/rerag-world-open.log
   stage ask "$python" infer.py ask --config configs/quickstart/rerag.yaml --question "$(first_question fid fid_test.json)" \
-    --strategy.init_args.retriever configs/parts/bm25.yaml
+    --system.init_args.retriever configs/parts/bm25.yaml
   printf '\nreports in reports/rerag-world and reports/rerag-world-open: report.html in a browser, report.md as text\n'
 }
 
 dmqr() { # the reranker, and the reader that becomes a rewriter, are of RE-RAG's quickstart
-  rm -rf checkpoints/dmqr-words-world checkpoints/dmqr-world
+  rm -rf checkpoints/dmqr-extractive-world checkpoints/dmqr-world
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world/bm25
   stage label "$python" infer.py label --config configs/quickstart/dmqr_label.yaml
-  stage train-words env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_words_train.yaml "${two_processes[@]}"
+  stage train-words env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_extractive_train.yaml "${two_processes[@]}"
   stage train-t5 env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_train.yaml "${two_processes[@]}" \
     --trainer.max_epochs 1 --trainer.check_val_every_n_epoch 1
   stage evaluate "$python" infer.py evaluate --config configs/quickstart/dmqr.yaml \
@@ -103,25 +103,25 @@ msrag() { # the reader and the estimator are of RE-RAG's quickstart
     --questions $questions/msrag_validation.jsonl --out $selector
   stage evaluate "$python" infer.py evaluate --config configs/quickstart/msrag.yaml --layout flashrag \
     --questions $questions/msrag_test.jsonl \
-    --strategy.init_args.selector harness.choice.learned.Learned --strategy.init_args.selector.init_args.file $selector \
+    --system.init_args.selector harness.answer_selection.learned.LearnedSelector --system.init_args.selector.init_args.file $selector \
     --study.segmentation false --out reports/msrag-world
   stage ask "$python" infer.py ask --config configs/quickstart/msrag.yaml --question "$(first_question flashrag msrag_test.jsonl)" \
-    --strategy.init_args.selector harness.choice.learned.Learned --strategy.init_args.selector.init_args.file $selector
+    --system.init_args.selector harness.answer_selection.learned.LearnedSelector --system.init_args.selector.init_args.file $selector
   printf '\nreport in reports/msrag-world: report.html in a browser, report.md as text\n'
 }
 
 hiqa() { # nothing is trained; what is read of the manuals serves all six indexes
   local documents=$questions/library/documents kept=indexes/library/documents.documents chunks=indexes/library-chunks kind
   local weights=checkpoints/library-weights.json
-  local use="--strategy.init_args.retriever.init_args.weights $weights"
+  local use="--system.init_args.retriever.init_args.weights $weights"
   for kind in bm25 keywords dense; do
-    stage "index-$kind" "$python" infer.py index --documents $documents --kind $kind --out indexes/library/$kind --reading.kept_in $kept
+    stage "index-$kind" "$python" infer.py index --documents $documents --kind $kind --out indexes/library/$kind --reading.document_cache $kept
   done
   for kind in bm25 keywords; do
-    stage "chunks-$kind" "$python" infer.py index --documents $documents --kind $kind --out $chunks/$kind --reading.kept_in $kept --cutting.chunk_words 200
+    stage "chunks-$kind" "$python" infer.py index --documents $documents --kind $kind --out $chunks/$kind --reading.document_cache $kept --cutting.chunk_words 200
   done
   mkdir -p $chunks reports
-  "$python" infer.py index --documents $documents --kind dense --out $chunks/dense --reading.kept_in $kept --cutting.chunk_words 200 > $chunks/dense.log 2>&1 &
+  "$python" infer.py index --documents $documents --kind dense --out $chunks/dense --reading.document_cache $kept --cutting.chunk_words 200 > $chunks/dense.log 2>&1 &
   local dense=$! # tuning does not need it
   stage tune "$python" infer.py tune --config configs/quickstart/hiqa.yaml --layout flashrag \
     --questions $questions/library_validation.jsonl --out $weights
@@ -137,7 +137,7 @@ hiqa() { # nothing is trained; what is read of the manuals serves all six indexe
 
 all() { # the indexes hold what all systems search: the corpus, the web corpus and the manuals
   local each kind
-  local manuals=(--documents $questions/library/documents --reading.kept_in indexes/library/documents.documents)
+  local manuals=(--documents $questions/library/documents --reading.document_cache indexes/library/documents.documents)
   for each in drrag rerag dmqr msrag hiqa; do
     prefix="$each "
     "$each"

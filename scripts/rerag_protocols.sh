@@ -27,7 +27,7 @@ fit() { # name, config, further options
 measure() { # name, file, number of questions
   local out=reports/protocols/$1-$2
   [ -d "$out" ] || "$python" infer.py evaluate --config configs/quickstart/rerag.yaml \
-    --strategy.init_args.serving "checkpoints/$1/serving" --layout fid --questions "$questions/$2.json" --limit "$3" --out "$out"
+    --system.init_args.serving "checkpoints/$1/serving" --layout fid --questions "$questions/$2.json" --limit "$3" --out "$out"
 }
 
 for seed in $seeds; do

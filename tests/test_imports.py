@@ -14,7 +14,7 @@ TRAINING = (  # from the ground floor up: a folder imports from itself and from 
     "common",
     "models", "models.drrag", "models.t5", "models.rerag", "models.dmqr", "models.msrag",
     "datamodules.formats", "datamodules.formats.layouts",
-    "datamodules.world.library", "datamodules.world", "datamodules.examples", "datamodules.stored", "datamodules",
+    "datamodules.world.library", "datamodules.world", "datamodules.examples", "datamodules.cache", "datamodules",
     "trainers.run", "trainers",
     "train",
 )  # fmt: skip
@@ -28,9 +28,9 @@ SERVING = (
     "harness.documents", "harness.documents.pdf", "harness.documents.segments", "harness.documents.reading",
     "harness.documents.llm", "harness.documents.folder",
     "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
-    "harness.sources", "harness.choice",
+    "harness.context_sources", "harness.answer_selection",
     "harness.synthesis", "harness.preferences",
-    "harness.strategies", "harness.serving",
+    "harness.systems", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
     "harness.evaluation.dmqr", "harness.evaluation.msrag", "harness.evaluation.hiqa",
     "harness.tuning",
@@ -115,7 +115,7 @@ def test_only_a_system_s_study_knows_its_strategy() -> None:
     """It alone needs more of a system than what every system has: `answer`, notes and costs."""
     for module in MODULES:
         if match := re.match(r"harness\.evaluation\.(\w+)\.", module):
-            known = [name for name in imported(MODULES[module]) if name.startswith("harness.strategies.")]
+            known = [name for name in imported(MODULES[module]) if name.startswith("harness.systems.")]
             assert not [name for name in known if not name.endswith(match[1])], module
 
 

@@ -15,7 +15,7 @@ from datamodules.dmqr import RewriteBatch
 from datamodules.dmqr_recall import Recall, recalls
 from models.length_batching import IGNORE
 from trainers.dmqr_rewriter_module import LOWER, RewriterModule
-from trainers.dmqr_validation import Validated, summary
+from trainers.dmqr_validation import RewriteValidation, summary
 
 
 class RewriterTrainer(RewriterModule):
@@ -57,7 +57,7 @@ class RewriterTrainer(RewriterModule):
             if text is not None:
                 scores = exact_match(text, [example.rewrite]), f1(text, [example.rewrite])
             empty = text is not None and not self.rewriter.queries(text, example.strategy)
-            self.validated[row] = Validated(nll, tokens, example.strategy, scores, empty, recall_of.get(row))
+            self.validated[row] = RewriteValidation(nll, tokens, example.strategy, scores, empty, recall_of.get(row))
 
     def _recalls(self, rows: list[int]) -> dict[int, Recall]:
         """The recall of these rows' questions, each rewritten by every strategy of the training files."""
@@ -82,7 +82,7 @@ class RewriterTrainer(RewriterModule):
     def _recall_name(self) -> str:
         return f"recall_at_{self.trainer.datamodule.recall_k}"
 
-    def summarize(self, results: list[Validated]) -> dict[str, float]:
+    def summarize(self, results: list[RewriteValidation]) -> dict[str, float]:
         """See `trainers.dmqr_validation.summary`."""
         return summary(results, self._recall_name)
 

@@ -22,7 +22,7 @@ from models.lora import Lora
 from models.serving_manifest import MANIFEST
 from trainers.dmqr_dpo_loss import DpoLoss, Groups, better_pairs, expected_reward, forward_kl
 from trainers.dmqr_dpo_reference import scored_by_ranks, tell_difference
-from trainers.dmqr_dpo_validation import Validated, Written, summary
+from trainers.dmqr_dpo_validation import DpoValidation, WrittenRewrites, summary
 from trainers.dmqr_rewriter_module import LOWER, RewriterModule
 from trainers.run.optimizers import Optimizer
 
@@ -118,7 +118,7 @@ class DpoTrainer(RewriterModule):
         """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         logp_GN, groups = self.scored(batch)
         step = batch.step_candidates
-        pairs = better_pairs(step.rewards_GN, step.known_GN, self.loss.least_gap)
+        pairs = better_pairs(step.rewards_GN, step.known_GN, self.loss.min_gap)
         share = self.loss(logp_GN, groups, float(pairs.sum()))
         per_input, per_target = self.flops_per_token
         self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_CA.numel()
@@ -136,18 +136,18 @@ class DpoTrainer(RewriterModule):
         """Collect each group's results, and those of the greedy rewrites of the questions that are rewritten."""
         logp_GN, groups = self.scored(batch)
         expected_G, kl_G = expected_reward(logp_GN, groups), forward_kl(logp_GN, groups)
-        pairs_G = better_pairs(groups.rewards_GN, groups.known_GN, self.loss.least_gap).sum(dim=(1, 2))
+        pairs_G = better_pairs(groups.rewards_GN, groups.known_GN, self.loss.min_gap).sum(dim=(1, 2))
         rows = batch.rows_G.tolist()
         written = self._written([row for row in rows if row in self.trainer.datamodule.generated])
         for place, row in enumerate(rows):
             one = slice(place, place + 1)
             alone = Groups(*(tensor[one] for tensor in vars(groups).values()))
-            self.validated[row] = Validated(
+            self.validated[row] = DpoValidation(
                 float(self.loss(logp_GN[one], alone, 1.0)), float(pairs_G[place]), float(expected_G[place]),
                 float(kl_G[place]), written.get(row),
             )  # fmt: skip
 
-    def _written(self, rows: Sequence[int]) -> dict[int, Written]:
+    def _written(self, rows: Sequence[int]) -> dict[int, WrittenRewrites]:
         """The greedy rewrites of validation groups, and the rewards of those whose questions are known."""
         if not rows:
             return {}
@@ -167,7 +167,7 @@ class DpoTrainer(RewriterModule):
             asked = [queries[row] or (clean(chosen[row].example.question),) for row in searched]
             rewards = dict(zip(searched, data.rewarded([data.gold[row] for row in searched], asked), strict=True))
         return {
-            row: Written(
+            row: WrittenRewrites(
                 length, [*map(str.lower, queries[row])] == [clean(each.example.question).lower()], not queries[row],
                 rewards.get(row), each.example.question_reward,
             )
@@ -180,7 +180,7 @@ class DpoTrainer(RewriterModule):
         reward = ("reward",) if self.trainer.datamodule.gold else ()
         return *reward, "expected_reward", "loss", "kl"
 
-    def summarize(self, results: list[Validated]) -> dict[str, float]:
+    def summarize(self, results: list[DpoValidation]) -> dict[str, float]:
         """See `trainers.dmqr_dpo_validation.summary`."""
         return summary(results)
 

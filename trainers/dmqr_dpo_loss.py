@@ -38,10 +38,10 @@ class Groups:
         return self.rewards_GN.masked_fill(~self.known_GN, -torch.inf).argmax(dim=1)
 
 
-def better_pairs(rewards_GN: Tensor, known_GN: Tensor, least_gap: float) -> Tensor:
-    """Whether candidate i (dimension 1) is better than j (dimension 2) by more than `least_gap`, (G, N, N)."""
+def better_pairs(rewards_GN: Tensor, known_GN: Tensor, min_gap: float) -> Tensor:
+    """Whether candidate i (dimension 1) is better than j (dimension 2) by more than `min_gap`, (G, N, N)."""
     both_GNN = known_GN[:, :, None] & known_GN[:, None, :]
-    return both_GNN & (rewards_GN[:, :, None] - rewards_GN[:, None, :] > least_gap)
+    return both_GNN & (rewards_GN[:, :, None] - rewards_GN[:, None, :] > min_gap)
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class DpoLoss:
 
     Args:
         beta: How strongly it holds to the reference.
-        least_gap: Least difference of rewards of a pair of candidates.
+        min_gap: Least difference of rewards of a pair of candidates.
         imitation_weight: Weight of the imitation of the best candidate, per token.
     """
 
     beta: PositiveFloat = 0.1
-    least_gap: NonNegativeFloat = 0.0
+    min_gap: NonNegativeFloat = 0.0
     imitation_weight: NonNegativeFloat = 0.0
 
     def __call__(self, logp_GN: Tensor, groups: Groups, step_pairs: float) -> Tensor:
@@ -71,7 +71,7 @@ class DpoLoss:
         """
         ratio_GN = logp_GN - groups.reference_GN
         gain_GNN = ratio_GN[:, :, None] - ratio_GN[:, None, :]
-        better_GNN = better_pairs(groups.rewards_GN, groups.known_GN, self.least_gap)
+        better_GNN = better_pairs(groups.rewards_GN, groups.known_GN, self.min_gap)
         preferred = (F.logsigmoid(self.beta * gain_GNN) * better_GNN).sum()
         best_G = (logp_GN / groups.tokens_GN).gather(1, groups.best[:, None]).squeeze(1)
         imitated = (best_G * better_GNN.sum(dim=(1, 2))).sum()

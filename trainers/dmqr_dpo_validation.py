@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Written(NamedTuple):
+class WrittenRewrites(NamedTuple):
     """A greedy rewrite of a validation question."""
 
     tokens: int  # its end included
@@ -14,17 +14,17 @@ class Written(NamedTuple):
     question_reward: float  # of the question alone
 
 
-class Validated(NamedTuple):
+class DpoValidation(NamedTuple):
     """The results of one validation group."""
 
     loss: float  # sum over its pairs
     pairs: float
     expected_reward: float
     kl_nats: float
-    written: Written | None
+    written: WrittenRewrites | None
 
 
-def summary(results: Sequence[Validated]) -> dict[str, float]:
+def summary(results: Sequence[DpoValidation]) -> dict[str, float]:
     """Means over the validation groups; shares from 0 to 1, rewards in the units of the preferences.
 
     `expected_reward` is that of the recorded candidates, weighed by their probabilities; `kl` that of the starting

@@ -10,21 +10,21 @@ import torch
 from common.errors import ArtifactError
 from common.progress import say
 from datamodules.dmqr import RewriteBatch
-from models.dmqr.rewriter import ADAPTER, Rewriter
+from models.dmqr.rewriter import ADAPTER, RewriterModel
 from models.length_batching import IGNORE
 from models.lora import Lora, adapters_of, add_adapter
 
 MERGED_TOLERANCE_NATS = {"float32": 1e-3, "bfloat16": 1.0}  # of a token: merging adds in another order, and rounds
 
 
-def on_fp32_base(rewriter: Rewriter, options: Mapping[str, Any], lora: Lora) -> Rewriter:
+def on_fp32_base(rewriter: RewriterModel, options: Mapping[str, Any], lora: Lora) -> RewriterModel:
     """The trained adapters on the model's own fp32 weights; the rewriter itself if these are what it was trained on.
 
     Quantized weights are not converted back: they are read again from the model that training started from.
     """
     if options["base_bits"] is None:
         return rewriter
-    made = Rewriter.build(
+    made = RewriterModel.build(
         options["pretrained"], options["max_tokens"], options["max_rewrite_tokens"], rewriter.strategies
     )
     if rewriter.adapters is None:
@@ -36,7 +36,7 @@ def on_fp32_base(rewriter: Rewriter, options: Mapping[str, Any], lora: Lora) -> 
     return made.eval()
 
 
-def tell_quantization(rewriter: Rewriter, exact: Rewriter, batch: RewriteBatch, bits: int) -> None:
+def tell_quantization(rewriter: RewriterModel, exact: RewriterModel, batch: RewriteBatch, bits: int) -> None:
     """Print by how much the quantized base changes the log-probabilities of a batch's tokens."""
     tensors, device = (batch.ids_PT, batch.attention_PT, batch.labels_PA), rewriter.network.device
     with torch.inference_mode():
@@ -51,7 +51,7 @@ def tell_quantization(rewriter: Rewriter, exact: Rewriter, batch: RewriteBatch, 
 
 
 def export_difference(
-    rewriter: Rewriter, folder: Path, batch: RewriteBatch, options: Mapping[str, Any], lora: Lora
+    rewriter: RewriterModel, folder: Path, batch: RewriteBatch, options: Mapping[str, Any], lora: Lora
 ) -> float:
     """Largest difference of a token's log-probability (nats, fp32) to the files in `folder`.
 
@@ -67,7 +67,7 @@ def export_difference(
     Raises:
         ArtifactError: If the model that serving loads differs by more than merging in its precision explains.
     """
-    merged = Rewriter.load(folder, "cpu", "fp32")
+    merged = RewriterModel.load(folder, "cpu", "fp32")
     with torch.inference_mode():
         inputs = batch.ids_PT, batch.attention_PT, batch.labels_PA, batch.strategies
         here_PA, merged_PA = rewriter(*inputs), merged(*inputs)
@@ -79,7 +79,7 @@ def export_difference(
         if not lora.rank:
             return 0.0
         del merged, merged_PA
-        reference = Rewriter.build(
+        reference = RewriterModel.build(
             options["pretrained"], options["max_tokens"], options["max_rewrite_tokens"], rewriter.strategies
         )
         reference.load_adapters(folder / ADAPTER, [] if rewriter.adapters is None else adapters_of(rewriter.network))

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from common.errors import ArtifactError, UserError
 from common.ranges import DropoutRate, NonNegativeInt, PositiveInt
 from datamodules.dmqr import RewriteBatch
-from models.dmqr.rewriter import MergedType, Rewriter, base_model
+from models.dmqr.rewriter import MergedType, RewriterModel, base_model
 from models.dmqr.strategies import Pool
 from models.lora import Lora, adapter_names, adapter_parameters, adapters_of, add_adapter
 from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
@@ -93,7 +93,7 @@ class RewriterModule(RunModule):
         """See `RunModule`."""
         given = self.hparams
         strategies = Pool.load(Path(given.pool) if given.pool else None).strategies
-        self.rewriter = Rewriter.build(
+        self.rewriter = RewriterModel.build(
             given.pretrained, given.max_tokens, given.max_rewrite_tokens, strategies, given.dropout,
             given.gradient_checkpointing, given.base_bits, given.merge_case, given.no_repeat_ngram,
         )  # fmt: skip
@@ -212,9 +212,9 @@ class RewriterModule(RunModule):
         """See `RunModule`."""
         strategies = ", ".join(self.trainer.datamodule.strategies)
         return (
-            "search with it: python infer.py ask --config FILE --strategy.init_args.rewriter "
-            f"harness.rewriters.trained.TrainedRewriter --strategy.init_args.rewriter.init_args.serving {serving} "
-            f"--strategy.init_args.strategies '[{strategies}]'"
+            "search with it: python infer.py ask --config FILE --system.init_args.rewriter "
+            f"harness.rewriters.trained.TrainedRewriter --system.init_args.rewriter.init_args.serving {serving} "
+            f"--system.init_args.strategies '[{strategies}]'"
         )
 
     @property

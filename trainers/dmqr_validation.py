@@ -6,7 +6,7 @@ from typing import NamedTuple
 from datamodules.dmqr_recall import Recall
 
 
-class Validated(NamedTuple):
+class RewriteValidation(NamedTuple):
     """The results of one validation rewrite."""
 
     nll: float  # nats, summed over its tokens
@@ -19,7 +19,7 @@ class Validated(NamedTuple):
     )
 
 
-def summary(results: Sequence[Validated], recall_name: str) -> dict[str, float]:
+def summary(results: Sequence[RewriteValidation], recall_name: str) -> dict[str, float]:
     """Metrics of all rewrites by name; shares in percent.
 
     Loss per token; of the generated ones exact match, token F1 (also by strategy) and the share of empty ones; of the

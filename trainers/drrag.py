@@ -155,10 +155,10 @@ class DrRagTrainer(EncoderModule):
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
         return (
-            "python infer.py evaluate --strategy harness.strategies.drrag.DrRag "
-            f"--strategy.init_args.serving {serving} "
-            "--strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever "
-            "--strategy.init_args.retriever.init_args.index FOLDER --questions FILE --out "
+            "python infer.py evaluate --system harness.systems.drrag.DrRag "
+            f"--system.init_args.serving {serving} "
+            "--system.init_args.retriever harness.retrievers.bm25.Bm25Retriever "
+            "--system.init_args.retriever.init_args.index FOLDER --questions FILE --out "
             f"reports/{serving.parent.name}"
         )
 

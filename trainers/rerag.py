@@ -22,7 +22,7 @@ from models.t5.word_neighbours import nearest_words
 from models.text_formats import InputTokens
 from trainers.rerag_forward import ContextScores, score_contexts
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
-from trainers.rerag_options import Abstention, JointOptimizer, Loss, Protocol, Text, Validation, choices
+from trainers.rerag_options import Abstention, JointOptimizer, Loss, PresetName, Text, Validation, preset_of
 from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
 from trainers.rerag_validation import QuestionScores, Summary, examples, metric_names, score_questions, summarize
 from trainers.run.module import RunModule
@@ -48,7 +48,7 @@ class ReRagTrainer(RunModule):
             scores that the data files give (the baseline of the paper's Table 7), or `uniform`. When null: the
             estimator if there is one, else uniform.
         retriever_temperature: T of P_R; fitted on training questions when null.
-        protocol: Sets the options of text, loss and validation that are null: `ours`, `released` (the published code,
+        preset: Sets the options of text, loss and validation that are null: `ours`, `released` (the published code,
             which produced the paper's figures) or `paper` (as printed).
         max_tokens: Longest question with context, in tokens; the context is truncated, never the question.
         text: What the models read and write.
@@ -80,7 +80,7 @@ class ReRagTrainer(RunModule):
         generator: str | None = "google-t5/t5-base",
         relevance: Relevance | None = None,
         retriever_temperature: PositiveFloat | None = None,
-        protocol: Protocol = "ours",
+        preset: PresetName = "ours",
         max_tokens: InputTokens = 256,
         text: Text = Text(),
         loss: Loss = Loss(),
@@ -94,8 +94,8 @@ class ReRagTrainer(RunModule):
         bucket_checkpointing: bool = False,
     ) -> None:
         super().__init__()
-        self.choices = choices(protocol, loss, text, validation)
-        self.packed = self.choices.format == "packed"  # whether one reader call takes all contexts
+        self.preset = preset_of(preset, loss, text, validation)
+        self.packed = self.preset.format == "packed"  # whether one reader call takes all contexts
         if estimator is None and generator is None:
             raise UserError("both estimator and generator are null: name at least one.")
         if self.packed and estimator is not None:
@@ -127,16 +127,16 @@ class ReRagTrainer(RunModule):
         self.estimator = self.generator = None
         if given.estimator is not None:
             self.estimator = RelevanceEstimator.build(
-                given.estimator, max_tokens, self.choices.format, dropout, checkpointing, given.estimator_layers, words
+                given.estimator, max_tokens, self.preset.format, dropout, checkpointing, given.estimator_layers, words
             )
         has_tokens = self.estimator is not None and self.estimator.generative
         if self.estimator is not None and not has_tokens:
             self._check_encoder_only(given.estimator)
         if given.generator is not None:
             self.generator = Generator.build(
-                given.generator, max_tokens, self.choices.format, self.choices.answer_prefix, dropout, checkpointing
+                given.generator, max_tokens, self.preset.format, self.preset.answer_prefix, dropout, checkpointing
             )
-            self.generator.network.generation_config.repetition_penalty = self.choices.repetition_penalty
+            self.generator.network.generation_config.repetition_penalty = self.preset.repetition_penalty
         if given.freeze_embeddings:
             for part in self.parts:
                 part.network.get_input_embeddings().requires_grad_(False)
@@ -211,9 +211,9 @@ class ReRagTrainer(RunModule):
         relevance_BN, logp_BN = scores.relevance_BN, scores.answer_logp_BN
         terms: dict[str, Tensor] = {}
         if self.generator is not None:
-            terms["gen"] = generation_loss(relevance_BN, logp_BN, real_BN, self.choices.gen_form).sum() / questions
+            terms["gen"] = generation_loss(relevance_BN, logp_BN, real_BN, self.preset.gen_form).sum() / questions
         if self.estimator is not None and self.generator is not None:
-            terms["re"] = estimator_loss(relevance_BN, logp_BN, real_BN, self.choices.kl_direction).sum() / questions
+            terms["re"] = estimator_loss(relevance_BN, logp_BN, real_BN, self.preset.kl_direction).sum() / questions
         if self.token_weight:
             terms["tok"] = token_loss(scores.other_logit_BN.sigmoid(), real_BN).sum() / batch.step_pairs
         if self.loss.label_weight and self.estimator is not None:
@@ -272,7 +272,7 @@ class ReRagTrainer(RunModule):
         scored = score_questions(
             batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B, self.generator, self.packed,
             self.estimator is not None, self.validation.contexts, self.text.max_answer_tokens,
-            self.choices.fit_temperature,
+            self.preset.fit_temperature,
         )  # fmt: skip
         self.validated |= {question.row: question for question in scored}
 
@@ -311,8 +311,8 @@ class ReRagTrainer(RunModule):
         if self.packed:
             return (
                 "read the documents that DR-RAG selects: python infer.py evaluate --config FILE "
-                "--strategy.init_args.reader harness.readers.t5.PackedReader "
-                f"--strategy.init_args.reader.init_args.serving {serving} {report}"
+                "--system.init_args.reader harness.readers.t5.PackedReader "
+                f"--system.init_args.reader.init_args.serving {serving} {report}"
             )
         if self.relevance == "retriever":
             return (
@@ -322,7 +322,7 @@ class ReRagTrainer(RunModule):
         if self.estimator is None:
             return f"train it jointly with an estimator: {fit} --model.generator {serving}/generator"
         return (
-            "python infer.py evaluate --strategy harness.strategies.rerag.ReRag --strategy.init_args.serving "
+            "python infer.py evaluate --system harness.systems.rerag.ReRag --system.init_args.serving "
             f"{serving} --layout fid {report}"
         )
 
@@ -336,7 +336,7 @@ class ReRagTrainer(RunModule):
         values = {
             "calibration": None, "refusal_threshold": None, "refusal_cost": None, "relevance_temperature": None,
             **self.fitted, "retriever_temperature": self.retriever_temperature, "scorer": self.estimator,
-            "text_format": self.choices.format,
+            "text_format": self.preset.format,
         }  # fmt: skip
         template = Path(__file__).with_name("rerag_card.md")
         self.write_card(folder, template, values, provenance, starts=("estimator", "generator"))

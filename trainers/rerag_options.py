@@ -9,7 +9,7 @@ from models.cross_encoder import TRUE_FALSE
 from trainers.rerag_losses import GenForm, KlDirection, LabelForm
 from trainers.run.optimizers import Optimizer
 
-Protocol = Literal["ours", "released", "paper"]
+PresetName = Literal["ours", "released", "paper"]
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Text:
 
     Args:
         format: Text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
-            documents in one call, without an estimator. The protocol's when null.
+            documents in one call, without an estimator. The preset's when null.
         max_answer_tokens: Longest answer, in tokens, in training and generation.
-        answer_prefix: Text before every answer; "Answer: " in the released code. The protocol's when null.
-        repetition_penalty: Of generation; exported in the generator's generation_config.json. The protocol's when null.
+        answer_prefix: Text before every answer; "Answer: " in the released code. The preset's when null.
+        repetition_penalty: Of generation; exported in the generator's generation_config.json. The preset's when null.
         true_word: What a T5 estimator says of a relevant context: a word that is one token of its vocabulary.
         false_word: What it says of an irrelevant one. In mT5's vocabulary "false" is two tokens: take yes and no there.
     """
@@ -39,8 +39,8 @@ class Loss:
     """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label (supervision by labels).
 
     Args:
-        gen_form: Form of L_gen: `marginal` or `per_context`. The protocol's when null.
-        kl_direction: Direction of L_re: `generator_to_estimator` or `estimator_to_generator`. The protocol's when null.
+        gen_form: Form of L_gen: `marginal` or `per_context`. The preset's when null.
+        kl_direction: Direction of L_re: `generator_to_estimator` or `estimator_to_generator`. The preset's when null.
         kl_weight: alpha_1 of the paper.
         token_weight: alpha_2 of the paper. When null: 1; 0 without a generator or with an encoder-only estimator, which
             has no L_tok.
@@ -77,7 +77,7 @@ class Validation:
     Args:
         contexts: Number of the estimator's best contexts that answers are generated from.
         fit_temperature: Whether it marginalizes answers by `thorough` and exports the temperature of P_RE with the
-            highest exact match; otherwise `fast` with temperature 1. The protocol's when null.
+            highest exact match; otherwise `fast` with temperature 1. The preset's when null.
     """
 
     contexts: PositiveInt = 10
@@ -103,8 +103,8 @@ class Abstention:
 
 
 @dataclass(frozen=True)
-class Choices:
-    """The options that a protocol sets."""
+class Preset:
+    """The options that a preset sets."""
 
     gen_form: GenForm
     kl_direction: KlDirection
@@ -114,16 +114,14 @@ class Choices:
     fit_temperature: bool = False
 
 
-PROTOCOLS: dict[Protocol, Choices] = {
-    "released": Choices("marginal", "generator_to_estimator", "re_rag_train", "Answer: ", 2.5),
-    "paper": Choices("per_context", "estimator_to_generator"),
-    "ours": Choices("marginal", "generator_to_estimator", fit_temperature=True),
+PRESETS: dict[PresetName, Preset] = {
+    "released": Preset("marginal", "generator_to_estimator", "re_rag_train", "Answer: ", 2.5),
+    "paper": Preset("per_context", "estimator_to_generator"),
+    "ours": Preset("marginal", "generator_to_estimator", fit_temperature=True),
 }
 
 
-def choices(protocol: Protocol, *options: Loss | Text | Validation) -> Choices:
-    """A protocol's choices, with those that the options give."""
+def preset_of(preset: PresetName, *options: Loss | Text | Validation) -> Preset:
+    """A preset's choices, with those that the options give."""
     given = {name: value for each in options for name, value in vars(each).items() if value is not None}
-    return replace(
-        PROTOCOLS[protocol], **{each.name: given[each.name] for each in fields(Choices) if each.name in given}
-    )
+    return replace(PRESETS[preset], **{each.name: given[each.name] for each in fields(Preset) if each.name in given})

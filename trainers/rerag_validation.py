@@ -1,6 +1,6 @@
 """RE-RAG's validation: answers from the estimator's best contexts, ranking, calibration (App. B, Section 5.3).
 
-Training determines neither the level nor the spread of the relevance logits. So calibration, and if the protocol says
+Training determines neither the level nor the spread of the relevance logits. So calibration, and if the preset says
 so the temperature of P_RE that weights the answers, are fitted on the validation questions.
 """
 

@@ -25,7 +25,7 @@ from common.outputs import OutputFolder, listed_files
 from common.progress import Progress
 from datamodules.formats.reading import question_layouts, read_passages, read_questions
 from models.loading import save_network
-from models.t5.from_scratch import Sizes, load_tokenizer, random_t5
+from models.t5.from_scratch import T5Sizes, load_tokenizer, random_t5
 
 COMMAND = "python -m trainers.t5_from_scratch"
 RECORD = (
@@ -61,7 +61,7 @@ def t5_from_scratch(
     vocabulary: int = 8000,
     tokenizer: str | None = None,
     seed: int = 0,
-    sizes: Sizes = Sizes(),  # noqa: B008 (frozen; these are the defaults that --help shows)
+    sizes: T5Sizes = T5Sizes(),  # noqa: B008 (frozen; these are the defaults that --help shows)
     embeddings: str | None = None,
     copying: bool = False,
 ) -> None:
@@ -117,7 +117,7 @@ def t5_from_scratch(
         print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)
 
 
-class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
+class T5Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = COMMAND
@@ -131,7 +131,7 @@ def main(args: list[str] | None = None) -> None:
         as_positional=False,
         allow_abbrev=False,
         description=__doc__,
-        parser_class=Parser,
+        parser_class=T5Parser,
         prog=COMMAND,
     )
 

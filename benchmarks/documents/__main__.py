@@ -13,9 +13,9 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.documents.catalogue import Entry, catalogue
+from benchmarks.documents.catalogue import CatalogueEntry, catalogue
 from benchmarks.documents.engines import ENGINES
-from benchmarks.documents.reading import OURS, Result, formats, read_by
+from benchmarks.documents.reading import OURS, ReadDocument, formats, read_by
 from benchmarks.documents.scores import Scores, scores
 from benchmarks.documents.truth.editions import WITH_TABLES, true_document
 from common.documents import Document
@@ -85,14 +85,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_text(options.out, "\n\n".join(parts) + "\n")
 
 
-def _scores(entry: Entry, truth: Document, result: Result) -> Scores | None:
+def _scores(entry: CatalogueEntry, truth: Document, result: ReadDocument) -> Scores | None:
     return scores(truth, result.document, entry.truth.kind in WITH_TABLES) if result.document else None
 
 
-Row = tuple[Result, Scores | None]
+Row = tuple[ReadDocument, Scores | None]
 
 
-def _document_table(entry: Entry, title: str, rows: dict[str, Row]) -> str:
+def _document_table(entry: CatalogueEntry, title: str, rows: dict[str, Row]) -> str:
     about = [
         entry.format,
         *([f"{entry.pages} pages", f"{entry.columns} columns"] if entry.pages else []),
@@ -108,7 +108,7 @@ def _document_table(entry: Entry, title: str, rows: dict[str, Row]) -> str:
     return "\n".join([*lines, *_table(["engine", *_COLUMNS.values(), _unit([entry])], table)])
 
 
-def _mean_table(kind: str, entries: Sequence[Entry], rows: dict[str, dict[str, Row]]) -> str:
+def _mean_table(kind: str, entries: Sequence[CatalogueEntry], rows: dict[str, dict[str, Row]]) -> str:
     """Means over documents; an engine that failed at one counts with score 0 there, and with all its text lost."""
     ids = {entry.id for entry in entries}
     pages = {entry.id: entry.pages or 1 for entry in entries}
@@ -132,7 +132,7 @@ def _mean_table(kind: str, entries: Sequence[Entry], rows: dict[str, dict[str, R
     )
 
 
-def _unit(entries: Iterable[Entry]) -> str:
+def _unit(entries: Iterable[CatalogueEntry]) -> str:
     return "s/page" if all(entry.pages for entry in entries) else "s/document"
 
 

@@ -32,7 +32,7 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """A document of the list."""
 
     id: str
@@ -56,16 +56,18 @@ class Entry:
         return f"{self.id}.{'md' if self.format == 'markdown' else self.format}"
 
 
-def catalogue(half: str = "all") -> list[Entry]:
+def catalogue(half: str = "all") -> list[CatalogueEntry]:
     """The documents of a half, or of both ("all"), in the order of the list."""
     if half not in ("all", *get_args(Half)):
         raise ValueError(f"half is {half!r}; allowed: all, {', '.join(get_args(Half))}")
     rows = json.loads(FILE.read_text(encoding="utf-8"))
-    entries = [Entry(**{**row, "contains": tuple(row["contains"]), "truth": Truth(**row["truth"])}) for row in rows]
+    entries = [
+        CatalogueEntry(**{**row, "contains": tuple(row["contains"]), "truth": Truth(**row["truth"])}) for row in rows
+    ]
     return [entry for entry in entries if half in ("all", entry.half)]
 
 
-def halves(entries: Iterable[Entry]) -> dict[str, Half]:
+def halves(entries: Iterable[CatalogueEntry]) -> dict[str, Half]:
     """The rule by which halves were drawn before any document was read by a program of ours.
 
     Documents are sorted by SHA-256 within three groups (PDFs of several columns, other PDFs, everything else); the

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.documents.catalogue import Entry, catalogue
+from benchmarks.documents.catalogue import CatalogueEntry, catalogue
 from benchmarks.documents.truth.editions import truth_pages, unpacked
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import create_parents, write_atomically
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{len(catalogue())} documents in {out}")
 
 
-def _is_complete(entry: Entry, out: Path) -> bool:
+def _is_complete(entry: CatalogueEntry, out: Path) -> bool:
     file = out / entry.half / entry.file
     try:
         truth_pages(entry.truth, out / "truth" / entry.id)
@@ -101,7 +101,7 @@ def _package(name: str, version: str, source: str, scratch: Path, failed: list[s
     return root
 
 
-def _lay(entry: Entry, document: Path, truth: Path, out: Path) -> None:
+def _lay(entry: CatalogueEntry, document: Path, truth: Path, out: Path) -> None:
     """Copy a document and its truth to where `benchmarks.documents` looks for them.
 
     Raises:

@@ -19,7 +19,7 @@ from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from benchmarks.documents.catalogue import Entry, catalogue
+from benchmarks.documents.catalogue import CatalogueEntry, catalogue
 from common.errors import DataError, MissingInputError, UserError
 
 SEED = 18
@@ -39,7 +39,7 @@ _WORD_TEXT = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QuestionPlace:
     """A piece of a document's plain text."""
 
     document: str  # file name
@@ -47,13 +47,13 @@ class Place:
     text: str
 
 
-def places(entry: Entry, documents: Path) -> list[Place]:
+def places(entry: CatalogueEntry, documents: Path) -> list[QuestionPlace]:
     """The document's places in the order in which they were drawn.
 
     All of them, shuffled with a seed of the document's own.
     """
     cut = [
-        Place(entry.file, number if entry.format == "pdf" else None, piece)
+        QuestionPlace(entry.file, number if entry.format == "pdf" else None, piece)
         for number, page in enumerate(plain_pages(entry, documents), start=1)
         for piece in _pieces(page)
     ]
@@ -68,7 +68,7 @@ def pairs() -> list[tuple[str, str]]:
     return drawn
 
 
-def plain_pages(entry: Entry, documents: Path) -> list[str]:
+def plain_pages(entry: CatalogueEntry, documents: Path) -> list[str]:
     """Plain text of every page of a PDF; of other files, one page.
 
     Args:

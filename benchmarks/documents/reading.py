@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.documents.catalogue import Entry
+from benchmarks.documents.catalogue import CatalogueEntry
 from benchmarks.documents.engines import ENGINES
 from common.documents import Document, Heading
 from common.errors import UserError
@@ -24,7 +24,7 @@ _MOST_SECONDS = 900  # for one document
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ReadDocument:
     """What an engine made of a document."""
 
     document: Document | None  # None if there is no result
@@ -37,7 +37,7 @@ def formats(engine: str) -> tuple[str, ...]:
     return ("pdf", "html", "docx", "markdown") if engine in OURS else ENGINES[engine][2]
 
 
-def read_by(engine: str, entry: Entry, file: Path, python: str, work: Path) -> Result:
+def read_by(engine: str, entry: CatalogueEntry, file: Path, python: str, work: Path) -> ReadDocument:
     """Let an engine read a document.
 
     Args:
@@ -56,17 +56,17 @@ def read_by(engine: str, entry: Entry, file: Path, python: str, work: Path) -> R
         seconds = time.perf_counter() - start
         text = to_markdown(document)
         write_text(markdown, text)
-        return Result(parse_markdown(text, entry.file), seconds)
+        return ReadDocument(parse_markdown(text, entry.file), seconds)
     report_file = markdown.with_suffix(".json")
     if not report_file.is_file():
         write_json(report_file, _run(engine, file, markdown, python))
     report = json.loads(report_file.read_text(encoding="utf-8"))
     if "error" in report:
-        return Result(None, None, report["error"])
+        return ReadDocument(None, None, report["error"])
     document = parse_markdown(markdown.read_text(encoding="utf-8"), entry.file)
     if document.title != title_of(entry.file):  # the only first-level heading, which need not be the title
         document = replace(document, blocks=(Heading(document.title, 1), *document.blocks))
-    return Result(document, report["seconds"], report["version"])
+    return ReadDocument(document, report["seconds"], report["version"])
 
 
 def _run(engine: str, file: Path, markdown: Path, python: str) -> dict[str, object]:

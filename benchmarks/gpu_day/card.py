@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from benchmarks.gpu_day.sizes import Sizes
+from benchmarks.gpu_day.sizes import BenchmarkSizes
 from benchmarks.gpu_day.turns import OURS, Row, row
 from benchmarks.training import medians
 
@@ -22,7 +22,7 @@ def version(package: str) -> str:
         return "none"
 
 
-def measure(sizes: Sizes, device: torch.device, peak_tflops: float | None) -> Iterator[Row]:
+def measure(sizes: BenchmarkSizes, device: torch.device, peak_tflops: float | None) -> Iterator[Row]:
     """Rows of the card: the rate of matrix products of random numbers in bf16 and fp32, and of copying memory."""
     on_card = device.type == "cuda"
     name = torch.cuda.get_device_name() if on_card else f"CPU, {platform.machine()}"

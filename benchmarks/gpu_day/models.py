@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from benchmarks.causal_lm import WORDS, random_model
-from benchmarks.gpu_day.sizes import Sizes
+from benchmarks.gpu_day.sizes import BenchmarkSizes
 from benchmarks.scoring import WORDS as TRIPLE_WORDS
 from models.loading import save_network
 
@@ -39,7 +39,7 @@ def _save_tokenizer(folder: Path, specials: dict[str, str], words: list[str], si
     PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=4096, **specials).save_pretrained(folder)
 
 
-def save_encoder(folder: Path, family: str, sizes: Sizes, device: torch.device, **options: Any) -> str:
+def save_encoder(folder: Path, family: str, sizes: BenchmarkSizes, device: torch.device, **options: Any) -> str:
     """A random `big_bird` or `bert` with a head of two labels, or of one; returns its folder."""
     specials = ("pad", "unk", "cls", "sep", "mask")
     _save_tokenizer(
@@ -56,7 +56,7 @@ def save_encoder(folder: Path, family: str, sizes: Sizes, device: torch.device, 
     return str(folder)
 
 
-def save_t5(folder: Path, sizes: Sizes, device: torch.device) -> str:
+def save_t5(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> str:
     """A random T5; returns its folder."""
     specials = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
     labels = ["true", "false", "question", "context", "title"]
@@ -69,7 +69,7 @@ def save_t5(folder: Path, sizes: Sizes, device: torch.device) -> str:
     return str(folder)
 
 
-def save_causal(folder: Path, sizes: Sizes, device: torch.device) -> str:
+def save_causal(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> str:
     """A random causal LM; returns its folder."""
     with torch.device(device):
         return random_model(folder, **sizes.causal)

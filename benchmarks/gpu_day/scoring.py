@@ -15,7 +15,7 @@ from torch import nn
 from transformers.utils import is_flash_attn_2_available
 
 from benchmarks.gpu_day.models import Texts, save_encoder
-from benchmarks.gpu_day.sizes import Sizes
+from benchmarks.gpu_day.sizes import BenchmarkSizes
 from benchmarks.gpu_day.turns import OURS, Row, compared
 from benchmarks.scoring import workload
 from common.records import Passage, passage_text
@@ -27,7 +27,7 @@ PADDED = "CrossEncoder, padded"
 BF16 = {"dtype": torch.bfloat16}
 
 
-def triples(folder: Path, sizes: Sizes, device: torch.device) -> Iterator[Row]:
+def triples(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> Iterator[Row]:
     """Rows of the classifier."""
     model = save_encoder(folder / "big_bird", "big_bird", sizes, device, attention_type="original_full", num_labels=2)
     classifier = TripleClassifier.build(model, 512).to(device).eval()
@@ -63,7 +63,7 @@ def in_modules(folder: Path, network: nn.Module, device: torch.device) -> tuple[
     return f"CrossEncoder, modules, {form}", CrossEncoder(modules=modules, device=device.type)
 
 
-def passages(folder: Path, sizes: Sizes, device: torch.device) -> Iterator[Row]:
+def passages(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> Iterator[Row]:
     """Rows of reranking one question's passages: what a user waits for."""
     model = save_encoder(folder / "bert", "bert", sizes, device, num_labels=1)
     estimator = RelevanceEstimator.build(model, 512).to(device).eval()
@@ -88,7 +88,7 @@ def passages(folder: Path, sizes: Sizes, device: torch.device) -> Iterator[Row]:
     yield from compared("reranking passages, BERT-base", steps, len(pairs), "passages", sizes.steps)
 
 
-def measure(sizes: Sizes, device: torch.device, peak_tflops: float | None) -> Iterator[Row]:
+def measure(sizes: BenchmarkSizes, device: torch.device, peak_tflops: float | None) -> Iterator[Row]:
     """Rows of both."""
     for part in (triples, passages):
         with TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 
-from benchmarks.gpu_day.sizes import Sizes
+from benchmarks.gpu_day.sizes import BenchmarkSizes
 from benchmarks.gpu_day.turns import OURS, Row, compared, row
 from harness.indexing.exact_rescoring import Candidates, Hits, search_exactly
 from harness.indexing.vector_search import Vectors, write_vectors
@@ -25,7 +25,7 @@ def unit_vectors(count: int, seed: int) -> np.ndarray:
     return made_ND / np.linalg.norm(made_ND, axis=1, keepdims=True)
 
 
-def measure(sizes: Sizes, device: torch.device, peak_tflops: float | None) -> Iterator[Row]:
+def measure(sizes: BenchmarkSizes, device: torch.device, peak_tflops: float | None) -> Iterator[Row]:
     """Rows of both searches.
 
     Raises:

@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Sizes:
+class BenchmarkSizes:
     """Of models, data and repetitions.
 
     Args:
@@ -53,7 +53,7 @@ class Sizes:
     block: int
 
 
-CARD = Sizes(
+CARD = BenchmarkSizes(
     matrix=8192, steps=8, warm_up=3, encoder_vocabulary=50_358, t5_vocabulary=32_128,
     encoder={"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
     t5={"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12, "num_heads": 12},
@@ -64,7 +64,7 @@ CARD = Sizes(
     triple_tokens=16_384, questions=4, contexts=20, rewrites=128, words=110, triples=4096, passages=100,
     vectors=1_000_000, queries=128, long_rows=4, long_tokens=4096, block=64,
 )  # fmt: skip
-REHEARSAL = Sizes(
+REHEARSAL = BenchmarkSizes(
     matrix=256, steps=2, warm_up=1, encoder_vocabulary=200, t5_vocabulary=200,
     encoder={"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64},
     t5={"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},

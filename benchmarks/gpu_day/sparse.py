@@ -9,12 +9,12 @@ from torch import Tensor
 from transformers import AutoModelForSequenceClassification
 
 from benchmarks.gpu_day.models import save_encoder
-from benchmarks.gpu_day.sizes import Sizes
+from benchmarks.gpu_day.sizes import BenchmarkSizes
 from benchmarks.gpu_day.turns import OURS, Row, compared
 from models.drrag.triple_classifier import TripleClassifier
 
 
-def measure(sizes: Sizes, device: torch.device, peak_tflops: float | None) -> Iterator[Row]:
+def measure(sizes: BenchmarkSizes, device: torch.device, peak_tflops: float | None) -> Iterator[Row]:
     """Rows of the three, in bf16; on a CPU in fp32: transformers' block-sparse attention has no bf16 there."""
     with TemporaryDirectory() as folder:
         model = save_encoder(

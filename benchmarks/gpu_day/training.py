@@ -16,8 +16,8 @@ import torch
 from torch.optim import AdamW
 from transformers import PreTrainedModel
 
-from benchmarks.gpu_day.sizes import Sizes
-from benchmarks.gpu_day.training_cases import CASES, Case
+from benchmarks.gpu_day.sizes import BenchmarkSizes
+from benchmarks.gpu_day.training_cases import CASES, TrainingCase
 from benchmarks.gpu_day.turns import GIB, OURS, Peak, Row, choose_attention, room, row
 from benchmarks.training import wait
 from trainers.run.throughput import flops_per_token
@@ -27,7 +27,7 @@ THEIRS = "transformers"
 
 
 @dataclass
-class Measured:
+class MeasuredSteps:
     """The timed steps of a variant."""
 
     seconds: list[float] = field(default_factory=list)
@@ -52,9 +52,9 @@ class InTurns(pl.Callback):
         warm_up: First steps that are not timed.
     """
 
-    def __init__(self, case: Case, warm_up: int) -> None:
+    def __init__(self, case: TrainingCase, warm_up: int) -> None:
         self.case, self.warm_up = case, warm_up
-        self.measured: dict[str, Measured] = {OURS: Measured(), THEIRS: Measured()}
+        self.measured: dict[str, MeasuredSteps] = {OURS: MeasuredSteps(), THEIRS: MeasuredSteps()}
         self.missing: dict[str, str] = {}
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
@@ -103,7 +103,10 @@ class InTurns(pl.Callback):
 
 
 def measure(
-    make: Callable[[Path, Sizes, torch.device], Case], sizes: Sizes, device: torch.device, peak_tflops: float | None
+    make: Callable[[Path, BenchmarkSizes, torch.device], TrainingCase],
+    sizes: BenchmarkSizes,
+    device: torch.device,
+    peak_tflops: float | None,
 ) -> Iterator[Row]:
     """Rows of a trainer: tokens per second, share of the card's own matrix rate, memory.
 
@@ -132,6 +135,6 @@ def measure(
     yield row(case.name, "peak GiB", {name: each.peak / GIB for name, each in done.items()})
 
 
-def measures(name: str) -> Callable[[Sizes, torch.device, float | None], Iterator[Row]]:
+def measures(name: str) -> Callable[[BenchmarkSizes, torch.device, float | None], Iterator[Row]]:
     """`measure` of a case by its name in `CASES`."""
     return lambda sizes, device, peak_tflops: measure(CASES[name], sizes, device, peak_tflops)

@@ -22,11 +22,11 @@ from transformers import (
 )
 
 from benchmarks.gpu_day.models import Texts, save_causal, save_encoder, save_t5, write_rows
-from benchmarks.gpu_day.sizes import Sizes
-from datamodules.dmqr import RewriteBatch, RewriteData, RewriteSource
+from benchmarks.gpu_day.sizes import BenchmarkSizes
+from datamodules.dmqr import RewriteBatch, RewriteData, RewriteDataFile
 from datamodules.drrag import DrRagData
 from datamodules.examples.context_sets import ContextBatch
-from datamodules.examples.splits import QuestionSource
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.triple_batches import TripleBatch
 from datamodules.rerag import ReRagData
 from models.length_batching import IGNORE
@@ -40,7 +40,7 @@ HELD_OUT = 0.2
 
 
 @dataclass
-class Case:
+class TrainingCase:
     """A trainer beside transformers."""
 
     name: str
@@ -53,19 +53,19 @@ class Case:
     loss: Callable[[Any], Tensor]  # of what was prepared
 
 
-def questions(sizes: Sizes, each: int) -> int:
+def questions(sizes: BenchmarkSizes, each: int) -> int:
     """As many that all steps have new ones, if a step takes `each`."""
     return round((sizes.warm_up + sizes.steps + 1) * each / (1 - HELD_OUT)) + 10
 
 
-def triples(folder: Path, sizes: Sizes, device: torch.device) -> Case:
+def triples(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> TrainingCase:
     """DR-RAG's classifier from BigBird-base: all weights; transformers computes its attention eagerly."""
     model = save_encoder(folder / "model", "big_bird", sizes, device, attention_type="original_full", num_labels=2)
     count = questions(sizes, round(sizes.triple_tokens / (8 * sizes.words)))  # four triples of two passages each
     file = write_rows(folder / "hotpot.json", Texts(sizes.words).hotpot(count))
     module = DrRagTrainer(model, max_tokens=512).load()
     data = DrRagData(
-        [QuestionSource("hotpotqa", file)], validation_fraction=HELD_OUT, tokens_per_step=sizes.triple_tokens,
+        [QuestionDataFile("hotpotqa", file)], validation_fraction=HELD_OUT, tokens_per_step=sizes.triple_tokens,
         cache=None, workers=0,
     )  # fmt: skip
     plain = AutoModelForSequenceClassification.from_pretrained(model, attention_type="original_full")
@@ -74,20 +74,20 @@ def triples(folder: Path, sizes: Sizes, device: torch.device) -> Case:
         labels_P = batch.labels_P.long()
         return plain(input_ids=batch.ids_PT, attention_mask=batch.attention_PT, labels=labels_P).loss
 
-    return Case(
+    return TrainingCase(
         "DR-RAG, BigBird-base, triples", module, data, [module.classifier.network], [plain],
         lambda batch: [(int(batch.attention_PT.sum()), 0)], lambda batch: batch, loss,
     )  # fmt: skip
 
 
-def contexts(folder: Path, sizes: Sizes, device: torch.device) -> Case:
+def contexts(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> TrainingCase:
     """RE-RAG's joint training of two T5-base; transformers pads all contexts of a step to the longest."""
     model = save_t5(folder / "model", sizes, device)
     count = questions(sizes, sizes.questions)
     file = write_rows(folder / "fid.json", Texts(sizes.words).fid(count, sizes.contexts))
-    module = ReRagTrainer(model, model, protocol="released", text=Text(max_answer_tokens=25)).load()
+    module = ReRagTrainer(model, model, preset="released", text=Text(max_answer_tokens=25)).load()
     data = ReRagData(
-        [QuestionSource("fid", file)], validation_fraction=HELD_OUT, contexts=sizes.contexts,
+        [QuestionDataFile("fid", file)], validation_fraction=HELD_OUT, contexts=sizes.contexts,
         questions_per_step=sizes.questions, cache=None, workers=0,
     )  # fmt: skip
     generator, estimator = (AutoModelForSeq2SeqLM.from_pretrained(model) for _ in range(2))
@@ -126,13 +126,13 @@ def contexts(folder: Path, sizes: Sizes, device: torch.device) -> Case:
         answers_B = (batch.answers_BA != IGNORE).sum(1)
         return [(read, int((answers_B * batch.real_BN.sum(1)).sum())), (read, int(batch.real_BN.sum()))]
 
-    return Case(
+    return TrainingCase(
         f"RE-RAG, two T5-base, {sizes.contexts} contexts", module, data, [part.network for part in module.parts],
         [generator, estimator], tokens, prepare, loss,
     )  # fmt: skip
 
 
-def rewrites(folder: Path, sizes: Sizes, device: torch.device) -> Case:
+def rewrites(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> TrainingCase:
     """DMQR-RAG's rewriter: a causal LM of half a billion weights with LoRA; beside it transformers with peft."""
     model = save_causal(folder / "model", sizes, device)
     count = questions(sizes, sizes.rewrites)
@@ -142,7 +142,7 @@ def rewrites(folder: Path, sizes: Sizes, device: torch.device) -> Case:
         max_tokens=192,
     ).load()
     data = RewriteData(
-        [RewriteSource("rewrites", file)], validation_fraction=HELD_OUT, rewrites_per_step=sizes.rewrites
+        [RewriteDataFile("rewrites", file)], validation_fraction=HELD_OUT, rewrites_per_step=sizes.rewrites
     )
     adapter = LoraConfig(task_type="CAUSAL_LM", r=16, lora_alpha=32, lora_dropout=0.05, target_modules="all-linear")
     plain = get_peft_model(AutoModelForCausalLM.from_pretrained(model), adapter)
@@ -152,7 +152,7 @@ def rewrites(folder: Path, sizes: Sizes, device: torch.device) -> Case:
         labels_PT[:, -batch.labels_PA.shape[1] :] = batch.labels_PA
         return {"input_ids": batch.ids_PT, "attention_mask": batch.attention_PT, "labels": labels_PT}
 
-    return Case(
+    return TrainingCase(
         "DMQR-RAG, causal LM of 0.5 B with LoRA", module, data, [module.rewriter.network], [plain.get_base_model()],
         lambda batch: [(int(batch.attention_PT.sum()), int((batch.labels_PA != IGNORE).sum()))], prepare,
         lambda prepared: plain(**prepared).loss,

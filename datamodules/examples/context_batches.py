@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from common.records import Passage, Question
-from datamodules.examples.context_draws import ContextDraws
-from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Pick
+from datamodules.examples.context_sampling import ContextSampler
+from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSampling, ContextSet
 from models.context_tokenizer import ContextEncoder
 from models.length_batching import length_batches
 
@@ -90,20 +90,20 @@ class ContextBatches:
     Args:
         questions: The training or the validation questions.
         contexts: Maximum number of contexts of each.
-        pick: How they are selected.
+        context_sampling: How they are selected.
         draws: Draws them.
         tensors: Makes a batch of them.
     """
 
     questions: Sequence[Question]
     contexts: int
-    pick: Pick
-    draws: ContextDraws
+    context_sampling: ContextSampling
+    draws: ContextSampler
     tensors: ContextTensors
 
     def drawn(self, epoch: int, row: int) -> ContextSet:
         """A question's context set in an epoch, as the model reads it."""
-        return self.draws.draw(self.questions[row], self.contexts, self.pick, epoch)
+        return self.draws.draw(self.questions[row], self.contexts, self.context_sampling, epoch)
 
     def __call__(self, request: ContextRequest) -> ContextBatch:
         """Raises as `ContextEncoder`."""

@@ -14,7 +14,7 @@ from common.answer_metrics import has_answer
 from common.records import Passage, Question
 from datamodules.examples.batches import Batch
 
-Pick = Literal["ranked", "sampled", "gold"]
+ContextSampling = Literal["ranked", "sampled", "gold"]
 Labels = Literal["has_answer", "gold"]
 
 
@@ -65,28 +65,33 @@ class ContextBatch(Batch):
 
 
 def pick_contexts(
-    question: Question, more: Sequence[Passage], contexts: int, pick: Pick, rng: random.Random
+    question: Question,
+    hard_negatives: Sequence[Passage],
+    contexts: int,
+    context_sampling: ContextSampling,
+    rng: random.Random,
 ) -> list[Passage]:
     """Select at most `contexts` distinct passages of a question.
 
-        ranked     the retriever's first ones, by given scores or in file order, then of `more` (the paper: the top 20)
+        ranked     the retriever's first ones, by given scores or in file order, then of
+                   `hard_negatives` (the paper: the top 20)
         sampled    all gold passages and random others, shuffled
         gold       random gold passages only, for the warm-up of a generator
 
     Args:
         question: The question with the passages of its file.
-        more: Additional candidates, e.g. mined from an index.
+        hard_negatives: Additional candidates, e.g. mined from an index.
         contexts: Maximum number of passages.
-        pick: How to select them.
+        context_sampling: How to select them.
         rng: Source of randomness.
     """
-    shipped = question.ranking if pick == "ranked" else question.passages
-    passages = list({passage.id: passage for passage in (*shipped, *more)}.values())
-    if pick == "ranked":
+    shipped = question.ranking if context_sampling == "ranked" else question.passages
+    passages = list({passage.id: passage for passage in (*shipped, *hard_negatives)}.values())
+    if context_sampling == "ranked":
         return passages[:contexts]
     gold = [passage for passage in passages if passage.id in question.support]
     gold = rng.sample(gold, min(contexts, len(gold)))
-    if pick == "gold":
+    if context_sampling == "gold":
         return gold
     others = [passage for passage in passages if passage.id not in question.support]
     chosen = gold + rng.sample(others, min(contexts - len(gold), len(others)))

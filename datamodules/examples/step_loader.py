@@ -14,9 +14,9 @@ import pytorch_lightning as pl
 
 from common.errors import UserError
 from datamodules.examples.audit import lines
-from datamodules.examples.computed import Computed
-from datamodules.examples.made_ahead import AheadSequence, MadeAhead
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
+from datamodules.examples.lazy_sequence import LazySequence
+from datamodules.examples.prefetch import PrefetchedSequence, Prefetcher
 
 Made = TypeVar("Made")
 
@@ -135,10 +135,10 @@ class StepData(pl.LightningDataModule):
     _validation_groups: Any  # () -> positions of every validation batch, over all ranks
     _validation_request: Any  # positions -> request
     _validation_batches: Any  # request -> batch; can be pickled
-    _in_workers: MadeAhead | None = None  # makes training batches
+    _in_workers: Prefetcher | None = None  # makes training batches
 
     def _name_files(
-        self, train: Sequence[Source], validation: Sequence[Source] | None, validation_fraction: float
+        self, train: Sequence[DataFile], validation: Sequence[DataFile] | None, validation_fraction: float
     ) -> None:
         """Remember the files of training and validation.
 
@@ -169,12 +169,12 @@ class StepData(pl.LightningDataModule):
         workers, pin = self._workers()
         if not workers:
             return self._loader(self._collate)
-        self._in_workers = MadeAhead(self._training_batches, workers, pin, keep=True)
+        self._in_workers = Prefetcher(self._training_batches, workers, pin, keep=True)
         if self.trainer.is_global_zero:
             print(f"batches are made by {workers} processes of each rank (data.workers)", flush=True)
         return self._loader(self._request, self._in_workers)
 
-    def val_dataloader(self) -> "Computed | AheadSequence":
+    def val_dataloader(self) -> "LazySequence | PrefetchedSequence":
         """Batches of this rank; the last one is repeated until all ranks have equally many (row numbers show repeats).
 
         They are the same in every pass, and made when they are needed. Lightning takes a bare list for several loaders;
@@ -185,9 +185,9 @@ class StepData(pl.LightningDataModule):
         mine = groups[trainer.global_rank :: trainer.world_size]
         workers, pin = self._workers()
         if not workers:
-            return Computed(len(mine), lambda number: self._validation_batch(mine[number]))
-        requests = Computed(len(mine), lambda number: self._validation_request(mine[number]))
-        return AheadSequence(requests, MadeAhead(self._validation_batches, workers, pin))
+            return LazySequence(len(mine), lambda number: self._validation_batch(mine[number]))
+        requests = LazySequence(len(mine), lambda number: self._validation_request(mine[number]))
+        return PrefetchedSequence(requests, Prefetcher(self._validation_batches, workers, pin))
 
     def largest_batch(self, epoch: int) -> Any:
         """This rank's training batch with the most tokens by the plan of an epoch, made here; no loader moves."""

@@ -10,7 +10,7 @@ from itertools import islice
 
 from common.errors import DataError
 from common.records import Passage
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from datamodules.formats.reading import read_passages
 
 Encode = Callable[[list[Passage]], list[list[int]]]  # token ids of each passage, without special tokens
@@ -21,7 +21,7 @@ def held_out_share(passage: Passage) -> float:
     return int(passage.id, 16) / 2 ** (4 * len(passage.id))
 
 
-def read_corpora(corpora: Sequence[Source]) -> Iterator[Passage]:
+def read_corpora(corpora: Sequence[DataFile]) -> Iterator[Passage]:
     """The passages of all files, in order, read lazily.  Raises as `read_passages`."""
     for corpus in corpora:
         yield from islice(read_passages(corpus.layout, [corpus.path]), corpus.limit)
@@ -43,7 +43,7 @@ class CorpusStream:
 
     def __init__(
         self,
-        corpora: Sequence[Source],
+        corpora: Sequence[DataFile],
         validation_fraction: float,
         encode: Encode,
         length: int,

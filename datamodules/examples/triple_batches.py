@@ -50,7 +50,7 @@ class TripleRequest:
 
 
 class TokenIds(Protocol):
-    """Token ids of texts by their number, such as `datamodules.stored.token_rows.TokenRows`."""
+    """Token ids of texts by their number, such as `datamodules.cache.token_cache.TokenCache`."""
 
     def __getitem__(self, row: int) -> list[int]: ...
 

@@ -44,7 +44,7 @@ class Sampling:
     Args:
         negatives_per_positive: Negatives per positive; 1 in the paper.
         mixed_share: Share of the negatives that are (q, d*, dΔ) or (q, dΔ, d*); the others are (q, dΔ, dΔ).
-        mined_share: Share of noise passages from the mined ones, if the question has any; the others are the
+        hard_negative_share: Share of noise passages from the mined ones, if the question has any; the others are the
             question's candidates in its file.
         positives_per_question: Maximum ordered gold pairs per question and epoch; all when None.
         paired_share: Share of the negatives that are a passage and, in this order, one that the search with the
@@ -54,7 +54,7 @@ class Sampling:
 
     negatives_per_positive: PositiveFloat = 1.0
     mixed_share: Share = 0.5
-    mined_share: Share = 0.5
+    hard_negative_share: Share = 0.5
     positives_per_question: PositiveInt | None = None
     paired_share: Share = 0.0
 
@@ -108,7 +108,7 @@ def draw(
     triples = [Triple(question, first, second, "gold_gold") for first, second in positives]
 
     def noise() -> Passage:
-        pool = mined if mined and (not own or rng.random() < sampling.mined_share) else own
+        pool = mined if mined and (not own or rng.random() < sampling.hard_negative_share) else own
         return rng.choice(pool)
 
     with_gold, without = found_pairs(question, mined, hits or {}) if sampling.paired_share else ([], [])

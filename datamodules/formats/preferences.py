@@ -18,8 +18,8 @@ from typing import Any
 from common.errors import DataError, MissingInputError
 from common.preferences import Candidate, RewritePreferences
 from datamodules.formats import row_fields as fields
+from datamodules.formats.open_data import rows
 from datamodules.formats.row_fields import Row
-from datamodules.formats.sources import rows
 
 LAYOUT = "rewrite_preferences"
 ROWS, MANIFEST = "preferences.jsonl", "preferences.json"

@@ -19,8 +19,8 @@ from typing import TypeVar
 from common.errors import DataError, UserError
 from common.records import Passage, Question
 from datamodules.formats import layouts as layout_modules
+from datamodules.formats.open_data import HUB, rows
 from datamodules.formats.row_fields import Row, key, quoted
-from datamodules.formats.sources import HUB, rows
 
 Record = TypeVar("Record", Question, Passage)
 

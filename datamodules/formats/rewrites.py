@@ -19,8 +19,8 @@ from common.errors import DataError, UserError
 from common.records import clean
 from common.rewrites import RewriteExample
 from datamodules.formats import row_fields as fields
+from datamodules.formats.open_data import paired_lines, rows
 from datamodules.formats.row_fields import Row
-from datamodules.formats.sources import paired_lines, rows
 
 _TURN = re.compile(r"Q: (.*?) A: (.*)")
 

@@ -25,8 +25,8 @@ from common.errors import DataError, MissingInputError
 from common.records import Passage, passage_text
 from common.words import new_words
 from datamodules.formats import row_fields as fields
+from datamodules.formats.open_data import rows
 from datamodules.formats.row_fields import Row
-from datamodules.formats.sources import rows
 
 _FIELDS = {"question_id", "question", "recall", "without", "with", "passages"}
 _DECIMALS = 4

@@ -14,7 +14,7 @@ from datamodules.world.writing import write_world
 COMMAND = "python -m datamodules.world"
 
 
-class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
+class WorldParser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = COMMAND
@@ -22,7 +22,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
 
 def main(args: list[str] | None = None) -> None:
     """Run the command."""
-    parser = Parser(prog=COMMAND, description=__doc__, allow_abbrev=False)
+    parser = WorldParser(prog=COMMAND, description=__doc__, allow_abbrev=False)
     parser.add_argument("--out", type=Path, required=True, help="output folder; replaced if it holds a world")
     parser.add_class_arguments(WorldConfig)
     given = vars(parser.parse_args(args))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from common.errors import DataError, UserError
 from common.ranges import NonNegativeInt, PositiveInt, at_least
 from common.records import Question, clean
-from harness.interfaces import LanguageModel, Strategy
+from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.answer_text import answer_text
 from harness.runtime.loading import load
@@ -25,12 +25,12 @@ else:
 
 PROMPT = "Question (an empty line or Ctrl-D ends): "
 PREPENDED = "Earlier turns are put before the question"
-REWRITTEN = "Rewritten by the strategy's rewriter"
+REWRITTEN = "Rewritten by the system's rewriter"
 _QUESTIONS_AT_ONCE = 16  # of a file: answered together, which is faster, and printed
 
 
 def ask(
-    strategy: Strategy,
+    system: System,
     question: str | None = None,
     questions: str | None = None,
     layout: str = "hotpotqa",
@@ -47,7 +47,7 @@ def ask(
     standard input; the models stay loaded.
 
     Args:
-        strategy: The system that answers.
+        system: The system that answers.
         question: One question.
         questions: Official data-set file, or Hugging Face datasets id: all its questions.
         layout: Layout of the questions file: which data set's official format it has.
@@ -55,21 +55,21 @@ def ask(
         json: Print the whole answer record as JSON: indented for --question, else one object a line (JSON Lines).
         width: Columns at which text is wrapped; the terminal's width when omitted.
         characters: Print at most this many characters of each passage, cut between words; all when omitted.
-        llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as
+        llm: Language model that reads, in the place of the system's reader: a class, or a file such as
             configs/llm/openai.yaml.
-        turns: How many earlier questions and answers go with a question that is typed in: the strategy's rewriter
+        turns: How many earlier questions and answers go with a question that is typed in: the system's rewriter
             makes of them a question that stands alone, if it reads earlier turns, else they are put before it.
     """
-    read_by(strategy, llm)
-    _check(strategy, question, questions, layout, limit, turns)
-    load(strategy)
+    read_by(system, llm)
+    _check(system, question, questions, layout, limit, turns)
+    load(system)
     width = width or shutil.get_terminal_size().columns
-    reads, earlier = reads_history(strategy), list[str]()  # questions and answers by turns, oldest first
+    reads, earlier = reads_history(system), list[str]()  # questions and answers by turns, oldest first
     printed = 0
-    for typed in _batches(strategy, question, questions, layout, limit):
+    for typed in _batches(system, question, questions, layout, limit):
         batch = [replace(each, history=tuple(filter(None, earlier))) for each in typed] if earlier else typed
         batch = batch if reads or not earlier else [with_turns(each) for each in batch]
-        for as_typed, asked, answer in zip(typed, batch, strategy.answer(batch), strict=True):
+        for as_typed, asked, answer in zip(typed, batch, system.answer(batch), strict=True):
             asked = replace(asked, text=str(answer.notes.get("standalone", asked.text)), history=())
             earlier = [*earlier, asked.text if reads else as_typed.text, answer.text][-2 * turns :] if turns else []
             changed = {"typed": as_typed.text} if asked.text != as_typed.text else {}
@@ -85,7 +85,7 @@ def ask(
 
 
 def _check(
-    strategy: Strategy, question: str | None, questions: str | None, layout: str, limit: int | None, turns: int
+    system: System, question: str | None, questions: str | None, layout: str, limit: int | None, turns: int
 ) -> None:
     """Check everything that can be checked before a model is loaded.
 
@@ -108,32 +108,32 @@ def _check(
             raise UserError('question is empty: type one, e.g. --question "Who wrote Hamlet?"')
         if question is not None and not _is_unicode(question):
             raise DataError("question is not UTF-8 text: type it in a UTF-8 terminal, or give --questions FILE.")
-        _check_passages(strategy, None)
+        _check_passages(system, None)
         return
+    from datamodules.formats.open_data import HUB
     from datamodules.formats.reading import read_questions
-    from datamodules.formats.sources import HUB
 
     rows = read_questions(layout, questions, limit)
     if not questions.startswith(HUB):
-        _check_passages(strategy, next(rows))
+        _check_passages(system, next(rows))
 
 
-def _check_passages(strategy: object, question: Question | None) -> None:
+def _check_passages(system: object, question: Question | None) -> None:
     """Raise UserError if there is nothing to answer from: no retriever, and no passage that the question ships.
 
     A question that is typed in (None) ships none.
     """
-    if getattr(strategy, "retriever", strategy) is not None or (question and question.passages):
+    if getattr(system, "retriever", system) is not None or (question and question.passages):
         return
     one = f"question {question.id!r}" if question else "a question that is typed in"
     raise UserError(
-        f"{one} ships no passages, and the strategy has no retriever: configure --strategy.init_args.retriever, or "
+        f"{one} ships no passages, and the system has no retriever: configure --system.init_args.retriever, or "
         "give --questions FILE whose questions ship passages."
     )
 
 
 def _batches(
-    strategy: Strategy, question: str | None, questions: str | None, layout: str, limit: int | None
+    system: System, question: str | None, questions: str | None, layout: str, limit: int | None
 ) -> Iterator[list[Question]]:
     """The questions that are answered together: one that is typed, or several of a file."""
     if question is not None:
@@ -146,7 +146,7 @@ def _batches(
         rows = read_questions(layout, questions, limit)
         while batch := list(islice(rows, _QUESTIONS_AT_ONCE)):
             for each in batch:
-                _check_passages(strategy, each)
+                _check_passages(system, each)
             yield batch
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from common.errors import UserError
 from common.progress import say
 from harness.commands.evaluate import evaluate_into, files_and_settings, report_folder
-from harness.interfaces import Strategy
+from harness.interfaces import System
 from harness.runtime.journal import remove_saved
 from harness.runtime.loading import load
 from harness.runtime.provenance import configuration
 
 if TYPE_CHECKING:
-    from harness.evaluation.engine import Measured
+    from harness.evaluation.engine import MeasuredSystem
 
 
 def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
@@ -90,23 +90,23 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
     out, judge = Path(first["out"]), first["judge"]
     files, settings = files_and_settings(**{name: first[name] for name in signature(files_and_settings).parameters})
     studies = {
-        name: build(options["strategy"], "study", _own_options(**options), out, files.layout)
+        name: build(options["system"], "study", _own_options(**options), out, files.layout)
         for name, options in given.items()
     }
     files.check()
     OUTPUT.check_writable(out)
-    measured: dict[str, Measured] = {}
+    measured: dict[str, MeasuredSystem] = {}
     if judge is not None:
         load(judge)
     with report_folder(out, judge, settings) as folder:
         for number, name in enumerate(given, 1):
             say(f"System {number} of {len(given)}: {name}.")
             # taken out: what a system has loaded is freed before the next one loads
-            strategy, study = given[name].pop("strategy"), studies.pop(name)
-            load(strategy)
+            system, study = given[name].pop("system"), studies.pop(name)
+            load(system)
             own = replace(settings, partial=partial_folder(settings.partial / name))
             (folder / name).mkdir()
-            found = evaluate_into(folder / name, strategy, study if first["studies"] else None, files, own, judge)
+            found = evaluate_into(folder / name, system, study if first["studies"] else None, files, own, judge)
             # the system's report is written: what only it needs may hold all that was retrieved
             found.findings.plots, found.findings.records = {}, ()
             measured[name] = found
@@ -115,11 +115,11 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
         remove_saved(folder)
 
 
-def _own_options(strategy: Strategy, study: dict[str, Any] | None, **_: Any) -> dict[str, Any]:
-    """Those of the options that the strategy's study takes; the others are of other systems' studies."""
+def _own_options(system: System, study: dict[str, Any] | None, **_: Any) -> dict[str, Any]:
+    """Those of the options that the system's study takes; the others are of other systems' studies."""
     from harness.evaluation.study import study_options
 
-    taken = study_options(strategy)
+    taken = study_options(system)
     return {name: value for name, value in (study or {}).items() if name in taken}
 
 
@@ -131,7 +131,7 @@ def _check_all_taken(given: Mapping[str, Mapping[str, Any]]) -> None:
     """
     from harness.evaluation.study import study_options
 
-    own = {system: study_options(options["strategy"]) for system, options in given.items()}
+    own = {system: study_options(options["system"]) for system, options in given.items()}
     studies = {system: options["study"] or {} for system, options in given.items()}
     of_any = sorted({name for taken in own.values() for name in taken})
     for system, study in studies.items():
@@ -152,7 +152,7 @@ def _check_shared(given: Mapping[str, Mapping[str, Any]]) -> None:
     """
     (first_name, first), *others = given.items()
     for name, options in others:
-        for key in first.keys() - {"strategy", "study"}:
+        for key in first.keys() - {"system", "study"}:
             one, other = (configuration(each[key]) or each[key] for each in (first, options))  # an object, or a value
             if one != other:
                 raise UserError(

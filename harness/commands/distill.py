@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from common.errors import DataError
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
-from harness.commands.sources import listed
+from harness.commands.file_lists import listed
 from harness.interfaces import LanguageModel
-from harness.rewriters.chosen_strategies import check_strategies
 from harness.rewriters.llm import LlmRewriter
+from harness.rewriters.strategy_checks import check_strategies
 from harness.synthesis.rewrites import STRATEGIES, check_layout, read_distinct
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def distill(
     check_layout(layout)
     from common.files import whole_folder
     from common.progress import say
-    from datamodules.formats.sources import HUB
+    from datamodules.formats.open_data import HUB
     from harness.runtime.journal import remove_saved
     from harness.synthesis.rewrites_report import OUTPUT, costs_text, counts_text, write_folder
 

@@ -11,28 +11,28 @@ from common.errors import ArtifactError, UserError
 from common.files import whole_folder
 from common.progress import say
 from common.ranges import OpenShare, PositiveInt
-from harness.commands.sources import listed
+from harness.commands.file_lists import listed
 from harness.evaluation.judge import Judge
 from harness.evaluation.paper_figures import Paper
 from harness.evaluation.question_files import Gold, QuestionFiles
-from harness.interfaces import LanguageModel, Strategy
+from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.journal import remove_saved
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
     from common.records import Question
-    from harness.evaluation.engine import Measured
+    from harness.evaluation.engine import MeasuredSystem
     from harness.evaluation.study import Settings, Study
 
 
 def evaluate(
-    strategy: Strategy,
+    system: System,
     questions: list[str] | str,
     out: Path,
     layout: str = "hotpotqa",
     limit: PositiveInt | None = None,
-    held_out: OpenShare | None = None,
+    validation_split: OpenShare | None = None,
     gold: Gold = "file",
     normalization: Normalization = "squad",
     paper: Paper | None = None,
@@ -53,14 +53,14 @@ def evaluate(
     differences to the first, and one folder per system.
 
     Args:
-        strategy: The system.
+        system: The system.
         questions: Official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]', of which a question
             in two is asked once.
         out: Folder for the report; an earlier report there is replaced.
         layout: Layout of the questions file: which data set's official format it has.
         limit: Use only this many questions, from the beginning.
-        held_out: Of a training file, use only the questions that a training holds out whose data.validation_fraction
-            this is; for choosing options.
+        validation_split: Of a training file, use only the questions that a training holds out whose
+            data.validation_fraction this is; for choosing options.
         gold: Where gold passages come from: file (those that it ships) or index (looked up there by title or by the
             corpus's id; questions whose gold passages are not all in it are left out).
         normalization: How answers are normalized before they are compared; the table of answers has all three.
@@ -70,25 +70,25 @@ def evaluate(
             all.
         resamples: Number of bootstrap resamples.
         seed: Of the bootstrap.
-        llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as
+        llm: Language model that reads, in the place of the system's reader: a class, or a file such as
             configs/llm/openai.yaml.
         judge: A language model that judges answers and passages: --judge.llm with a class or a file, as --llm takes it.
         studies: Whether to measure what the paper of the system measures; false: only what every system has, and
             options of studies do nothing.
     """
-    read_by(strategy, llm)
+    read_by(system, llm)
     files, settings = files_and_settings(
-        out, questions, layout, limit, held_out, gold, normalization, ks, paper, resamples, seed
+        out, questions, layout, limit, validation_split, gold, normalization, ks, paper, resamples, seed
     )
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
 
-    own = build(strategy, "study", study, out, layout)
+    own = build(system, "study", study, out, layout)
     files.check()
     OUTPUT.check_writable(out)
-    load(judge, strategy)
+    load(judge, system)
     with report_folder(out, judge, settings) as folder:
-        evaluate_into(folder, strategy, own if studies else None, files, settings, judge)
+        evaluate_into(folder, system, own if studies else None, files, settings, judge)
 
 
 def files_and_settings(
@@ -96,7 +96,7 @@ def files_and_settings(
     questions: list[str] | str,
     layout: str,
     limit: int | None,
-    held_out: float | None,
+    validation_split: float | None,
     gold: Gold,
     normalization: Normalization,
     ks: Sequence[int] = (1,),
@@ -114,7 +114,7 @@ def files_and_settings(
     from harness.evaluation.answer_scores import Bootstrap
     from harness.evaluation.study import Settings, partial_folder
 
-    files = QuestionFiles(tuple(listed(questions)), layout, limit, held_out, gold)
+    files = QuestionFiles(tuple(listed(questions)), layout, limit, validation_split, gold)
     bootstrap = Bootstrap(resamples, seed)
     return files, Settings(layout, normalization, tuple(ks), paper, bootstrap, partial_folder(out))
 
@@ -142,17 +142,17 @@ def report_folder(out: Path, judge: Judge | None, settings: "Settings") -> Itera
 
 def evaluate_into(
     folder: Path,
-    strategy: Strategy,
+    system: System,
     study: "Study | None",
     files: QuestionFiles,
     settings: "Settings",
     judge: Judge | None = None,
-) -> "Measured":
+) -> "MeasuredSystem":
     """Measure one system and write its report into a folder.
 
     Args:
         folder: Exists already.
-        strategy: The system.
+        system: The system.
         study: The system's own; None if it has none.
         files: The questions.
         settings: Of the evaluation; resumable results are kept in its folder.
@@ -162,20 +162,20 @@ def evaluate_into(
     from harness.evaluation.judging.system import judge_measured
     from harness.evaluation.report import index_facts, model_facts, write_report
 
-    asked = files.read(strategy)
-    absent, gold_facts = _gold_in_index(strategy, study, asked.questions)
+    asked = files.read(system)
+    absent, gold_facts = _gold_in_index(system, study, asked.questions)
     facts = [*asked.facts, *gold_facts]
     for fact in facts if asked.read > len(asked.questions) else facts[1:]:
         say(f"{fact}.")
-    measured = measure(strategy, asked.questions, study, replace(settings, judge=judge))
+    measured = measure(system, asked.questions, study, replace(settings, judge=judge))
     judge_measured(judge, measured, settings)
-    measured.facts, measured.read = [*facts, *index_facts(strategy), *model_facts(strategy)], asked.read
-    write_report(folder, measured, strategy, files, settings, absent)
+    measured.facts, measured.read = [*facts, *index_facts(system), *model_facts(system)], asked.read
+    write_report(folder, measured, system, files, settings, absent)
     return measured
 
 
 def _gold_in_index(
-    strategy: Strategy, study: "Study | None", questions: "Sequence[Question]"
+    system: System, study: "Study | None", questions: "Sequence[Question]"
 ) -> tuple[int | None, list[str]]:
     """The number of gold passages that the index lacks, None if that is unknown; and a line on them.
 
@@ -187,7 +187,7 @@ def _gold_in_index(
     needed = getattr(study, "needs_gold", False)
     known = [question for question in questions if question.support and not question.unshipped_support]
     try:
-        absent = gold_not_in_index(strategy, known, count=True)
+        absent = gold_not_in_index(system, known, count=True)
     except ArtifactError as error:  # allowed elsewhere: an index of the same articles, cut into other passages
         if needed:
             raise

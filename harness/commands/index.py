@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Literal
 from common.errors import UserError
 from common.ranges import PositiveInt
 from common.records import Passage
+from harness.commands.file_lists import listed
 from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, QdrantOptions, ReadingOptions
-from harness.commands.sources import listed
-from harness.documents.folder.options import Cutting, Limits, Reading
+from harness.documents.folder.options import ConversionOptions, Cutting, ReadingLimits
 from harness.indexing.index_folder import INDEX
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
-    from harness.documents.folder.corpus import DocumentFolder, Pass
+    from harness.documents.folder.corpus import DocumentFolder, DocumentPass
     from harness.indexing.index_folder import Documents
-    from harness.indexing.qdrant_collection import Place
+    from harness.indexing.qdrant_collection import CollectionPlace
 
 Kind = Literal["dense", "bm25", "keywords", "links"]
 
@@ -110,7 +110,7 @@ def index(
         elif kind == "keywords":
             from harness.retrievers.keywords import build_keywords
 
-            build_keywords(passages, out, keywords.most_share, keywords.file, overwrite=overwrite, documents=of)
+            build_keywords(passages, out, keywords.max_share, keywords.file, overwrite=overwrite, documents=of)
         elif kind == "links":
             from harness.retrievers.links import build_links
 
@@ -144,19 +144,19 @@ def _folder(
     """
     from harness.documents.folder.corpus import DocumentFolder
 
-    kept_in = reading.kept_in or out.parent / f"{documents.resolve().name}.documents"
-    for name, folder in (("--out", out), ("--reading.kept_in", kept_in)):
+    document_cache = reading.document_cache or out.parent / f"{documents.resolve().name}.documents"
+    for name, folder in (("--out", out), ("--reading.document_cache", document_cache)):
         if documents.resolve() in (folder.resolve(), *folder.resolve().parents):
             raise UserError(
                 f"{name} {folder} lies in the folder of documents {documents}, where it would be read as documents. "
                 "Choose another place."
             )
-    limits = Limits(reading.seconds, reading.mebibytes, workers)
-    how = Reading(reading.outline)
-    return DocumentFolder(documents, kept_in, how, cutting, limits, reading.strict, _passes(reading, device))
+    limits = ReadingLimits(reading.seconds, reading.mebibytes, workers)
+    how = ConversionOptions(reading.outline)
+    return DocumentFolder(documents, document_cache, how, cutting, limits, reading.strict, _passes(reading, device))
 
 
-def _place(qdrant: QdrantOptions, kind: Kind, out: Path) -> "Place | None":
+def _place(qdrant: QdrantOptions, kind: Kind, out: Path) -> "CollectionPlace | None":
     """Where the index is uploaded; None: nowhere.
 
     Raises:
@@ -166,16 +166,16 @@ def _place(qdrant: QdrantOptions, kind: Kind, out: Path) -> "Place | None":
         return None
     if kind != "dense":
         raise UserError(f"A Qdrant collection takes a dense index, got --kind {kind}. Omit --kind, or --qdrant.")
-    from harness.indexing.qdrant_collection import Place
+    from harness.indexing.qdrant_collection import CollectionPlace
 
-    place = Place(qdrant.url, qdrant.path, qdrant.collection or out.name, qdrant.key_variable)
+    place = CollectionPlace(qdrant.url, qdrant.path, qdrant.collection or out.name, qdrant.key_variable)
     place.check()
     return place
 
 
-def _passes(reading: ReadingOptions, device: str) -> "list[Pass]":
+def _passes(reading: ReadingOptions, device: str) -> "list[DocumentPass]":
     """What changes the documents that were read."""
-    passes: list[Pass] = []
+    passes: list[DocumentPass] = []
     if reading.llm is not None:
         from harness.documents.folder.llm_pass import LlmPass
 

@@ -24,8 +24,8 @@ class ReadingOptions:
         llm: Language model that converts what was read: a class, or a file such as configs/llm/openai.yaml.
         captioner: Model that describes images, a folder or a hub id in the hub cache, e.g.
             Salesforce/blip-image-captioning-base.
-        kept_in: Folder that keeps what is read, so that only changed documents are read again; null: FOLDER.documents
-            beside `out`.
+        document_cache: Folder that keeps what is read, so that only changed documents are read again; null:
+            FOLDER.documents beside `out`.
         seconds: CPU time that reading one may take.
         mebibytes: Memory that reading one may take.
         strict: Whether one that cannot be read ends the command.
@@ -34,7 +34,7 @@ class ReadingOptions:
     outline: bool = True
     llm: LanguageModel | None = None
     captioner: str | None = None
-    kept_in: Path | None = None
+    document_cache: Path | None = None
     seconds: PositiveFloat = SECONDS
     mebibytes: Mebibytes = MEBIBYTES
     strict: bool = False
@@ -95,11 +95,11 @@ class KeywordOptions:
     """Of an index of keywords.
 
     Args:
-        most_share: A name in a greater share of the passages is no keyword, 0 to 1.
+        max_share: A name in a greater share of the passages is no keyword, 0 to 1.
         file: Further keywords, one a line.
     """
 
-    most_share: Share = 0.2
+    max_share: Share = 0.2
     file: Path | None = None
 
 

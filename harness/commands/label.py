@@ -6,7 +6,7 @@ from pathlib import Path
 from common.outputs import OutputFile
 from common.ranges import PositiveFloat, PositiveInt
 from datamodules.formats.word_labels import is_word_labels
-from harness.commands.sources import listed
+from harness.commands.file_lists import listed
 from harness.interfaces import Retriever
 
 LABELS = OutputFile("`infer.py label`", "a file of word labels", is_word_labels)
@@ -19,7 +19,7 @@ def label(
     questions: list[str] | str,
     out: Path,
     layout: str = "hotpotqa",
-    feedback: list[Retriever] | None = None,
+    feedback_retrievers: list[Retriever] | None = None,
     passages: PositiveInt = 5,
     depth: PositiveInt = 100,
     half_rank: PositiveFloat = 10.0,
@@ -38,8 +38,8 @@ def label(
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: JSON Lines file to write, replaced if it holds word labels.
         layout: Layout of the files: which data set's official format they have.
-        feedback: Further retrievers over the same corpus, whose passages join the retriever's as feedback, interleaved
-            by rank.
+        feedback_retrievers: Further retrievers over the same corpus, whose passages join the retriever's as feedback,
+            interleaved by rank.
         passages: Feedback passages per question, of all retrievers together.
         depth: Passages per search; gold passages below count 0.
         half_rank: Rank at which a gold passage counts half.
@@ -64,7 +64,7 @@ def label(
     check_questions(layout, sources)
     if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
         LABELS.check_writable(out)
-    retrievers = [retriever, *(feedback or [])]
+    retrievers = [retriever, *(feedback_retrievers or [])]
     load(*retrievers)
     check_same_corpus(retrievers)
     asked = list(islice((question for source in sources for question in read_questions(layout, source)), limit))
@@ -73,7 +73,7 @@ def label(
         raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
     configured = [configuration(each) for each in retrievers]
     depends_on = {
-        "value": VALUE, "retriever": configured[0], "feedback": configured[1:], "questions": digest(known),
+        "value": VALUE, "retriever": configured[0], "feedback_retrievers": configured[1:], "questions": digest(known),
         "passages": passages, "depth": depth, "half_rank": half_rank, "hardware": hardware(),
     }  # fmt: skip
     labeler = WordLabeler(retriever, retrievers, passages, depth, half_rank)

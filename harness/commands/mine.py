@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from common.outputs import OutputFile
 from common.ranges import PositiveInt
 from datamodules.formats.mined_negatives import is_mined
-from harness.commands.sources import listed
+from harness.commands.file_lists import listed
 from harness.interfaces import Retriever
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def mine(
     Args:
         retriever: E.g. harness.retrievers.dense.DenseRetriever.
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
-        out: JSON Lines file to write, replaced if it holds mined negatives; training reads it as data.mined.
+        out: JSON Lines file to write, replaced if it holds mined negatives; training reads it as data.hard_negatives.
         layout: Layout of the files: which data set's official format they have.
         per_question: Maximum passages per question, best ranks first.
         anchors: Number of first-stage documents to concatenate with the question.
         depth: Documents taken from each ranking.
         question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
-        second_retriever: Searches with Concat(q, d) instead, as the strategy's `second_retriever` does.
+        second_retriever: Searches with Concat(q, d) instead, as the system's `second_retriever` does.
         corpus: Corpus file (JSON Lines) by whose ids the questions name their gold passages; for layout
             corpus_questions.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from common.errors import DataError, UserError
 from common.preferences import Reward
 from common.ranges import NonNegativeInt, OpenShare, PositiveFloat, PositiveInt
-from harness.commands.sources import listed
+from harness.commands.file_lists import listed
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def preferences(
     fused: bool = True,
     depth: PositiveInt | None = None,
     limit: PositiveInt | None = None,
-    held_out: OpenShare | None = None,
-    feedback: Retriever | None = None,
+    validation_split: OpenShare | None = None,
+    feedback_retriever: Retriever | None = None,
 ) -> None:
     """Write, for each training question, candidate rewrites with their rewards: what a rewriter learns from.
 
@@ -54,9 +54,9 @@ def preferences(
             searches with both; false: the rewrite's own list.
         depth: Passages per query; as many as the reward looks at when omitted.
         limit: Use only this many questions, from the beginning.
-        held_out: Use only the questions that a training holds out whose data.validation_fraction this is: those that
-            the rewriter has not learned from.
-        feedback: Finds the passages that an extractive rewriter reads; `retriever` itself when omitted.
+        validation_split: Use only the questions that a training holds out whose data.validation_fraction this is: those
+            that the rewriter has not learned from.
+        feedback_retriever: Finds the passages that an extractive rewriter reads; `retriever` itself when omitted.
     """
     sources = listed(questions)
     import time
@@ -70,7 +70,7 @@ def preferences(
     from harness.preferences.drafts import Drafter
     from harness.preferences.report import OUTPUT, counts_of, counts_text, sampler_facts, write_folder
     from harness.retrievers.corpora import check_same_corpus
-    from harness.rewriters.chosen_strategies import check_strategies
+    from harness.rewriters.strategy_checks import check_strategies
     from harness.runtime.journal import remove_saved
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
@@ -79,32 +79,34 @@ def preferences(
     check_strategies(rewriter, strategies)
     check_questions(layout, sources)
     OUTPUT.check_writable(out)
-    load(rewriter, reward, retriever, feedback)
+    load(rewriter, reward, retriever, feedback_retriever)
     partial = out.parent / f"{out.name}.partial"
     began = time.perf_counter()
     with OUTPUT.locked(out):
-        first = rewriter.feedback if isinstance(rewriter, FeedbackRewriter) else 0
-        if feedback is not None and not first:
+        first = rewriter.feedback_passages if isinstance(rewriter, FeedbackRewriter) else 0
+        if feedback_retriever is not None and not first:
             raise UserError(
-                "feedback finds the passages that a rewriter reads, but this rewriter reads none: omit feedback."
+                "feedback_retriever finds the passages that a rewriter reads, but this rewriter reads none: omit "
+                "feedback_retriever."
             )
-        check_same_corpus([each for each in (retriever, feedback) if each is not None])
+        check_same_corpus([each for each in (retriever, feedback_retriever) if each is not None])
         if retriever is None and (reward.depth or first):
             raise UserError(
                 "The reward or the rewriter reads passages. Type --retriever CLASS --retriever.index FOLDER."
             )
         drafts = Drafter(rewriter, strategies, samples, temperature, seed)
-        asked, skipped = _asked(sources, layout, limit, held_out, reward, retriever)
+        asked, skipped = _asked(sources, layout, limit, validation_split, reward, retriever)
         depth = depth or max(1, reward.depth)
         facts = {
             **sampler_facts(rewriter), **drafts.facts, "reward": reward.facts, "retriever": configuration(retriever),
             "strategies": list(strategies), "samples": samples, "seed": seed, "fused": fused, "depth": depth,
-            "questions": digest(asked), **({} if feedback is None else {"feedback": configuration(feedback)}),
+            "questions": digest(asked),
+            **({} if feedback_retriever is None else {"feedback_retriever": configuration(feedback_retriever)}),
         }  # fmt: skip
-        parts = [configuration(part) if part else {} for part in (rewriter, reward, retriever, feedback)]
+        parts = [configuration(part) if part else {} for part in (rewriter, reward, retriever, feedback_retriever)]
         depends_on = {**facts, "configured": parts, "hardware": hardware()}
         saved = ResumableBatches(None if None in parts else partial / "preferences.jsonl", depends_on)
-        collect = Collector(drafts, reward, retriever, fused, depth, first, feedback)
+        collect = Collector(drafts, reward, retriever, fused, depth, first, feedback_retriever)
         batches = [asked[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(asked), QUESTIONS_AT_ONCE)]
         results = [*saved.run(batches, lambda batch: collect(batch).saved, "rewarding rewrites, batches")]
         rows = [rewrite_preferences(row) for result in results for row in result["rows"]]
@@ -125,7 +127,7 @@ def _asked(
     sources: Sequence[str],
     layout: str,
     limit: int | None,
-    held_out: float | None,
+    validation_split: float | None,
     reward: Reward,
     retriever: Retriever | None,
 ) -> "tuple[list[Question], Counter[str]]":
@@ -138,16 +140,19 @@ def _asked(
     """
     from itertools import islice
 
-    from common.held_out import validation_share
     from common.records import clean
+    from common.validation_split import validation_share
     from datamodules.formats.reading import read_questions
     from harness.retrievers.corpora import with_gold_in_index
 
     every = (question for source in sources for question in read_questions(layout, source))
-    read = list(islice((each for each in every if held_out is None or validation_share(each) < held_out), limit))
-    if held_out is not None and not read:
+    read = list(
+        islice((each for each in every if validation_split is None or validation_share(each) < validation_split), limit)
+    )
+    if validation_split is not None and not read:
         raise UserError(
-            f"A training with validation_fraction {held_out:g} holds out none of {[*sources]}: raise held_out."
+            f"A training with validation_fraction {validation_split:g} holds out none of {[*sources]}: raise "
+            "validation_split."
         )
     distinct: dict[str, Question] = {}
     for question in read:

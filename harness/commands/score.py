@@ -51,10 +51,10 @@ def score(
 
     from common.progress import say, track
     from common.records import passage_id
+    from datamodules.formats.open_data import rows
     from datamodules.formats.reading import check_questions, read_questions
-    from datamodules.formats.sources import rows
     from harness.indexing.sentence_encoder import SentenceEncoder
-    from harness.retrievers.shipped import cosines
+    from harness.retrievers.question_passages import cosines
     from harness.runtime.distributed import join_process_group
     from harness.runtime.shared_lines import write_shared
     from models.pretrained import MINILM

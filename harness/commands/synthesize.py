@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from common.errors import DataError, UserError
 from common.ranges import PositiveInt, Share
-from harness.commands.sources import listed
+from harness.commands.file_lists import listed
 from harness.interfaces import LanguageModel, Reader, Retriever
 from harness.synthesis.layouts import OutLayout
 
 if TYPE_CHECKING:
-    from harness.synthesis.pipeline import Outcome
+    from harness.synthesis.pipeline import SynthesisOutcome
 
 HOPS = {"hotpotqa": 2, "fid": 1}  # by layout, where none is given
 
@@ -26,7 +26,7 @@ def synthesize(
     limit: PositiveInt | None = 1000,
     per_passage: PositiveInt = 2,
     contexts: PositiveInt = 10,
-    least_f1: Share | None = None,
+    min_f1: Share | None = None,
     alone: bool = True,
     found_within: PositiveInt | None = None,
     retriever: Retriever | None = None,
@@ -54,7 +54,7 @@ def synthesize(
         limit: Maximum number of questions, all splits together; null for as many as the corpus gives.
         per_passage: Maximum number of drafts about a passage, or pair of passages.
         contexts: Passages of a written question: its own, and others that BM25 finds for it.
-        least_f1: Token F1 from which the reader's answer counts as the drafted one; exact match when omitted.
+        min_f1: Token F1 from which the reader's answer counts as the drafted one; exact match when omitted.
         alone: Whether a question about two passages is dropped if the reader gives the answer from one of them.
         found_within: Drop a question if the retriever finds none of its passages within this many; not asked for when
             omitted.
@@ -88,7 +88,7 @@ def synthesize(
     load(llm, reader, retriever)
     settings = {
         "layout": out_layout, "hops": hops or HOPS[out_layout], "per_passage": per_passage, "contexts": contexts,
-        "least_f1": least_f1, "alone": alone, "found_within": found_within, "seed": seed,
+        "min_f1": min_f1, "alone": alone, "found_within": found_within, "seed": seed,
         "shares": {"train": 1 - validation_share - test_share, "validation": validation_share, "test": test_share},
     }  # fmt: skip
     partial = out.parent / f"{out.name}.partial"
@@ -98,9 +98,7 @@ def synthesize(
         if hint := advice(outcomes):
             say(hint)
         if not any(outcome.rows for outcome in outcomes.values()):
-            raise DataError(
-                f"No question was kept. {' '.join(counts.split())}. Try another --reader, or --least_f1 0.5."
-            )
+            raise DataError(f"No question was kept. {' '.join(counts.split())}. Try another --reader, or --min_f1 0.5.")
         with whole_folder(out) as folder:
             write_folder(folder, outcomes, facts)
         remove_saved(partial)
@@ -117,7 +115,7 @@ def _outcomes(
     retriever: Retriever | None,
     limit: int | None,
     settings: dict[str, Any],
-) -> "tuple[dict[str, Outcome], dict[str, Any]]":
+) -> "tuple[dict[str, SynthesisOutcome], dict[str, Any]]":
     """The questions of every split, and what they depend on."""
     from common.files import scratch_folder
     from datamodules.formats.reading import read_passages
@@ -148,7 +146,7 @@ def _outcomes(
                 )
         shares = {split: share for split, share in settings["shares"].items() if share > 0}
         plan = plan_tasks(passages, settings["hops"], settings["per_passage"], shares, settings["seed"])
-        check = RoundTrip(reader, settings["least_f1"], settings["alone"])
+        check = RoundTrip(reader, settings["min_f1"], settings["alone"])
         synthesizer = Synthesizer(
             writer, check, bm25, plan, shares, settings["layout"], settings["contexts"], retriever or bm25,
             settings["found_within"],

@@ -9,7 +9,7 @@ from common.progress import say
 from common.ranges import OpenShare, PositiveInt
 from harness.commands.evaluate import files_and_settings
 from harness.evaluation.question_files import Gold
-from harness.interfaces import LanguageModel, Strategy
+from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.journal import remove_saved
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def tune(
-    strategy: Strategy,
+    system: System,
     questions: list[str] | str,
     out: Path,
     layout: str = "hotpotqa",
     limit: PositiveInt | None = None,
-    held_out: OpenShare | None = None,
+    validation_split: OpenShare | None = None,
     gold: Gold = "file",
     normalization: Normalization = "squad",
     tuning: dict[str, Any] | None = None,
@@ -34,30 +34,30 @@ def tune(
     Prints what was chosen. An interrupted run resumes: run it again.
 
     Args:
-        strategy: The system.
+        system: The system.
         questions: Validation questions: official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]'.
         out: File for what is fitted; one of an earlier run is replaced.
         layout: Layout of the questions file: which data set's official format it has.
         limit: Use only this many questions, from the beginning.
-        held_out: Of a training file, use only the questions that a training holds out whose data.validation_fraction
-            this is.
+        validation_split: Of a training file, use only the questions that a training holds out whose
+            data.validation_fraction this is.
         gold: Where gold passages come from: file (those that it ships) or index, as in evaluate.
         normalization: How answers are normalized before they are compared.
         tuning: Options of what is fitted for this system, such as --tuning.ks '[3,4]'; an unknown one lists all.
-        llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as
+        llm: Language model that reads, in the place of the system's reader: a class, or a file such as
             configs/llm/openai.yaml.
     """
-    read_by(strategy, llm)
+    read_by(system, llm)
     from harness.evaluation.study import build, word_of
 
-    fitting: Tuning | None = build(strategy, "tuning", tuning)
+    fitting: Tuning | None = build(system, "tuning", tuning)
     if fitting is None:
-        raise UserError(f"{word_of(strategy)} has nothing that is fitted on validation questions.")
-    files, settings = files_and_settings(out, questions, layout, limit, held_out, gold, normalization)
+        raise UserError(f"{word_of(system)} has nothing that is fitted on validation questions.")
+    files, settings = files_and_settings(out, questions, layout, limit, validation_split, gold, normalization)
     with fitting.output.locked(out):
-        asked = files.read(strategy)
+        asked = files.read(system)
         for fact in asked.facts:
             say(f"{fact}.")
-        told = fitting.tune(strategy, asked.questions, out, settings)
+        told = fitting.tune(system, asked.questions, out, settings)
         remove_saved(settings.partial)
     print("\n".join(f"{out}: {line}." for line in told))

@@ -15,7 +15,7 @@ from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation.bootstrap import paired_intervals
-from harness.evaluation.tables import Cell, Cells, Table, not_measured
+from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 
 if TYPE_CHECKING:
     from harness.evaluation.study import Settings
@@ -135,7 +135,7 @@ def differences_table(
     bootstrap: Bootstrap,
     of_it: bool = False,
     whole: float = 1.0,
-) -> Table:
+) -> ReportTable:
     """Paired differences of every row to one of them, on the questions for which both have a value.
 
     Args:
@@ -157,7 +157,7 @@ def differences_table(
     }
     note = "Paired: on the questions for which both have a value."
     cells = row_cells(values, bootstrap, whole)
-    return Table(name, title, tuple(columns), cells, note=note, signed=frozenset(cells))
+    return ReportTable(name, title, tuple(columns), cells, note=note, signed=frozenset(cells))
 
 
 def masks_of_kinds(questions: Sequence[Question]) -> dict[str, NDArray[np.bool_]]:
@@ -178,13 +178,13 @@ def answer_values(
     return values
 
 
-def answer_tables(questions: Sequence[Question], answers: Sequence[Answer], settings: "Settings") -> list[Table]:
+def answer_tables(questions: Sequence[Question], answers: Sequence[Answer], settings: "Settings") -> list[ReportTable]:
     """Scores with every normalization, the chosen one first; scores by kind of question with the chosen one."""
     texts, normalization, bootstrap = [answer.text for answer in answers], settings.normalization, settings.bootstrap
     names = [normalization, *(name for name in NORMALIZATIONS if name != normalization)]
     scored = {name: score_answers(texts, questions, name, settings.yes_no_rule) for name in names}
     rows = {f"ours, {name}": percent_cells(scores, bootstrap) for name, scores in scored.items()}
-    tables = [Table("answers", "Answers", MEASURES, rows)]
+    tables = [ReportTable("answers", "Answers", MEASURES, rows)]
     kinds = masks_of_kinds(questions)
     if len(kinds) > 1:
         values = scored[normalization]
@@ -193,7 +193,7 @@ def answer_tables(questions: Sequence[Question], answers: Sequence[Answer], sett
             for kind, mask_N in kinds.items()
         }
         tables.append(
-            Table(
+            ReportTable(
                 "answers by kind", f"Answers by kind of question, {normalization}", ("questions", *MEASURES), of_kinds
             )
         )
@@ -209,10 +209,10 @@ def mean_cost(name: str, answers: Sequence[Answer]) -> tuple[str, float]:
     return ("US dollars per 1,000 questions", 1000 * mean) if name == "usd" else (name.replace("_", " "), mean)
 
 
-def costs_table(answers: Sequence[Answer]) -> Table | None:
+def costs_table(answers: Sequence[Answer]) -> ReportTable | None:
     """Mean costs per question; None if no answer has any."""
     means = {}
     for name in dict.fromkeys(name for answer in answers for name in answer.costs):
         shown, mean = mean_cost(name, answers)
         means[shown] = [Cell(mean)]
-    return Table("costs", "Costs per question", ("mean",), means, decimals=4) if means else None
+    return ReportTable("costs", "Costs per question", ("mean",), means, decimals=4) if means else None

@@ -22,14 +22,14 @@ from harness.evaluation.answer_scores import (
     mean_cost,
     row_cells,
 )
-from harness.evaluation.engine import Measured, Measures
-from harness.evaluation.judged import Judged
+from harness.evaluation.engine import MeasuredSystem, Measures
+from harness.evaluation.judgements import Judgements
 from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.report import REPORT, defined, notes_of, write_tables
 from harness.evaluation.study import NOT_ASKED, Settings
-from harness.evaluation.tables import Cell, Cells, Table
+from harness.evaluation.tables import Cell, Cells, ReportTable
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR", "Log-Rank")
 KINDS_OF = ("EM", "F1", "recall of gold", "has-answer recall")  # also shown by kind of question
@@ -41,7 +41,7 @@ COSTS = (
 Values = NDArray[np.float64]  # (N,) of one measure, 0 to 1, NaN where it is undefined
 
 
-def all_systems(measured: Mapping[str, Measured]) -> dict[str, tuple[Sequence[Answer], Measures]]:
+def all_systems(measured: Mapping[str, MeasuredSystem]) -> dict[str, tuple[Sequence[Answer], Measures]]:
     """The answers and measures of every system, and of every variant in its study as `system: variant`.
 
     Without the places of answers that were not asked for.
@@ -54,12 +54,12 @@ def all_systems(measured: Mapping[str, Measured]) -> dict[str, tuple[Sequence[An
     return systems
 
 
-def shown_name(name: str, measured: Measured, variant: str) -> str:
+def shown_name(name: str, measured: MeasuredSystem, variant: str) -> str:
     """A system's name, and for a variant in its study `system: variant`."""
     return name if variant == measured.word else f"{name}: {variant}"
 
 
-def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> list[Table]:
+def comparison_tables(measured: Mapping[str, MeasuredSystem], settings: Settings) -> list[ReportTable]:
     """Quality with paired differences to the first system, quality by kind of question, and costs.
 
     Args:
@@ -76,7 +76,7 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
         for name, (answers, _) in systems.items()
     }
     tables = [
-        Table(
+        ReportTable(
             "quality",
             "Quality",
             (*(f"{name} %" for name in known), "passages"),
@@ -106,7 +106,7 @@ def kind_tables(
     competing: Sequence[str],
     kinds: Mapping[str, NDArray[np.bool_]],
     bootstrap: Bootstrap,
-) -> list[Table]:
+) -> list[ReportTable]:
     """One measure by kind of question, with a sentence on each kind, and the differences to the first system.
 
     Args:
@@ -126,13 +126,15 @@ def kind_tables(
         best = " ".join(f"{kind}: {best_of(of_kind, bootstrap)}" for kind, of_kind in of_kinds.items())
         note = f"By {name}, intervals not corrected for the number of comparisons. {best}"
     cells = row_cells(_by_kind(known, kinds), bootstrap)
-    tables = [Table(f"{name} by kind", f"{name} % by kind of question", (*kinds,), {**counts, **cells}, note=note)]
+    tables = [
+        ReportTable(f"{name} by kind", f"{name} % by kind of question", (*kinds,), {**counts, **cells}, note=note)
+    ]
     others = {row: v - known[first] for row, v in known.items() if row != first} if first in known else {}
     if others:
         differences = row_cells(_by_kind(others, kinds), bootstrap)
         title = f"Differences to {first} by kind of question, {name}, points"
         signed = frozenset(differences)
-        tables.append(Table(f"{name} by kind, differences", title, (*kinds,), differences, signed=signed))
+        tables.append(ReportTable(f"{name} by kind, differences", title, (*kinds,), differences, signed=signed))
     return tables
 
 
@@ -162,7 +164,7 @@ def best_of(values: Mapping[str, Values], bootstrap: Bootstrap) -> str:
 
 
 def write_comparison(
-    folder: Path, measured: Mapping[str, Measured], files: QuestionFiles, settings: Settings, judged: Judged
+    folder: Path, measured: Mapping[str, MeasuredSystem], files: QuestionFiles, settings: Settings, judged: Judgements
 ) -> None:
     """Write the comparison's report.md, report.csv, report.json, report.html and quality_and_cost.png into a folder.
 
@@ -210,7 +212,7 @@ def write_comparison(
     write_json(folder / REPORT, {"questions": record, "systems": list(measured), "judge": judged.record or None})
 
 
-def costs_of(systems: Mapping[str, Sequence[Answer]]) -> Table:
+def costs_of(systems: Mapping[str, Sequence[Answer]]) -> ReportTable:
     """Mean costs per question of every system: calls, tokens, US dollars, and seconds by stage."""
     used = [name for name in COSTS if any(name in answer.costs for answers in systems.values() for answer in answers)]
     stages = dict.fromkeys(
@@ -228,7 +230,7 @@ def costs_of(systems: Mapping[str, Sequence[Answer]]) -> Table:
         "seconds",
         *(f"s, {each[8:].replace('_', ' ')}" for each in stages),
     )
-    return Table(
+    return ReportTable(
         "costs",
         "Costs per question",
         columns,
@@ -238,7 +240,7 @@ def costs_of(systems: Mapping[str, Sequence[Answer]]) -> Table:
     )
 
 
-def plot_quality_and_cost(measured: Mapping[str, Measured], path: Path) -> None:
+def plot_quality_and_cost(measured: Mapping[str, MeasuredSystem], path: Path) -> None:
     """Quality against seconds per question, one panel per measure; a system's variants have its colour."""
     systems = all_systems(measured)
     shown = [name for name in PLOTTED if any(_is_known(each[name]) for _, each in systems.values())]

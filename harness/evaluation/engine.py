@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table
-from harness.evaluation.judged import Judged
-from harness.evaluation.page import Case
+from harness.evaluation.judgements import Judgements
+from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.retrieval_tables import evidence_table
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
 from harness.evaluation.study import NOT_ASKED, Asked, Findings, Settings, Study, word_of
-from harness.evaluation.tables import Table, not_measured
-from harness.interfaces import Strategy
+from harness.evaluation.tables import ReportTable, not_measured
+from harness.interfaces import System
 from harness.retrievers.corpora import passages_of
 from harness.runtime.provenance import configuration, hardware, models_of
 from harness.runtime.resumable import ResumableBatches
@@ -30,61 +30,59 @@ Measures = dict[str, NDArray[np.float64]]  # measure -> value per question, 0 to
 
 
 @dataclass(slots=True)
-class Measured:
+class MeasuredSystem:
     """One system, measured.  All lists have one entry per question."""
 
     word: str
     questions: list[Question]
     asked: Asked
     findings: Findings
-    tables: list[Table]
-    measures: dict[
-        str, Measures
-    ]  # by system: the strategy itself first, under its word, then the variants of its study
+    tables: list[ReportTable]
+    measures: dict[str, Measures]  # by system: the system itself first, under its word, then the variants of its study
     seconds: float  # computing time, that of interrupted runs included
     facts: list[str] = field(default_factory=list)  # on the questions (first, the same for all systems) and the indexes
-    judged: Judged | None = None  # None without a judge
+    judged: Judgements | None = None  # None without a judge
     read: int = 0  # number of questions read, those without gold answers and gold passages included
 
     @property
     def answers(self) -> Sequence[Answer]:
-        """Of the strategy itself."""
+        """Of the system itself."""
         return self.asked.answers
 
     @property
     def systems(self) -> dict[str, Sequence[Answer]]:
-        """The answers of the strategy itself and of its study's variants, by name."""
+        """The answers of the system itself and of its study's variants, by name."""
         return {self.word: self.asked.answers, **self.asked.variants}
 
-    def cases_of(self, number: int) -> Sequence[Case]:
+    def cases_of(self, number: int) -> Sequence[QuestionCase]:
         """The study's tables about one question, and the judge's."""
         own = self.findings.cases[number] if self.findings.cases else ()
         return [*own, *(self.judged.cases_of(number) if self.judged else ())]
 
 
-def measure(strategy: Strategy, questions: Sequence[Question], study: Study | None, settings: Settings) -> Measured:
+def measure(system: System, questions: Sequence[Question], study: Study | None, settings: Settings) -> MeasuredSystem:
     """Ask the system, score all answers, and let its study make tables of them.
 
     Args:
-        strategy: The system.
+        system: The system.
         questions: Those with gold answers or gold passages.
         study: The system's own; None if it has none.
         settings: Shared by all systems.
     """
     started = time.perf_counter()
-    places = getattr(study, "scorable", lambda _, asked: range(len(asked)))(strategy, questions)
+    places = getattr(study, "scorable", lambda _, asked: range(len(asked)))(system, questions)
     scorable = [questions[place] for place in places]
-    asked = getattr(study, "ask", ask)(strategy, scorable, settings) if scorable else Asked([])
-    findings = study.measure(strategy, scorable, asked, settings) if study else Findings()
+    asked = getattr(study, "ask", ask)(system, scorable, settings) if scorable else Asked([])
+    findings = study.measure(system, scorable, asked, settings) if study else Findings()
     asked.found = None  # may hold all that was retrieved
-    word, indexed = word_of(strategy), indexed_passages(strategy)
+    word, indexed = word_of(system), indexed_passages(system)
     measures = {name: measures_of(scorable, given, settings, indexed) for name, given in asked.variants.items()}
     if len(scorable) < len(questions):
         measures = {
             name: {key: np.array(_spread([*each], places, [np.nan] * len(questions))) for key, each in own.items()}
             for name, own in measures.items()
         }
-        _ask_the_others(strategy, questions, places, asked, findings, settings)
+        _ask_the_others(system, questions, places, asked, findings, settings)
     answers = asked.answers
     measures = {word: measures_of(questions, answers, settings, indexed)} | measures
     costs = costs_table(answers)
@@ -95,11 +93,11 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
     ]
     seconds = asked.seconds_before + time.perf_counter() - started
     tables += findings.tables
-    return Measured(word, list(questions), asked, findings, tables, measures, seconds)
+    return MeasuredSystem(word, list(questions), asked, findings, tables, measures, seconds)
 
 
 def _ask_the_others(
-    strategy: Strategy,
+    system: System,
     questions: Sequence[Question],
     places: Sequence[int],
     asked: Asked,
@@ -109,7 +107,7 @@ def _ask_the_others(
     """Ask the system alone the questions that its study cannot score, and fill the places of these in all lists.
 
     Args:
-        strategy: The system.
+        system: The system.
         questions: All of them.
         places: Of the questions that the study has scored.
         asked: What was answered to these.
@@ -118,7 +116,7 @@ def _ask_the_others(
     """
     count = len(questions)
     others = sorted({*range(count)} - {*places})
-    rest = ask(strategy, [questions[place] for place in others], settings, "others.jsonl")
+    rest = ask(system, [questions[place] for place in others], settings, "others.jsonl")
     answers = dict(zip([*places, *others], [*asked.answers, *rest.answers], strict=True))
     asked.answers = [answers[place] for place in range(count)]
     asked.seconds_before += rest.seconds_before
@@ -136,9 +134,9 @@ def _spread(values: Sequence[Any], places: Sequence[int], absent: Sequence[Any])
     return [known.get(place, value) for place, value in enumerate(absent)]
 
 
-def indexed_passages(strategy: Strategy) -> int | None:
+def indexed_passages(system: System) -> int | None:
     """Number of passages that a system ranks, of the first index that it searches; None if it searches none."""
-    passages = passages_of(getattr(strategy, "retriever", None))
+    passages = passages_of(getattr(system, "retriever", None))
     return None if passages is None else len(passages)
 
 
@@ -169,14 +167,14 @@ def has_read(answers: Sequence[Answer]) -> bool:
 
 def _answer_tables(
     questions: Sequence[Question], answers: Sequence[Answer], settings: Settings, findings: Findings
-) -> list[Table]:
+) -> list[ReportTable]:
     """EM, F1 and accuracy over the questions with gold answers; the reason where there are none."""
     places = [place for place, question in enumerate(questions) if question.answers]
     reason = "" if places else "no question has a gold answer"
     if places and not has_read([answers[place] for place in places]):
-        reason = "the strategy has no reader"
+        reason = "the system has no reader"
     if reason:
-        tables = [Table("answers", "Answers", MEASURES, {"ours": [not_measured(reason)] * len(MEASURES)})]
+        tables = [ReportTable("answers", "Answers", MEASURES, {"ours": [not_measured(reason)] * len(MEASURES)})]
     else:
         tables = answer_tables([questions[place] for place in places], [answers[place] for place in places], settings)
     if settings.paper is not None and not findings.paper:
@@ -184,25 +182,25 @@ def _answer_tables(
     return tables
 
 
-def ask(strategy: Strategy, questions: Sequence[Question], settings: Settings, file: str = "answers.jsonl") -> Asked:
+def ask(system: System, questions: Sequence[Question], settings: Settings, file: str = "answers.jsonl") -> Asked:
     """What a system answers, asked in resumable batches.
 
     Args:
-        strategy: The system.
+        system: The system.
         questions: Those to ask.
         settings: The answers are kept in its folder.
         file: Name of the file in which they are kept.
     """
 
     def work(batch: Sequence[Question]) -> list[dict]:
-        return [pack_answer(question, answer) for question, answer in zip(batch, strategy.answer(batch), strict=True)]
+        return [pack_answer(question, answer) for question, answer in zip(batch, system.answer(batch), strict=True)]
 
-    system = configuration(strategy)
+    configured = configuration(system)
     saved = ResumableBatches()
-    if system is not None:
-        depends_on: dict[str, object] = {**system, "questions": digest(questions), "hardware": hardware()}
+    if configured is not None:
+        depends_on: dict[str, object] = {**configured, "questions": digest(questions), "hardware": hardware()}
         depends_on |= {
-            f"{name} recipe": part.recipe for name, part in models_of(strategy).items() if hasattr(part, "recipe")
+            f"{name} recipe": part.recipe for name, part in models_of(system).items() if hasattr(part, "recipe")
         }
         saved = ResumableBatches(settings.partial / file, depends_on)
     batches = [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]

@@ -22,7 +22,7 @@ from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.llm.structured import (
     Check,
-    Parsed,
+    ParsedReply,
     ask_parsed,
     json_fields,
     one_of,
@@ -227,7 +227,7 @@ class Judge:
             self._remember([_verdict(key, each, seconds) for key, each in zip(batch, replies, strict=True)], replies)
         return [self._known[key] for key in keys]
 
-    def _remember(self, verdicts: Sequence[Verdict], replies: Sequence[Parsed[Any]]) -> None:
+    def _remember(self, verdicts: Sequence[Verdict], replies: Sequence[ParsedReply[Any]]) -> None:
         """Keep verdicts, and save them; a call that failed is not saved: the next run makes it again."""
         self._known |= {verdict.key: verdict for verdict in verdicts}
         lasting = [each for each, reply in zip(verdicts, replies, strict=True) if not reply.replies[-1].error]
@@ -238,7 +238,7 @@ class Judge:
                 )
 
 
-def _verdict(key: str, parsed: Parsed[dict[str, Any]], seconds: float) -> Verdict:
+def _verdict(key: str, parsed: ParsedReply[dict[str, Any]], seconds: float) -> Verdict:
     costs = parsed.costs | {"repairs": float(len(parsed.replies) - 1)}
     return Verdict(key, parsed.value, parsed.failure, costs, seconds)
 

@@ -12,23 +12,23 @@ from pathlib import Path
 from string import Template
 
 from common.records import Answer, Question
-from harness.evaluation.page_data import Case, browser_data
-from harness.evaluation.tables import Table, html_paragraphs, html_text, tables_html
+from harness.evaluation.page_data import QuestionCase, browser_data
+from harness.evaluation.tables import ReportTable, html_paragraphs, html_text, tables_html
 
-__all__ = ["Case", "page"]
+__all__ = ["QuestionCase", "page"]
 _TEMPLATE = Path(__file__).with_name("page_template")
 
 
 def page(
     title: str,
     facts: Sequence[str],
-    tables: Sequence[Table],
+    tables: Sequence[ReportTable],
     notes: str,
     plots: Mapping[str, bytes],
     questions: Sequence[Question],
     systems: Mapping[str, Sequence[Answer]],
     measures: Mapping[str, Mapping[str, Sequence[float]]],
-    cases: Sequence[Sequence[Case]] = (),
+    cases: Sequence[Sequence[QuestionCase]] = (),
 ) -> str:
     """The page as text; write it as UTF-8.
 

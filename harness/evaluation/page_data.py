@@ -21,7 +21,7 @@ _ESCAPED = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class QuestionCase:
     """A small text table about one question, such as what each selection chose and why."""
 
     title: str
@@ -34,7 +34,7 @@ def browser_data(
     questions: Sequence[Question],
     systems: Mapping[str, Sequence[Answer]],
     measures: Mapping[str, Mapping[str, Sequence[float]]],
-    cases: Sequence[Sequence[Case]] = (),
+    cases: Sequence[Sequence[QuestionCase]] = (),
 ) -> Iterator[tuple[str, str]]:
     """(id, JSON) of every block; see `harness.evaluation.page.page` for the arguments.
 
@@ -101,7 +101,7 @@ class _Passages:
 
 
 def _details(
-    question: Question, answers: Sequence[Answer], passages: _Passages, cases: Sequence[Case]
+    question: Question, answers: Sequence[Answer], passages: _Passages, cases: Sequence[QuestionCase]
 ) -> dict[str, object]:
     """What the browser shows of one question when it is chosen."""
     gold = {passage.id: passage for passage in question.gold}

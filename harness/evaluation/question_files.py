@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 from common.errors import UserError
 from common.files import sha256
-from common.held_out import validation_share
 from common.progress import track
+from common.validation_split import validation_share
 
 if TYPE_CHECKING:
     from common.records import Question
-    from harness.interfaces import Strategy
+    from harness.interfaces import System
 
 Gold = Literal["file", "index"]
 
@@ -37,14 +37,15 @@ class QuestionFiles:
         sources: As `datamodules.formats.reading.read_questions` takes them.
         layout: Of all of them.
         limit: Use only this many questions, from the beginning; None: all.
-        held_out: Use only the questions that a training holds out whose `validation_fraction` this is; None: all.
+        validation_split: Use only the questions that a training holds out whose `validation_fraction` this is; None:
+            all.
         gold: `file`: the gold passages that a question ships; `index`: those of its title or id in the system's index.
     """
 
     sources: tuple[str, ...]
     layout: str
     limit: int | None = None
-    held_out: float | None = None
+    validation_split: float | None = None
     gold: Gold = "file"
 
     @property
@@ -62,7 +63,7 @@ class QuestionFiles:
 
         check_questions(self.layout, self.sources, self.limit)
 
-    def read(self, strategy: "Strategy") -> AskedQuestions:
+    def read(self, system: "System") -> AskedQuestions:
         """The questions that a system is asked.
 
         Raises:
@@ -72,21 +73,28 @@ class QuestionFiles:
         from harness.evaluation.gold_in_index import with_gold_in_index
 
         found = track(read_distinct_questions(self.layout, self.sources), None, "reading questions")
-        chosen = (each for each in found if self.held_out is None or validation_share(each) < self.held_out)
+        chosen = (
+            each for each in found if self.validation_split is None or validation_share(each) < self.validation_split
+        )
         loaded = list(islice(chosen, self.limit))
-        if self.held_out is not None and not loaded:
+        if self.validation_split is not None and not loaded:
             raise UserError(
-                f"A training with validation_fraction {self.held_out:g} holds out none of {self.name}: raise held_out."
+                f"A training with validation_fraction {self.validation_split:g} holds out none of {self.name}: raise "
+                "validation_split."
             )
         facts: list[str] = []
         if self.gold == "index":
-            usable, facts = with_gold_in_index(strategy, loaded)
+            usable, facts = with_gold_in_index(system, loaded)
         else:
             usable = [each for each in loaded if each.answers or each.gold_segments or _ships_gold(each)]
         if not usable:
             raise UserError(self._why_none(len(loaded)))
         skipped = 0 if self.gold == "index" else len(loaded) - len(usable)
-        part = "" if self.held_out is None else f", of which training holds out the share {self.held_out:g}"
+        part = (
+            ""
+            if self.validation_split is None
+            else f", of which training holds out the share {self.validation_split:g}"
+        )
         files = (
             f"questions: {self.name} ({self.layout}{part}), {len(usable):,} evaluated, {skipped:,} skipped (no gold "
             "answer and no gold passages)"
@@ -111,7 +119,7 @@ class QuestionFiles:
             measured: Number of questions that were evaluated.
             read: Number of questions before any was left out.
         """
-        from datamodules.formats.sources import file_of
+        from datamodules.formats.open_data import file_of
 
         files = [file_of(source)[0] for source in self.sources]
         hashes = [sha256(file) if file.is_file() else None for file in files]

@@ -12,16 +12,16 @@ import numpy as np
 
 from common.files import write_json, write_text
 from common.outputs import OutputFolder, known_files
-from harness.evaluation.engine import Measured, Measures
+from harness.evaluation.engine import MeasuredSystem, Measures
 from harness.evaluation.page import page
 from harness.evaluation.paper_figures import paper_name
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Table, tables_csv, tables_markdown, tables_not_measured
-from harness.interfaces import Strategy
+from harness.evaluation.tables import ReportTable, tables_csv, tables_markdown, tables_not_measured
+from harness.interfaces import System
 from harness.readers.llm import LlmReader
 from harness.retrievers.corpora import index_records
-from harness.retrievers.inner import facts_of
+from harness.retrievers.retriever_tree import facts_of
 from harness.runtime.provenance import models_of
 
 REPORT = "report.json"
@@ -42,8 +42,8 @@ compare differences between rows rather than absolute values."""
 
 def write_report(
     folder: Path,
-    measured: Measured,
-    strategy: Strategy,
+    measured: MeasuredSystem,
+    system: System,
     files: QuestionFiles,
     settings: Settings,
     absent_gold: int | None,
@@ -53,16 +53,16 @@ def write_report(
     Args:
         folder: Exists already.
         measured: The system's results.
-        strategy: For its class and its indexes.
+        system: For its class and its indexes.
         files: The questions.
         settings: Of the evaluation.
-        absent_gold: Number of gold passages that the strategy's index lacks; None if unknown.
+        absent_gold: Number of gold passages that the system's index lacks; None if unknown.
     """
     count = len(measured.questions)
-    title = f"{type(strategy).__name__}: {count:,} questions of {files.name}"
+    title = f"{type(system).__name__}: {count:,} questions of {files.name}"
     facts = [
         *measured.facts,
-        f"strategy: {type(strategy).__name__}; normalization: {settings.normalization}"
+        f"system: {type(system).__name__}; normalization: {settings.normalization}"
         + (", HotpotQA's yes/no rule" * settings.yes_no_rule),
         *measured.findings.facts,
         *(measured.judged.facts if measured.judged else ()),
@@ -79,9 +79,9 @@ def write_report(
         folder / REPORT,
         {
             "questions": files.record(count, measured.read) | {"gold passages not in the index": absent_gold},
-            "strategy": type(strategy).__name__,
-            "indexes": indexes_of_system(strategy),
-            "models": model_facts(strategy),
+            "system": type(system).__name__,
+            "indexes": indexes_of_system(system),
+            "models": model_facts(system),
             "normalization": settings.normalization,
             "bootstrap": {
                 "resamples": settings.bootstrap.resamples,
@@ -113,25 +113,25 @@ def write_report(
     write_text(folder / "report.html", html)
 
 
-def indexes_of_system(strategy: Strategy) -> list[dict[str, object]]:
+def indexes_of_system(system: System) -> list[dict[str, object]]:
     """Folder, size and identity of the indexes that a system searches."""
-    return index_records({"": strategy})[""]
+    return index_records({"": system})[""]
 
 
-def index_facts(strategy: Strategy) -> list[str]:
+def index_facts(system: System) -> list[str]:
     """A line on each of a system's indexes, and what its retrievers say of themselves."""
     indexes = [
         f"index: {each['kind']}, {each['passages']:,} passages, corpus {str(each['corpus'])[:12]}"
-        for each in indexes_of_system(strategy)
+        for each in indexes_of_system(system)
     ]
-    return list(dict.fromkeys([*indexes, *facts_of(strategy)]))  # two stages may search one index
+    return list(dict.fromkeys([*indexes, *facts_of(system)]))  # two stages may search one index
 
 
-def model_facts(strategy: Strategy) -> list[str]:
+def model_facts(system: System) -> list[str]:
     """What a system's rewriter and reader say of themselves: their models and their prompts, where they have any."""
     facts: list[str] = []
-    alone = hasattr(strategy, "context_reader")  # one passage per call, as in RE-RAG
-    for part in models_of(strategy).values():
+    alone = hasattr(system, "context_reader")  # one passage per call, as in RE-RAG
+    for part in models_of(system).values():
         facts += part.facts(alone) if isinstance(part, LlmReader) else getattr(part, "facts", ())
     return facts
 
@@ -141,7 +141,7 @@ def defined(measures: Measures) -> dict[str, list[float]]:
     return {name: [*map(float, values)] for name, values in measures.items() if not np.isnan(values).all()}
 
 
-def write_tables(folder: Path, title: str, facts: Sequence[str], tables: Sequence[Table], notes: str) -> None:
+def write_tables(folder: Path, title: str, facts: Sequence[str], tables: Sequence[ReportTable], notes: str) -> None:
     """Write report.csv and report.md."""
     write_text(folder / "report.csv", tables_csv(tables))
     write_text(folder / "report.md", tables_markdown(title, facts, tables, notes))
@@ -153,7 +153,7 @@ def notes_of(settings: Settings, further: str = "", name: str = "") -> str:
     return NOTES.format(paper=paper) + (f"\n{further}" if further else "")
 
 
-def question_records(measured: Measured) -> Iterator[str]:
+def question_records(measured: MeasuredSystem) -> Iterator[str]:
     """JSON lines, one per question.
 
     Gold answers, answer, its scores, evidence and costs, and the study's own fields.

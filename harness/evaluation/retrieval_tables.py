@@ -13,7 +13,7 @@ from common.records import Answer, Question
 from harness.evaluation.answer_scores import known_percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Cells, Table, not_measured
+from harness.evaluation.tables import Cells, ReportTable, not_measured
 
 ROWS = {  # score -> its row
     "recall": "recall of gold passages",
@@ -28,7 +28,7 @@ OF_ALL = {"MRR": "MRR", "EM": "EM of the passages", "F1": "F1 of the passages"} 
 
 def evidence_table(
     questions: Sequence[Question], answers: Sequence[Answer], settings: Settings, indexed: int | None = None
-) -> Table:
+) -> ReportTable:
     """Scores of the first k passages of the evidence, for every k up to the longest evidence.
 
     Where some question has several gold passages, there are also whether all are found, and EM and F1 of all passages.
@@ -71,7 +71,7 @@ def evidence_table(
             f" Log-Rank Index (HiQA, gamma 1): of {indexed:,} indexed passages; gold that is not in the evidence "
             "counts as last."
         )
-    return Table("evidence", "Evidence", tuple(f"{k} first %" for k in ks), rows, note=note)
+    return ReportTable("evidence", "Evidence", tuple(f"{k} first %" for k in ks), rows, note=note)
 
 
 def _on_average(answers: Sequence[Answer], most: int) -> str:

@@ -17,17 +17,17 @@ from common.errors import UserError
 from common.outputs import OutputFile
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap
-from harness.evaluation.page import Case
+from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import Paper
-from harness.evaluation.tables import Table
-from harness.interfaces import Strategy
+from harness.evaluation.tables import ReportTable
+from harness.interfaces import System
 from harness.runtime.provenance import reusing
 
 if TYPE_CHECKING:
     from harness.evaluation.judge import Judge
 
 What = Literal["study", "tuning"]
-OURS = "harness.strategies"  # the package of this project's strategies
+OURS = "harness.systems"  # the package of this project's strategies
 TUNE = "`infer.py tune`"
 NOT_ASKED = Answer("", "", ())  # in the place of a variant's answer to a question that its study cannot score
 
@@ -64,15 +64,15 @@ class Asked:
 class Findings:
     """What a study makes of the answers.  All lists have one entry per question."""
 
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ReportTable] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     notes: str = ""  # below the tables
     settings: dict[str, object] = field(default_factory=dict)  # for report.json
     records: Sequence[Mapping[str, object]] = ()  # further fields of questions.jsonl
-    cases: Sequence[Sequence[Case]] = ()
+    cases: Sequence[Sequence[QuestionCase]] = ()
     plots: dict[str, Callable[[Path], None]] = field(default_factory=dict)  # file name -> draws the plot into a file
     paper: str = ""  # name of the paper whose figures stand in the study's own tables; else `Settings.paper` chooses
-    budget: int | None = None  # of the strategy's passages, where a paper's tables have rows for several
+    budget: int | None = None  # of the system's passages, where a paper's tables have rows for several
 
 
 def partial_folder(out: Path) -> Path:
@@ -83,23 +83,23 @@ def partial_folder(out: Path) -> Path:
 class Study(Protocol):
     """What one system's paper measures.
 
-    Class `Study` in `harness/evaluation/<word>/study.py`, or, for a strategy that is not in `harness/strategies/`, in
-    `study.py` beside the strategy's file.
+    Class `Study` in `harness/evaluation/<word>/study.py`, or, for a system that is not in `harness/systems/`, in
+    `study.py` beside the system's file.
 
-    The constructor's parameters are the options `--study.*`. A method `check(strategy, out, layout)` is called before
-    anything is loaded, where there is one; `out` is the report's folder. A method `ask(strategy, questions, settings)`
+    The constructor's parameters are the options `--study.*`. A method `check(system, out, layout)` is called before
+    anything is loaded, where there is one; `out` is the report's folder. A method `ask(system, questions, settings)`
     returns what the system and its variants answered (`Asked`), where they share work, such as one search and one
-    score of every pair; without it the engine asks the system. A method `scorable(strategy, questions)` returns the
+    score of every pair; without it the engine asks the system. A method `scorable(system, questions)` returns the
     places of the questions that the study can score, where these are not all: `ask` and `measure` get these, and the
     engine asks the system alone the others. A class attribute `needs_gold` that is true makes an index without any of
     the gold passages an error; otherwise the report only says so.
     """
 
-    def measure(self, strategy: Any, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: Any, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Make tables of the answers to questions with gold answers or gold passages.
 
         Args:
-            strategy: The system.
+            system: The system.
             questions: Those that the study can score.
             asked: What the system and its variants answered to them.
             settings: Of the evaluation.
@@ -109,40 +109,40 @@ class Study(Protocol):
 class Tuning(Protocol):
     """What is fitted for one system on validation questions, and written to a file that the system or its study reads.
 
-    Class `Tuning` in `harness/tuning/<word>.py`, or, for a strategy that is not in `harness/strategies/`, in
-    `tuning.py` beside the strategy's file. The constructor's parameters are the options `--tuning.*`. A method
-    `check(strategy)` is called before anything is loaded, where there is one.
+    Class `Tuning` in `harness/tuning/<word>.py`, or, for a system that is not in `harness/systems/`, in
+    `tuning.py` beside the system's file. The constructor's parameters are the options `--tuning.*`. A method
+    `check(system)` is called before anything is loaded, where there is one.
     """
 
     output: OutputFile  # what the file is: another one is not replaced
 
-    def tune(self, strategy: Any, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+    def tune(self, system: Any, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
         """Fit on questions with gold answers or gold passages, and write the file.  Returns lines on what was chosen.
 
         Args:
-            strategy: Loads its parts as they are used.
+            system: Loads its parts as they are used.
             questions: Validation questions.
             out: The file.
             settings: Layout and normalization, and the folder for resumable results.
         """
 
 
-def word_of(strategy: Strategy) -> str:
-    """A system's word: the name of the module that defines its strategy, or of its package if it is `strategy`."""
-    *packages, module = type(strategy).__module__.split(".")
-    return packages[-1] if packages and module == "strategy" else module
+def word_of(system: System) -> str:
+    """A system's word: the name of the module that defines its system, or of its package if it is `system`."""
+    *packages, module = type(system).__module__.split(".")
+    return packages[-1] if packages and module == "system" else module
 
 
-def class_of(strategy: Strategy, what: What) -> type | None:
-    """The class of the study of a strategy, or of what is fitted for it; None if there is none.
+def class_of(system: System, what: What) -> type | None:
+    """The class of the study of a system, or of what is fitted for it; None if there is none.
 
-    A strategy of `harness.strategies` has its study in `harness.evaluation.<word>.study`, and what is fitted in
+    A system of `harness.systems` has its study in `harness.evaluation.<word>.study`, and what is fitted in
     `harness.tuning.<word>`; any other one in the module `study` or `tuning` of the package that holds it.
 
     Raises:
         UserError: If that module has no class `Study` or `Tuning`.
     """
-    package, word, name = type(strategy).__module__.rpartition(".")[0], word_of(strategy), what.capitalize()
+    package, word, name = type(system).__module__.rpartition(".")[0], word_of(system), what.capitalize()
     ours = {"study": f"harness.evaluation.{word}.study", "tuning": f"harness.tuning.{word}"}
     home = ours[what] if package == OURS else package and f"{package}.{what}"
     if not home or not _exists(home):
@@ -159,22 +159,22 @@ def _exists(module: str) -> bool:
     return is_package and importlib.util.find_spec(module) is not None
 
 
-def study_options(strategy: Strategy) -> list[str]:
-    """The names of the options that a strategy's study takes; none if its system has no study."""
-    kind = class_of(strategy, "study")
+def study_options(system: System) -> list[str]:
+    """The names of the options that a system's study takes; none if its system has no study."""
+    kind = class_of(system, "study")
     return list(inspect.signature(kind).parameters) if kind else []
 
 
-def build(strategy: Strategy, what: What, options: Mapping[str, Any] | None, *checked: object) -> Any:
-    """The study of a strategy, or what is fitted for it, with its options checked; None if the system has none.
+def build(system: System, what: What, options: Mapping[str, Any] | None, *checked: object) -> Any:
+    """The study of a system, or what is fitted for it, with its options checked; None if the system has none.
 
-    A part that an option names, such as a reader, is the strategy's own where class and arguments are the same.
+    A part that an option names, such as a reader, is the system's own where class and arguments are the same.
 
     Args:
-        strategy: The system.
+        system: The system.
         what: Which of both.
         options: Of the command line.
-        checked: Given to the method `check`, behind the strategy.
+        checked: Given to the method `check`, behind the system.
 
     Raises:
         UserError: If an option is unknown, of another type or out of range, or there is nothing to take it.
@@ -183,7 +183,7 @@ def build(strategy: Strategy, what: What, options: Mapping[str, Any] | None, *ch
 
     from jsonargparse import ArgumentParser
 
-    kind, word = class_of(strategy, what), word_of(strategy)
+    kind, word = class_of(system, what), word_of(system)
     if kind is None:
         if options:
             raise UserError(f"{what}.{next(iter(options))}: {word} has no {what} of its own: omit the option.")
@@ -197,7 +197,7 @@ def build(strategy: Strategy, what: What, options: Mapping[str, Any] | None, *ch
         given = parser.parse_object({what: dict(options or {})})
     except ArgumentError as error:
         raise UserError(f"{in_one_line(str(error))}.") from error
-    built = parser.instantiate(given, instantiators=[(reusing(strategy), object, True)])[what]
+    built = parser.instantiate(given, instantiators=[(reusing(system), object, True)])[what]
     if check := getattr(built, "check", None):
-        check(strategy, *checked)
+        check(system, *checked)
     return built

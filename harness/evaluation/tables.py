@@ -38,7 +38,7 @@ Cells = Sequence[Cell | None]  # None: an empty cell
 
 
 @dataclass(slots=True)
-class Table:
+class ReportTable:
     """A table with named rows and columns.
 
     A row whose cells all lack a value for one reason is printed as that reason, and so is a table.
@@ -73,7 +73,7 @@ class Table:
                 raise ValueError(f"row {name!r} has {len(cells)} cells for {len(self.columns)} columns")
 
 
-def tables_csv(tables: Sequence[Table]) -> str:
+def tables_csv(tables: Sequence[ReportTable]) -> str:
     """One line per cell; `source` is `ours` or `paper`, `note` the reason why there is no value."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -90,7 +90,7 @@ def tables_csv(tables: Sequence[Table]) -> str:
     return text.getvalue()
 
 
-def tables_not_measured(tables: Sequence[Table]) -> dict[str, dict[str, dict[str, str]]]:
+def tables_not_measured(tables: Sequence[ReportTable]) -> dict[str, dict[str, dict[str, str]]]:
     """The reasons of all cells without a value: table -> row -> column -> reason."""
     found: dict[str, dict[str, dict[str, str]]] = {}
     for table in tables:
@@ -101,7 +101,7 @@ def tables_not_measured(tables: Sequence[Table]) -> dict[str, dict[str, dict[str
     return found
 
 
-def tables_markdown(title: str, facts: Sequence[str], tables: Sequence[Table], notes: str) -> str:
+def tables_markdown(title: str, facts: Sequence[str], tables: Sequence[ReportTable], notes: str) -> str:
     """A Markdown report: facts, tables, notes."""
     lines = [f"# {title}", "", *(f"- {fact}" for fact in facts), ""]
     for table in tables:
@@ -117,7 +117,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
     return ["| " + " | ".join(cells) + " |" for cells in [head, rule, *rows]]
 
 
-def tables_html(tables: Sequence[Table]) -> str:
+def tables_html(tables: Sequence[ReportTable]) -> str:
     """The tables as HTML, with the cells of the Markdown report; every table has an id and a caption.
 
     Rows and columns of a paper have the class `paper`, cells without a value the class `absent`.
@@ -148,7 +148,7 @@ def _html_id(name: str, used: set[str]) -> str:
     return found
 
 
-def _html_table(table: Table, id_: str) -> str:
+def _html_table(table: ReportTable, id_: str) -> str:
     reason, rows = _printed(table)
     width = len(table.columns) + 1
     body = [f'<tr><td class="absent" colspan="{width}">{html_text(reason)}</td></tr>'] if reason else []
@@ -172,7 +172,7 @@ def _html_table(table: Table, id_: str) -> str:
     )
 
 
-def _html_cells(table: Table, cells: Sequence[str]) -> str:
+def _html_cells(table: ReportTable, cells: Sequence[str]) -> str:
     """A reason that stands for the whole row spans it."""
     if len(cells) > 1 and cells[0].startswith(_NOT_MEASURED) and not any(cells[1:]):
         return f'<td class="absent" colspan="{len(cells)}">{html_text(cells[0])}</td>'
@@ -181,14 +181,14 @@ def _html_cells(table: Table, cells: Sequence[str]) -> str:
     return "".join(f"<td{css_class}>{html_text(cell)}</td>" for css_class, cell in zip(classes, cells, strict=True))
 
 
-def _table(table: Table) -> list[str]:
+def _table(table: ReportTable) -> list[str]:
     reason, printed = _printed(table)
     rows = [[f"*paper:* {name}" if of_paper else name, *cells] for name, cells, of_paper in printed]
     lines = [reason] if reason else []
     return lines + [""] * bool(lines and rows) + (markdown_table(["", *table.columns], rows) if rows else [])
 
 
-def _printed(table: Table) -> tuple[str, list[tuple[str, list[str], bool]]]:
+def _printed(table: ReportTable) -> tuple[str, list[tuple[str, list[str], bool]]]:
     """The sentence that stands for our rows if all lack a value for one reason, else empty.
 
     Also the rows that are printed.
@@ -207,7 +207,7 @@ def _only_reason(cells: Cells) -> str:
     return reasons.pop() if len(reasons) == 1 else ""
 
 
-def _formatted(table: Table, row: str, cells: Cells) -> list[str]:
+def _formatted(table: ReportTable, row: str, cells: Cells) -> list[str]:
     reason = _only_reason(cells)
     if reason:
         return [_NOT_MEASURED + reason] + [""] * (len(cells) - 1)

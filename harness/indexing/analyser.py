@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from common.seals import fingerprint
+from common.sealed_json import fingerprint
 from common.words import CJK
 
 StopWords = Literal["english", "none"]

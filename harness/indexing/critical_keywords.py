@@ -54,13 +54,13 @@ def as_keyword(text: str) -> Keyword:
 
 
 def critical_keywords(
-    texts: Iterable[str], most_share: float = 0.2, given: Sequence[str] = ()
+    texts: Iterable[str], max_share: float = 0.2, given: Sequence[str] = ()
 ) -> dict[Keyword, list[int]]:
     """The critical keywords of a corpus and the positions of the texts that contain them, in order.
 
     Args:
         texts: Of the passages, in the order of the index; no name goes over the end of a line.
-        most_share: A candidate in a greater share of the texts is no keyword; 0 to 1.
+        max_share: A candidate in a greater share of the texts is no keyword; 0 to 1.
         given: Keywords of the user's list.
     """
     held = ["\n".join(map(clean, text.splitlines())) for text in texts]
@@ -81,7 +81,7 @@ def critical_keywords(
         for word in words_of(text):
             words[word.text] += 1
             capitalized[word.text] += not text[word.start].islower()
-    most = max(1, int(most_share * len(held)))
+    most = max(1, int(max_share * len(held)))
     return {
         keyword: positions
         for keyword, positions in sorted(found.items())

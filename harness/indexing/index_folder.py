@@ -23,7 +23,7 @@ from common.files import digests, link_or_copy, read_json, sampled_sha256, scrat
 from common.outputs import OutputFolder, known_files
 from common.progress import say, track
 from common.records import Passage
-from common.seals import unsealed, write_sealed
+from common.sealed_json import unsealed, write_sealed
 from harness.indexing.passage_store import (
     IMAGES,
     OFFSETS,

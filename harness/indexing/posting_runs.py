@@ -26,7 +26,7 @@ POSTING = np.dtype([("passage", "<i4"), ("frequency", "<i4")])
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PostingBlock:
     """The postings of some passages.
 
     Args:
@@ -42,7 +42,7 @@ class Block:
     lengths_B: np.ndarray
 
     @classmethod
-    def of(cls, store: PassageStore, first: int, end: int, analyser: Analyser) -> "Block":
+    def of(cls, store: PassageStore, first: int, end: int, analyser: Analyser) -> "PostingBlock":
         """Split the passages from `first` to before `end`."""
         vocabulary: dict[str, int] = {}
         numbers, lengths = array("q"), array("i")
@@ -64,7 +64,7 @@ class Block:
         np.savez(file, words=words, passages_W=self.passages_W, postings=self.postings, lengths_B=self.lengths_B)
 
     @classmethod
-    def load(cls, file: Path) -> "Block":
+    def load(cls, file: Path) -> "PostingBlock":
         """What `save` wrote."""
         with np.load(file, allow_pickle=False) as arrays:
             words = arrays["words"].tobytes().decode()
@@ -90,7 +90,7 @@ class Runs:
         """Words of each passage, int32 (N,)."""
         return np.concatenate(self._lengths)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: PostingBlock) -> None:
         """Write the next block as a run, with the words numbered as in the corpus."""
         numbers_W = np.array(
             [self.vocabulary.setdefault(word, len(self.vocabulary)) for word in block.words], dtype=np.int32
@@ -136,16 +136,18 @@ def write_runs(store: PassageStore, analyser: Analyser, folder: Path, workers: i
     return runs
 
 
-def _blocks(store: PassageStore, analyser: Analyser, folder: Path, starts: range, workers: int) -> Iterator[Block]:
+def _blocks(
+    store: PassageStore, analyser: Analyser, folder: Path, starts: range, workers: int
+) -> Iterator[PostingBlock]:
     if workers <= 1:
-        yield from (Block.of(store, first, min(first + BLOCK, len(store)), analyser) for first in starts)
+        yield from (PostingBlock.of(store, first, min(first + BLOCK, len(store)), analyser) for first in starts)
         return
     calls = (
         (first, min(first + BLOCK, len(store)), str(store.folder), str(folder), *analyser.options) for first in starts
     )
     with closing(Killable("harness.indexing.posting_runs:save_block", workers)) as processes:
         for file in results(processes, calls, workers):
-            yield Block.load(Path(file))
+            yield PostingBlock.load(Path(file))
             Path(file).unlink()
 
 
@@ -153,5 +155,5 @@ def save_block(first: int, end: int, passages: str, folder: str, stop_words: str
     """Write the block of some passages, in a process of its own; returns the file."""
     file = Path(folder) / f"block-{first}.npz"
     store, analyser = PassageStore(Path(passages)), Analyser(stop_words, cjk)  # type: ignore[arg-type]
-    Block.of(store, first, end, analyser).save(file)
+    PostingBlock.of(store, first, end, analyser).save(file)
     return str(file)

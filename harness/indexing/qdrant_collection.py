@@ -35,7 +35,7 @@ _KEY = "lightning_rag"  # of our metadata
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CollectionPlace:
     """Where a collection is.
 
     Args:
@@ -84,7 +84,7 @@ class Place:
 
 
 @contextmanager
-def answers(place: Place) -> Iterator[None]:
+def answers(place: CollectionPlace) -> Iterator[None]:
     """Turn errors of requests into lines for the user.
 
     Raises:
@@ -110,7 +110,7 @@ def answers(place: Place) -> Iterator[None]:
 class CollectionPassages(Sequence[Passage]):
     """The passages of a collection, read by position, or one request after another in order."""
 
-    def __init__(self, client: "QdrantClient", place: Place, count: int) -> None:
+    def __init__(self, client: "QdrantClient", place: CollectionPlace, count: int) -> None:
         self._client, self._place, self._count = client, place, count
 
     def __len__(self) -> int:
@@ -141,7 +141,7 @@ class CollectionIndex(Index):
     stored: Sequence[Passage]  # given, not opened at first use
 
 
-def _metadata(client: "QdrantClient", place: Place) -> dict[str, Any] | None:
+def _metadata(client: "QdrantClient", place: CollectionPlace) -> dict[str, Any] | None:
     """What we recorded in a collection; None without the collection.
 
     Raises:
@@ -161,7 +161,7 @@ def _metadata(client: "QdrantClient", place: Place) -> dict[str, Any] | None:
     return recorded
 
 
-def check_place(place: Place) -> None:
+def check_place(place: CollectionPlace) -> None:
     """Refuse, before an index is built, a place to which it cannot be uploaded.  Errors as `upload`."""
     client = place.connect()
     try:
@@ -170,7 +170,7 @@ def check_place(place: Place) -> None:
         client.close()
 
 
-def upload(index: Index, place: Place, overwrite: bool = False) -> None:
+def upload(index: Index, place: CollectionPlace, overwrite: bool = False) -> None:
     """Write a dense index folder into a collection, unless that is up to date; an interrupted upload goes on.
 
     Args:
@@ -250,7 +250,7 @@ class QdrantVectors:
         UnavailableError: If the server does not answer.
     """
 
-    def __init__(self, place: Place, exact: bool, hnsw_ef: int | None) -> None:
+    def __init__(self, place: CollectionPlace, exact: bool, hnsw_ef: int | None) -> None:
         self.place, self.client = place, place.connect()
         recorded = _metadata(self.client, place)
         again = f"Type infer.py index --qdrant.url URL --qdrant.collection {place.collection} again."

@@ -19,7 +19,7 @@ from common.files import sha256
 from common.progress import Progress
 from common.ranges import Precision
 from common.records import clean
-from common.seals import fingerprint
+from common.sealed_json import fingerprint
 from models.devices import autocast, compute_dtype, resolve_device
 from models.length_batching import length_batches
 from models.loading import load_network

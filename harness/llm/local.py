@@ -110,7 +110,7 @@ class CausalLm:
         A chat that is longer than the context, or that the template refuses, gets an error. A reply is cut where the
         context is full.
         """
-        from models.token_choice import Choice
+        from models.token_sampling import TokenSampling
 
         started = time.perf_counter()
         prompts = [self._prompt(chat) for chat in chats]
@@ -122,7 +122,7 @@ class CausalLm:
                 int(min(chats[row].max_tokens, (self.context_tokens or math.inf) - len(ids)))
                 for row, ids in read.items()
             ],
-            [Choice(chats[row].temperature, _seed_of(chats[row])) for row in read],
+            [TokenSampling(chats[row].temperature, _seed_of(chats[row])) for row in read],
             self.batch_tokens,
         )
         seconds = time.perf_counter() - started

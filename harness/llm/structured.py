@@ -24,7 +24,7 @@ _SHOWN_CHARACTERS = 2000  # of a reply that did not parse, when the model is ask
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed(Generic[T]):
+class ParsedReply(Generic[T]):
     """What was parsed from a model's replies to one chat, or why nothing was."""
 
     value: T | None
@@ -39,7 +39,7 @@ class Parsed(Generic[T]):
 
 def ask_parsed(
     model: LanguageModel, chats: Sequence[Chat], parse: Callable[[str], T], repairs: int = 1
-) -> list[Parsed[T]]:
+) -> list[ParsedReply[T]]:
     """Ask for replies that must parse.
 
     Each round is one `reply` call over all chats without a value so far. In a further round the model sees its reply
@@ -58,7 +58,7 @@ def ask_parsed(
     Raises:
         UserError: If `repairs` is negative, or no chat can succeed (from the model).
     """
-    results: list[Parsed[T]] = [Parsed(None) for _ in chats]
+    results: list[ParsedReply[T]] = [ParsedReply(None) for _ in chats]
     asked = dict(enumerate(chats))
     for _ in range(repairs + 1):
         if not asked:
@@ -67,7 +67,7 @@ def ask_parsed(
         again: dict[int, Chat] = {}
         for (place, chat), reply in zip(asked.items(), replies, strict=True):
             value, failure = _parsed(reply, parse, chat.max_tokens)
-            results[place] = Parsed(value, failure, (*results[place].replies, reply))
+            results[place] = ParsedReply(value, failure, (*results[place].replies, reply))
             if failure and not reply.error:
                 again[place] = _repair(chat, reply.text, failure)
         asked = again

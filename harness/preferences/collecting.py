@@ -45,7 +45,7 @@ class Collector:
             not, the rewrite's list is rewarded. Several queries of a rewrite are fused in any case.
         depth: Passages per query.
         first: Passages of the first search that the rewriter reads; 0 if it reads none.
-        feedback: Finds these passages; `retriever` when None.
+        feedback_retriever: Finds these passages; `retriever` when None.
     """
 
     drafts: Drafter
@@ -54,7 +54,7 @@ class Collector:
     fused: bool
     depth: int
     first: int
-    feedback: Retriever | None = None
+    feedback_retriever: Retriever | None = None
 
     def __call__(self, questions: Sequence[Question]) -> Collected:
         """The preferences of a batch, in order.
@@ -71,7 +71,7 @@ class Collector:
             for each in drafts
         ]
         distinct = list(dict.fromkeys(one for group in wanted for one in group))
-        found = self._search(questions, distinct, first if self.feedback is None else {})
+        found = self._search(questions, distinct, first if self.feedback_retriever is None else {})
         retrieved = time.perf_counter()
         rewards = self.reward([questions[place] for place, _ in distinct], [queries for _, queries in distinct], found)
         value = dict(zip(distinct, rewards, strict=True))
@@ -91,8 +91,8 @@ class Collector:
         if not self.first or self.retriever is None:
             return {}
         texts = list(dict.fromkeys(clean(question.text) for question in questions))
-        if self.feedback is not None:
-            return dict(zip(texts, self.feedback.search(texts, self.first), strict=True))
+        if self.feedback_retriever is not None:
+            return dict(zip(texts, self.feedback_retriever.search(texts, self.first), strict=True))
         return dict(zip(texts, self.retriever.search(texts, max(self.first, self.depth)), strict=True))
 
     def _search(

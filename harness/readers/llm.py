@@ -25,19 +25,19 @@ from harness.readers.read_answers import sum_costs
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
-    from models.rerag.marginal_reader import Matrix
+    from models.rerag.marginal_reader import AnswerMatrix
 
 TOGETHER, ALONE = "drrag", "rerag_nq"  # prompts for all passages, and for one
 CLOSED_BOOK = "closed_book"  # for none
-NO_READER = "llm takes the place of the strategy's reader, and {strategy} has none: omit --llm."
+NO_READER = "llm takes the place of the system's reader, and {system} has none: omit --llm."
 _SHOWN_FAILURES = 3  # different reasons that one line names
 
 
 class LlmReader:
     """Answers with a language model.
 
-    `read` shows it all passages of a question in one prompt. A strategy that weighs passages by relevance uses
-    `matrices`: one prompt per passage. `recall` asks the model without any passage.
+    `read` shows it all passages of a question in one prompt. A system that weighs passages by relevance uses
+    `matrices`: one prompt per passage. `read_closed_book` asks the model without any passage.
 
     Args:
         llm: The language model.
@@ -117,7 +117,7 @@ class LlmReader:
         """The model, how it replies, and the prompt with its hash, for reports.
 
         Args:
-            alone: Whether the strategy has it read one passage per call.
+            alone: Whether the system has it read one passage per call.
         """
         how = f"; marginal {self.marginal}" if alone else ""
         prompt = self.alone if alone else self.together
@@ -150,7 +150,7 @@ class LlmReader:
             answers[row] = Answer(questions[row].id, text, contexts[row], reply.logprob, reply_costs((reply,)), notes)
         return answers
 
-    def recall(self, questions: Sequence[Question]) -> list[Answer]:
+    def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question without passages; empty where the call fails, as in `read`."""
         replies = self._ask([self._chat(self.closed_book, question.text, []) for question in questions])
         return [
@@ -161,7 +161,7 @@ class LlmReader:
             for question, reply in zip(questions, replies, strict=True)
         ]  # fmt: skip
 
-    def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> "list[Matrix]":
+    def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> "list[AnswerMatrix]":
         """The answer generated from each context alone, and its log-probability, for every question in order.
 
         Args:
@@ -178,14 +178,14 @@ class LlmReader:
         matrices = [self._answers(each) for each in replies]
         return self._scored(matrices, replies) if self.marginal == "thorough" else matrices
 
-    def _answers(self, replies: Sequence[tuple[Chat, Reply]]) -> "Matrix":
+    def _answers(self, replies: Sequence[tuple[Chat, Reply]]) -> "AnswerMatrix":
         """The answers to one question from each of its contexts, each with its own log-probability for `generated`."""
         import torch
 
-        from models.rerag.marginal_reader import Matrix
+        from models.rerag.marginal_reader import AnswerMatrix
 
         written = tuple(self.alone.answer(reply.text) for _, reply in replies)
-        matrix = Matrix.of(written, None, tuple(reply.error for _, reply in replies))
+        matrix = AnswerMatrix.of(written, None, tuple(reply.error for _, reply in replies))
         if self.marginal != "generated" or not matrix.candidates:
             return matrix
         logp_AN = torch.full((len(matrix.candidates), len(replies)), -torch.inf)
@@ -195,7 +195,9 @@ class LlmReader:
                 logp_AN[matrix.candidates.index(text), place] = reply.logprob
         return replace(matrix, answer_logp_AN=logp_AN)
 
-    def _scored(self, matrices: Sequence["Matrix"], replies: Sequence[Sequence[tuple[Chat, Reply]]]) -> "list[Matrix]":
+    def _scored(
+        self, matrices: Sequence["AnswerMatrix"], replies: Sequence[Sequence[tuple[Chat, Reply]]]
+    ) -> "list[AnswerMatrix]":
         """The matrices with every candidate scored under every context that was read: one call over all questions."""
         import torch
 
@@ -241,16 +243,16 @@ class LlmReader:
         return replies
 
 
-def read_by(strategy: object, llm: LanguageModel | None) -> None:
-    """Let a language model read in the place of a strategy's reader; None changes nothing.
+def read_by(system: object, llm: LanguageModel | None) -> None:
+    """Let a language model read in the place of a system's reader; None changes nothing.
 
     Raises:
-        UserError: If the strategy has no reader.
+        UserError: If the system has no reader.
     """
     if llm is not None:
-        if not hasattr(strategy, "reader"):
-            raise UserError(NO_READER.format(strategy=type(strategy).__name__))
-        strategy.reader = LlmReader(llm)
+        if not hasattr(system, "reader"):
+            raise UserError(NO_READER.format(system=type(system).__name__))
+        system.reader = LlmReader(llm)
 
 
 def _prompts(name: str | None, file: str | None, layout: str, shots: int | None) -> tuple[Prompt, Prompt]:

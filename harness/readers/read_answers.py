@@ -1,4 +1,4 @@
-"""Reading as the last step of a strategy: answers that hold evidence get the reader's text, costs and notes.
+"""Reading as the last step of a system: answers that hold evidence get the reader's text, costs and notes.
 
 Standard library only.
 """
@@ -14,7 +14,7 @@ from harness.interfaces import Reader
 def read_answers(reader: Reader | None, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
     """The answers with the reader's text, log-probability, costs and notes added; as they are without a reader.
 
-    The evidence stays in the strategy's order. Costs of one name are summed; `seconds/reading` is the time of the call
+    The evidence stays in the system's order. Costs of one name are summed; `seconds/reading` is the time of the call
     divided by the number of questions.
     """
     if reader is None or not questions:
@@ -39,7 +39,7 @@ def sum_costs(one: dict[str, float], other: dict[str, float]) -> dict[str, float
 
 
 def costs_so_far(reader: object) -> dict[str, float]:
-    """The costs of all calls of a reader so far, without the number of calls, which strategies count themselves.
+    """The costs of all calls of a reader so far, without the number of calls, which systems count themselves.
 
     Empty for a reader that counts none.
     """

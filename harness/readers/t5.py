@@ -1,7 +1,7 @@
 """T5 readers: a trained RE-RAG generator that reads all evidence in one call, or one context per call.
 
-The answer to a question without evidence is an empty text without log-probability; `recall` answers it from the
-question alone.
+The answer to a question without evidence is an empty text without log-probability; `read_closed_book` answers it from
+the question alone.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from models.token_count import tokens_read
 if TYPE_CHECKING:
     from models.rerag.calibration import Calibration
     from models.rerag.generator import Generator
-    from models.rerag.marginal_reader import Reading
+    from models.rerag.marginal_reader import MarginalReading
     from models.rerag.model import ReRagModel
 
 _QUESTIONS_AT_ONCE = 256  # tokenized and sorted by length together; bounds the memory
@@ -93,7 +93,7 @@ class PackedReader:
                 answers[row] = Answer(questions[row].id, text, tuple(contexts[row]), logprob, dict(costs))
         return answers
 
-    def recall(self, questions: Sequence[Question]) -> list[Answer]:
+    def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question from its text alone; see `recall_answers`."""
         return recall_answers(self.generator, questions, self.max_answer_tokens)
 
@@ -167,7 +167,7 @@ class ContextReader:
             for question, hits, reading in zip(questions, ranked, readings, strict=True)
         ]
 
-    def recall(self, questions: Sequence[Question]) -> list[Answer]:
+    def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question from its text alone; see `recall_answers`."""
         assert self.model.generator is not None  # required where it is loaded
         return recall_answers(self.model.generator, questions, self.model.max_answer_tokens)
@@ -198,7 +198,7 @@ def read_contexts(
     questions: Sequence[str],
     contexts: Sequence[Sequence[Ranked]],
     temperature: float = 1.0,
-) -> "list[Reading | None]":
+) -> "list[MarginalReading | None]":
     """The marginalized answer to each question from its contexts; None without contexts.
 
     The contexts' scores, divided by `temperature`, are the logits of their weights: relevance logits, or scaled
@@ -208,7 +208,7 @@ def read_contexts(
 
     from models.rerag.marginal_reader import weigh
 
-    readings: list[Reading | None] = [None] * len(questions)
+    readings: list[MarginalReading | None] = [None] * len(questions)
     rows = [row for row, hits in enumerate(contexts) if hits]
     for start in range(0, len(rows), _QUESTIONS_AT_ONCE):
         chunk = rows[start : start + _QUESTIONS_AT_ONCE]
@@ -235,7 +235,7 @@ def generator_reader(model: RelevanceModel, marginal: Literal["thorough", "fast"
 
 
 def explanation(
-    contexts: Sequence[Ranked], reading: "Reading | None", calibration: "Calibration | None"
+    contexts: Sequence[Ranked], reading: "MarginalReading | None", calibration: "Calibration | None"
 ) -> dict[str, object]:
     """Notes that explain a marginalized answer.
 

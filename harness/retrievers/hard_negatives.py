@@ -31,8 +31,8 @@ class HardNegatives:
 
     def of(self, questions: Sequence[Question]) -> list[Mined]:
         """The hard negatives of each question; one batched search per stage."""
-        most_gold = max(len(question.support) for question in questions)
-        first = self.retriever.search([question.text for question in questions], self.depth + most_gold)
+        max_gold = max(len(question.support) for question in questions)
+        first = self.retriever.search([question.text for question in questions], self.depth + max_gold)
         queries = [
             (row, passage.id, concatenate(question.text, passage, self.question_weight))
             for row, (question, hits) in enumerate(zip(questions, first, strict=True))

@@ -15,7 +15,7 @@ from common.errors import ArtifactError, DataError
 from common.files import write_text
 from common.progress import say, track
 from common.records import Passage, Ranked
-from common.seals import fingerprint
+from common.sealed_json import fingerprint
 from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import RECIPE, KeywordMatcher, as_keyword, critical_keywords
 from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
@@ -27,7 +27,7 @@ KEYWORDS = "keywords.jsonl"  # one object a line: "keyword" and "passages", the 
 def build_keywords(
     passages: Iterable[Passage],
     out: Path,
-    most_share: float = 0.2,
+    max_share: float = 0.2,
     given: Path | None = None,
     overwrite: bool = False,
     documents: Documents | None = None,
@@ -37,7 +37,7 @@ def build_keywords(
     Args:
         passages: The corpus; of passages with the same id only the first is indexed.
         out: The index folder.
-        most_share: A name in a greater share of the passages is no critical keyword.
+        max_share: A name in a greater share of the passages is no critical keyword.
         given: File of further keywords, one a line.
         overwrite: Whether an index of another recipe may be replaced.
         documents: The documents that the passages come from, if they do.
@@ -54,7 +54,7 @@ def build_keywords(
             f"{passage.title}\n{passage.indexed or passage.text}"
             for passage in track(store, len(store), "finding keywords")
         )
-        found = critical_keywords(texts, most_share, own)
+        found = critical_keywords(texts, max_share, own)
         if not found:
             raise DataError("The corpus has no critical keyword. Give some, one a line: --keywords.file FILE.")
         rows = (
@@ -64,7 +64,7 @@ def build_keywords(
         write_text(folder / KEYWORDS, "\n".join(rows) + "\n")
         return f"index of {len(found):,} critical keywords of {len(store):,} passages"
 
-    parts = {"most_share": most_share, "given": fingerprint(own), **RECIPE}
+    parts = {"max_share": max_share, "given": fingerprint(own), **RECIPE}
     build_index("keywords", passages, out, parts, write, [], overwrite, documents)
 
 

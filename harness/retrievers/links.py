@@ -64,7 +64,7 @@ class LinkRetriever:
     Args:
         index: Folder that `infer.py index --kind links` wrote.
         hops: How often mentions are followed; 0: only passages whose title the query names.
-        least_score: A passage with a lower score is not returned, nor are its mentions followed; 0 to 1.
+        min_score: A passage with a lower score is not returned, nor are its mentions followed; 0 to 1.
         verify: How the files of the index are verified: `sampled` (sizes, and parts of large files), `full`, `size` or
             `off`.
 
@@ -77,10 +77,10 @@ class LinkRetriever:
         self,
         index: Path,
         hops: NonNegativeInt = 1,
-        least_score: Share = 0.0,
+        min_score: Share = 0.0,
         verify: Verify = "sampled",
     ) -> None:
-        self.folder, self.verify, self.hops, self.least_score = Path(index), verify, hops, least_score
+        self.folder, self.verify, self.hops, self.min_score = Path(index), verify, hops, min_score
 
     def load(self) -> None:
         """Open the index."""
@@ -128,7 +128,7 @@ class LinkRetriever:
             places, exact = self._links.titled(form, _OF_A_TITLE)
             for place, whole in zip(places.tolist(), exact.tolist(), strict=True):
                 score = reach[form] * weight * (1.0 if whole else _QUALIFIED)
-                if place not in known and score > scores.get(place, 0.0) and score >= self.least_score:
+                if place not in known and score > scores.get(place, 0.0) and score >= self.min_score:
                     scores[place] = score
         return scores
 

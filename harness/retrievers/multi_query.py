@@ -17,10 +17,10 @@ from common.retrieval import reciprocal_rank_fusion, search_once
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.corpora import check_same_corpus
-from harness.retrievers.inner import failures_of
 from harness.retrievers.rerank import rerank, shortened
-from harness.rewriters.chosen_strategies import check_each_once, check_strategies
+from harness.retrievers.retriever_tree import failures_of
 from harness.rewriters.dialogue import stand_alone
+from harness.rewriters.strategy_checks import check_each_once, check_strategies
 from harness.runtime.loading import load
 from harness.runtime.turns import reads_history, with_turns
 from models.token_count import tokens_read
@@ -111,9 +111,9 @@ class MultiQueryRetriever:
     """Searches with each question and its rewrites, around any retriever, in one batched search.
 
     A rewriter that reads what the question finds (`FeedbackRewriter`) is given it: the questions then search first, and
-    their rewrites in a second batched search. Its passages may come from another retriever (`feedback`), so that its
-    queries bring to a dense search what words find, as RM3 does. Scores are relevance logits with `rerank`, sums of
-    reciprocal ranks with `rrf`.
+    their rewrites in a second batched search. Its passages may come from another retriever (`feedback_retriever`), so
+    that its queries bring to a dense search what words find, as RM3 does. Scores are relevance logits with `rerank`,
+    sums of reciprocal ranks with `rrf`.
 
     Args:
         retriever: Searches with all queries of all questions together.
@@ -130,12 +130,12 @@ class MultiQueryRetriever:
         scorer: A loaded scorer, instead of `serving`.
         device: Of the scorer: auto, cpu or cuda.
         precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
-        most_queries: Only this many of a question's distinct queries search, the first ones; all when None.
-        feedback: Finds the passages that a `FeedbackRewriter` reads; `retriever` itself when None.
+        max_queries: Only this many of a question's distinct queries search, the first ones; all when None.
+        feedback_retriever: Finds the passages that a `FeedbackRewriter` reads; `retriever` itself when None.
 
     Raises:
-        UserError: If `rerank` has no scorer, `rrf` has one, `judged_by` names no query, or `feedback` is given to a
-            rewriter that reads no passage.
+        UserError: If `rerank` has no scorer, `rrf` has one, `judged_by` names no query, or `feedback_retriever` is
+            given to a rewriter that reads no passage.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search
             different corpora.
@@ -155,8 +155,8 @@ class MultiQueryRetriever:
         device: str = "auto",
         precision: Precision = "auto",
         judged_by: str = ORIGINAL,
-        most_queries: PositiveInt | None = None,
-        feedback: Retriever | None = None,
+        max_queries: PositiveInt | None = None,
+        feedback_retriever: Retriever | None = None,
     ) -> None:
         given = (serving is not None) + (scorer is not None)
         if fusion == "rerank" and given != 1:
@@ -173,15 +173,15 @@ class MultiQueryRetriever:
             )
         if rewriter is not None:
             check_each_once(strategies)
-        if feedback is not None and not hasattr(rewriter, "feedback"):
+        if feedback_retriever is not None and not hasattr(rewriter, "feedback_passages"):
             raise UserError(
-                "feedback finds the passages that a rewriter reads, but this rewriter reads none: omit feedback, or "
-                "give a rewriter such as harness.rewriters.extractive.ExtractiveRewriter."
+                "feedback_retriever finds the passages that a rewriter reads, but this rewriter reads none: omit "
+                "feedback_retriever, or give a rewriter such as harness.rewriters.extractive.ExtractiveRewriter."
             )
         self.retriever, self.rewriter, self.strategies = retriever, rewriter, tuple(strategies)
         self.per_query, self.fusion, self.original = per_query, fusion, original or rewriter is None
         self.rank_constant, self.judged_by = rank_constant, judged_by
-        self.most_queries, self.feedback = most_queries, feedback
+        self.max_queries, self.feedback_retriever = max_queries, feedback_retriever
         self.serving, self.device, self.precision, self._scorer = serving, device, precision, scorer
 
     def load(self) -> None:
@@ -189,9 +189,9 @@ class MultiQueryRetriever:
         if self.rewriter is not None:
             check_strategies(self.rewriter, self.strategies)
         _ = self.scorer
-        load(self.rewriter, self.retriever, self.feedback)
-        if self.feedback is not None:
-            check_same_corpus([self.retriever, self.feedback])
+        load(self.rewriter, self.retriever, self.feedback_retriever)
+        if self.feedback_retriever is not None:
+            check_same_corpus([self.retriever, self.feedback_retriever])
 
     @cached_property
     def scorer(self) -> "RelevanceEstimator | None":
@@ -237,7 +237,7 @@ class MultiQueryRetriever:
         questions, rewrites = [question for question, _ in alone], [written for _, written in alone]
         made = [self._queries(*pair) for pair in alone]
         rewritten = time.perf_counter()
-        found = self._search(made, per_query, first if self.feedback is None else {})
+        found = self._search(made, per_query, first if self.feedback_retriever is None else {})
         retrieved = time.perf_counter()
         before = tokens_read(self.scorer)
         ranked = self._fuse(judges(questions, rewrites, self.judged_by), found)
@@ -269,20 +269,22 @@ class MultiQueryRetriever:
             return self.rewriter.rewrite(questions, self.strategies)
         first = self.first_search(questions, self.per_query) if first is None else first
         made = self.rewriter.rewrite(questions, self.strategies, [first[clean(each.text)] for each in questions])
-        if self.feedback is None:
+        if self.feedback_retriever is None:
             return made
         return [
             replace(each, costs={**each.costs, "retriever_calls": 1.0}) for each in made
-        ]  # the search with `feedback`
+        ]  # the search with `feedback_retriever`
 
     def first_search(self, questions: Sequence[Question], per_query: int) -> dict[str, list[Ranked]]:
         """What the questions' texts find, for a rewriter that reads it; empty for any other."""
         if not isinstance(self.rewriter, FeedbackRewriter) or not questions:
             return {}
         texts = list(dict.fromkeys(clean(question.text) for question in questions))
-        if self.feedback is not None:
-            return dict(zip(texts, self.feedback.search(texts, self.rewriter.feedback), strict=True))
-        return dict(zip(texts, self.retriever.search(texts, max(per_query, self.rewriter.feedback)), strict=True))
+        if self.feedback_retriever is not None:
+            return dict(zip(texts, self.feedback_retriever.search(texts, self.rewriter.feedback_passages), strict=True))
+        return dict(
+            zip(texts, self.retriever.search(texts, max(per_query, self.rewriter.feedback_passages)), strict=True)
+        )
 
     def _queries(self, question: Question, rewrites: Rewrites | None) -> dict[str, tuple[str, ...]]:
         """The distinct queries of a question, in order, with what made each; equal ones search once."""
@@ -293,7 +295,7 @@ class MultiQueryRetriever:
                 if strategy not in makers:
                     makers.append(strategy)
         made = made or {clean(question.text): [ORIGINAL]}  # an adaptive rewriter may select nothing
-        return {query: tuple(made[query]) for query in [*made][: self.most_queries]}
+        return {query: tuple(made[query]) for query in [*made][: self.max_queries]}
 
     def _search(
         self, made: Sequence[Mapping[str, tuple[str, ...]]], k: int, first: Mapping[str, Sequence[Ranked]]

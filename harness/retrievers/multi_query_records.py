@@ -14,7 +14,7 @@ def counts(found: MultiQueryHits, tokens: float) -> dict[str, float]:
 
 
 def explanation(found: MultiQueryHits) -> dict[str, object]:
-    """The notes of one question's answer; see `harness.strategies.dmqr.Dmqr`."""
+    """The notes of one question's answer; see `harness.systems.dmqr.Dmqr`."""
     queries: list[dict[str, object]] = [
         {
             "query": search.query,

@@ -82,7 +82,7 @@ class MultiRouteRetriever:
 
     Args:
         dense: The vectors' route.
-        words: BM25's route.
+        bm25: BM25's route.
         keywords: The keywords' route; None: without it.
         alpha: Weight of the vectors against BM25, 0 to 1; None: from `weights`, or by the collection's structure
             (`route_weights`).
@@ -101,7 +101,7 @@ class MultiRouteRetriever:
     def __init__(
         self,
         dense: DenseRetriever,
-        words: Bm25Retriever,
+        bm25: Bm25Retriever,
         keywords: KeywordRetriever | None = None,
         alpha: Share | None = None,
         beta: NonNegativeFloat | None = None,
@@ -110,8 +110,8 @@ class MultiRouteRetriever:
         section_words: NonNegativeInt = 300,
         weights: Path | None = None,
     ) -> None:
-        self.retrievers: list[Retriever] = [dense, words, *([keywords] if keywords else [])]
-        self.dense, self.words, self.keywords = dense, words, keywords
+        self.retrievers: list[Retriever] = [dense, bm25, *([keywords] if keywords else [])]
+        self.dense, self.bm25, self.keywords = dense, bm25, keywords
         self.candidates, self.scaling, self.section_words = candidates, scaling, section_words
         self._alpha, self._beta, self._weights = alpha, beta, weights
         self._kept: dict[str, tuple[Scores, Scores, Scores]] = {}  # query -> its scores of all segments
@@ -193,7 +193,7 @@ class MultiRouteRetriever:
             query: scores for query, scores in known.items() if scores is not None
         }  # whatever another thread clears
         for query, query_D in zip(new, self.dense.encode_queries(new), strict=True):
-            vector_N, words_N = self.dense.similarities(query_D), self.words.scores(query)
+            vector_N, words_N = self.dense.similarities(query_D), self.bm25.scores(query)
             keywords_N = self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
             found[query] = vector_N, words_N, keywords_N
         if len(self._kept) + len(new) > _KEPT_SCORES // len(self.index.stored):

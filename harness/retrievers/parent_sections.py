@@ -32,15 +32,15 @@ class ParentSections(Sequence[Passage]):
 
     Args:
         passages: Of the index, by position; segments of a document stand together, in reading order.
-        most_words: Sections are joined while they have at most so many words together; the segments of a longer section
+        max_words: Sections are joined while they have at most so many words together; the segments of a longer section
             likewise.
     """
 
-    def __init__(self, passages: Sequence[Passage], most_words: int) -> None:
+    def __init__(self, passages: Sequence[Passage], max_words: int) -> None:
         self._passages = passages
         self.starts: list[int] = []  # (P,) position of each parent's first segment
         start = 0
-        for size in sizes([_place(passage) for passage in passages], most_words):
+        for size in sizes([_place(passage) for passage in passages], max_words):
             self.starts.append(start)
             start += size
         self._ends = [*self.starts[1:], len(passages)]
@@ -61,12 +61,12 @@ class ParentSections(Sequence[Passage]):
         return as_one([self._passages[position] for position in range(self.starts[place], self._ends[place])])
 
 
-def sizes(places: Sequence[_Place], most_words: int) -> Iterator[int]:
+def sizes(places: Sequence[_Place], max_words: int) -> Iterator[int]:
     """Numbers of neighbours that make up the parents, one after the other."""
     held: list[_Place] = []
     for _, group in groupby(places, key=lambda place: (place.document, place.headings)):
-        for part in _parts(list(group), most_words):
-            if held and not _fit(held, part, most_words):
+        for part in _parts(list(group), max_words):
+            if held and not _fit(held, part, max_words):
                 yield len(held)
                 held = []
             held += part
@@ -133,27 +133,27 @@ def _headings(about: dict[str, object]) -> tuple[str, ...]:
     return tuple(map(str, headings)) if isinstance(headings, list) else ()
 
 
-def _parts(section: list[_Place], most_words: int) -> Iterator[list[_Place]]:
+def _parts(section: list[_Place], max_words: int) -> Iterator[list[_Place]]:
     """The segments of a section, in as many parts as its length needs; one each without a heading."""
     if not section[0].headings:
         yield from ([place] for place in section)
         return
     part: list[_Place] = []
     for place in section:
-        if part and _words(part) + place.words > most_words:
+        if part and _words(part) + place.words > max_words:
             yield part
             part = []
         part.append(place)
     yield part
 
 
-def _fit(held: Sequence[_Place], part: Sequence[_Place], most_words: int) -> bool:
+def _fit(held: Sequence[_Place], part: Sequence[_Place], max_words: int) -> bool:
     """Whether a section is joined with those before it."""
     first, last = held[0], part[0]
     return (
         bool(first.headings and last.headings)
         and (first.document, first.headings[0]) == (last.document, last.headings[0])
-        and _words(held) + _words(part) <= most_words
+        and _words(held) + _words(part) <= max_words
     )
 
 

@@ -54,9 +54,9 @@ class QdrantRetriever(VectorRetriever):
         exact: bool = False,
         hnsw_ef: PositiveInt | None = None,
     ) -> None:
-        from harness.indexing.qdrant_collection import Place
+        from harness.indexing.qdrant_collection import CollectionPlace
 
-        self._place = Place(url, Path(path) if path is not None else None, collection, key_variable)
+        self._place = CollectionPlace(url, Path(path) if path is not None else None, collection, key_variable)
         self._place.check()
         again = "upload the collection again: infer.py index --qdrant.url URL --overwrite true"
         super().__init__(encoder, device, precision, batch_tokens, again)

@@ -1,4 +1,4 @@
-"""Reranking with RE-RAG's relevance estimator (Section 2.2) or any cross-encoder, for any retriever and strategy."""
+"""Reranking with RE-RAG's relevance estimator (Section 2.2) or any cross-encoder, for any retriever and system."""
 
 from collections.abc import Sequence
 from functools import cached_property

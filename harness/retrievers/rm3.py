@@ -70,8 +70,8 @@ class Rm3Retriever:
     Args:
         retriever: Makes the second search: with weighted words if it is a BM25 retriever, else with the new words after
             the question.
-        feedback: A BM25 retriever that finds the feedback passages; `retriever` itself when None, which then must be
-            one.
+        feedback_retriever: A BM25 retriever that finds the feedback passages; `retriever` itself when None, which then
+            must be one.
         passages: Number of feedback passages.
         terms: Number of words of the relevance model.
         original_weight: lambda, the weight of the question's own words.
@@ -85,26 +85,26 @@ class Rm3Retriever:
     def __init__(
         self,
         retriever: Retriever,
-        feedback: Retriever | None = None,
+        feedback_retriever: Retriever | None = None,
         passages: PositiveInt = 10,
         terms: PositiveInt = 10,
         original_weight: Share = 0.5,
         common: PositiveShare = 0.1,
     ) -> None:
-        self.retriever, self.feedback = retriever, feedback or retriever
-        if not hasattr(self.feedback, "shares"):
-            name = "feedback" if feedback is not None else "retriever"
+        self.retriever, self.feedback_retriever = retriever, feedback_retriever or retriever
+        if not hasattr(self.feedback_retriever, "shares"):
+            name = "feedback_retriever" if feedback_retriever is not None else "retriever"
             raise UserError(
-                f"{name} is {type(self.feedback).__name__}, but the feedback passages come from BM25: set feedback to "
-                "harness.retrievers.bm25.Bm25Retriever with its index."
+                f"{name} is {type(self.feedback_retriever).__name__}, but the feedback passages come from BM25: set "
+                "feedback_retriever to harness.retrievers.bm25.Bm25Retriever with its index."
             )
         self.passages, self.terms = passages, terms
         self.original_weight, self.common = original_weight, common
 
     def load(self) -> None:
         """Load both retrievers, and check that they search one corpus."""
-        load(self.retriever, self.feedback)
-        check_same_corpus([self.retriever, self.feedback])
+        load(self.retriever, self.feedback_retriever)
+        check_same_corpus([self.retriever, self.feedback_retriever])
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each expanded query, best first."""
@@ -113,7 +113,7 @@ class Rm3Retriever:
         if hasattr(self.retriever, "search_weighted"):
             found: list[list[Ranked]] = self.retriever.search_weighted(expanded, k)
             return found
-        words = self.feedback.words  # type: ignore[attr-defined]  # checked in __init__
+        words = self.feedback_retriever.words  # type: ignore[attr-defined]  # checked in __init__
         texts = []
         for query, weights in zip(queries, expanded, strict=True):
             own = set(words(query))
@@ -123,9 +123,11 @@ class Rm3Retriever:
 
     def expanded(self, queries: Sequence[str]) -> list[dict[str, float]]:
         """P' of the words of each query."""
-        words, shares = self.feedback.words, self.feedback.shares  # type: ignore[attr-defined]  # checked
+        words, shares = self.feedback_retriever.words, self.feedback_retriever.shares  # type: ignore[attr-defined]  # checked
         result = []
-        for query, hits in zip(queries, self.feedback.search(queries, self.passages) if queries else [], strict=True):
+        for query, hits in zip(
+            queries, self.feedback_retriever.search(queries, self.passages) if queries else [], strict=True
+        ):
             documents = [words(indexed_text(hit.passage)) for hit in hits]
             found = sorted({word for document in documents for word in document})
             excluded = {

@@ -16,7 +16,7 @@ from pathlib import Path
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import read_json
 from common.records import Passage
-from common.seals import unsealed, write_sealed
+from common.sealed_json import unsealed, write_sealed
 
 ALPHA, BETA = 0.5, 0.1  # for passages that are no segments of documents
 _ENOUGH_LEVELS = 2

@@ -17,12 +17,12 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from common.context_sources import WEB
 from common.errors import UnavailableError, UserError
 from common.killable import Killable
 from common.progress import Progress, in_bytes
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from common.records import Passage, Ranked, clean
-from common.sources import WEB
 from harness.retrievers.bm25 import rank_by_bm25
 from harness.runtime.concurrent_work import as_completed
 from harness.runtime.store import Store
@@ -30,7 +30,7 @@ from harness.web.addresses import parse_networks
 from harness.web.extraction import check_installed, extracted, extractor
 from harness.web.pages import PageClient
 from harness.web.pieces import pieces
-from harness.web.search_services import ADDRESSES, MOST_RESULTS, Result, SearchService, ServiceName, check_service
+from harness.web.search_services import ADDRESSES, MOST_RESULTS, SearchResult, SearchService, ServiceName, check_service
 from harness.web.service_client import ServiceClient, ServiceError
 from harness.web.transport import FetchError
 
@@ -44,7 +44,7 @@ _LOST = "its searches and pages will be requested again"
 _FORMAT = 1  # of what is stored; increase it when its meaning changes
 _REASONS = 3  # of lost pages that are named in a report
 
-Found = tuple[list[Result], float]  # results of a search and their time, seconds since 1970
+Found = tuple[list[SearchResult], float]  # results of a search and their time, seconds since 1970
 
 
 class WebRetriever:
@@ -214,11 +214,11 @@ class WebRetriever:
         key = _key({"search": query, "results": service.count, **asked})
         if store and (stored := store.find(key)):
             self._count(from_cache=1)
-            return [Result(*each) for each in stored[0]], stored[1]
+            return [SearchResult(*each) for each in stored[0]], stored[1]
         self._client.reach()
         self._count(searches=1)
 
-        def parse(content: bytes, retries: int) -> list[Result]:
+        def parse(content: bytes, retries: int) -> list[SearchResult]:
             self._count(bytes=len(content), retries=retries)
             return service.results(content)
 
@@ -250,7 +250,7 @@ class WebRetriever:
         return text, now
 
     def _passages(
-        self, results: Sequence[Result], seconds: float, pages: dict[str, tuple[str, float]]
+        self, results: Sequence[SearchResult], seconds: float, pages: dict[str, tuple[str, float]]
     ) -> list[Passage]:
         """The pieces of the pages in the order of the results, each once; the snippet where a page gives nothing."""
         made: dict[str, Passage] = {}

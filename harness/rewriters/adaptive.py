@@ -14,17 +14,17 @@ from common.ranges import Precision, Share
 from common.records import Question, Ranked
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Rewriter
-from harness.rewriters.chosen_strategies import check_found, check_known
 from harness.rewriters.fallbacks import told_together
+from harness.rewriters.strategy_checks import check_found, check_known
 from harness.runtime.loading import load
 from harness.runtime.provenance import computed_in
 
 if TYPE_CHECKING:
-    from models.dmqr.choice import StrategyChooser
+    from models.dmqr.strategy_classifier import StrategyClassifier
 
 
 class AdaptiveRewriter:
-    """Asks a rewriter for those strategies alone that a model of `trainers.dmqr_choice` chooses for each question.
+    """Asks a rewriter for those strategies alone that a model of `trainers.dmqr_adaptive` chooses for each question.
 
     It makes no rewrite of a question for which no strategy is chosen: the question then searches alone. A question that
     is too long for the model gets all strategies. Questions with the same choice are rewritten in one call. The costs
@@ -32,7 +32,7 @@ class AdaptiveRewriter:
 
     Args:
         rewriter: Makes the rewrites; any rewriter, also one that reads what a first search found.
-        serving: Folder that training exported, e.g. checkpoints/dmqr-choice-world/serving.
+        serving: Folder that training exported, e.g. checkpoints/dmqr-adaptive-world/serving.
         threshold: Least probability of a strategy that is chosen; as training chose it when null.
         always: Strategies that are asked for every question, such as the one that `judged_by` names; the model need not
             know them.
@@ -59,8 +59,8 @@ class AdaptiveRewriter:
         self.rewriter, self.always, self._threshold = rewriter, tuple(always), threshold
         self.serving, self.device, self.precision = Path(serving), device, precision
         self._choice = f"choice {serving}"
-        if hasattr(rewriter, "feedback"):
-            self.feedback = rewriter.feedback  # makes this one a `FeedbackRewriter`, too
+        if hasattr(rewriter, "feedback_passages"):
+            self.feedback_passages = rewriter.feedback_passages  # makes this one a `FeedbackRewriter`, too
 
     def load(self) -> None:
         """Load the model and the rewriter."""
@@ -68,11 +68,11 @@ class AdaptiveRewriter:
         load(self.rewriter)
 
     @cached_property
-    def model(self) -> "StrategyChooser":
+    def model(self) -> "StrategyClassifier":
         """Chooses the strategies."""
-        from models.dmqr.choice import StrategyChooser
+        from models.dmqr.strategy_classifier import StrategyClassifier
 
-        return StrategyChooser.load(self.serving, self.device, self.precision)
+        return StrategyClassifier.load(self.serving, self.device, self.precision)
 
     @cached_property
     def threshold(self) -> float:
@@ -87,7 +87,7 @@ class AdaptiveRewriter:
     @cached_property
     def strategies(self) -> tuple[str, ...]:
         """Names of the strategies that it chooses from."""
-        from models.dmqr.choice import read_choice_manifest
+        from models.dmqr.strategy_classifier import read_choice_manifest
 
         known = read_choice_manifest(self.serving, check_files=False)["strategies"]
         return tuple(dict.fromkeys([*self.always, *known]))

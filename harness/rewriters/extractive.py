@@ -16,10 +16,10 @@ from pathlib import Path
 from common.ranges import PositiveInt, PositiveShare, Precision, Share
 from common.records import Question, Ranked, clean
 from common.rewrites import Rewrites
-from harness.rewriters.chosen_strategies import check_found, check_known
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.rewriters.strategy_checks import check_found, check_known
 from harness.runtime.provenance import computed_in
-from models.dmqr.word_choices import joining, log_odds_of, queries_of, staying
+from models.dmqr.word_selection import joining, log_odds_of, queries_of, staying
 from models.dmqr.word_selector import WordScores, WordSelector
 
 STRATEGIES = ("kwr", "cce", "par", "hop")
@@ -29,14 +29,14 @@ NOTHING_FOUND = "the first search found nothing"
 
 
 class ExtractiveRewriter:
-    """Chooses words with an encoder that `trainers.dmqr_words` has exported; needs no language model.
+    """Chooses words with an encoder that `trainers.dmqr_extractive` has exported; needs no language model.
 
     It reads the question with each of the first passages that the question alone finds. A word of the question is
     judged by the mean of its log-odds over the passages, a word of the passages by its maximum. The costs of a question
     are its pairs (model_calls), their tokens, and its fallbacks.
 
     Args:
-        serving: Folder that training exported, e.g. checkpoints/dmqr-words-hotpotqa/serving.
+        serving: Folder that training exported, e.g. checkpoints/dmqr-extractive-hotpotqa/serving.
         passages: Passages of the first search that are read.
         stay_probability: Least probability of a word of the question in kwr, cce and hop.
         core_share: Share of these words, the most probable first, that cce keeps, in (0, 1].
@@ -66,7 +66,7 @@ class ExtractiveRewriter:
     ) -> None:
         self.name, self.serving = f"extractive rewriter {serving}", Path(serving)
         self.device, self.precision = device, precision
-        self.feedback = passages
+        self.feedback_passages = passages
         self.stay_log_odds, self.join_log_odds = log_odds_of(stay_probability), log_odds_of(join_probability)
         self.core_share, self.join_words = core_share, join_words
 
@@ -82,7 +82,7 @@ class ExtractiveRewriter:
     @property
     def facts(self) -> list[str]:
         """The model, for reports."""
-        return [f"rewriter: {self.name}, on {self.feedback} passages, computed in {computed_in(self.model)}"]
+        return [f"rewriter: {self.name}, on {self.feedback_passages} passages, computed in {computed_in(self.model)}"]
 
     def rewrite(
         self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]] = ()
@@ -113,9 +113,15 @@ class ExtractiveRewriter:
 
     def _read(self, texts: Sequence[str], found: Sequence[Sequence[Ranked]]) -> list[list[WordScores]]:
         """The scores of each question's first passages; none for a question that is too long."""
-        pairs = [(text, hit.passage) for text, hits in zip(texts, found, strict=True) for hit in hits[: self.feedback]]
+        pairs = [
+            (text, hit.passage)
+            for text, hits in zip(texts, found, strict=True)
+            for hit in hits[: self.feedback_passages]
+        ]
         scores = iter(self.model.scores(pairs))
-        return [[one for one in [next(scores) for _ in hits[: self.feedback]] if one is not None] for hits in found]
+        return [
+            [one for one in [next(scores) for _ in hits[: self.feedback_passages]] if one is not None] for hits in found
+        ]
 
     def _queries(
         self, question: str, strategies: Sequence[str], read: Sequence[WordScores], found: bool

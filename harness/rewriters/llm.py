@@ -11,15 +11,15 @@ from common.chat import Chat
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Question, clean
 from common.rewrites import Rewrites
-from common.seals import fingerprint
+from common.sealed_json import fingerprint
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
-from harness.llm.structured import Parsed as Asked
+from harness.llm.structured import ParsedReply as Asked
 from harness.llm.structured import ask_parsed
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.runtime.loading import load
 from harness.runtime.provenance import construct
-from models.dmqr.rewrite_outputs import REASON, Parsed, parse_output
+from models.dmqr.rewrite_outputs import REASON, ParsedRewrites, parse_output
 from models.dmqr.strategies import Pool, Strategy
 
 
@@ -142,7 +142,7 @@ class LlmRewriter:
         messages = prompt.messages(question=clean(question.text), history=history)
         return Chat(messages, prompt.max_tokens, self.temperature, self.sample)
 
-    def _complete(self, reply: str, chosen: Sequence[Strategy]) -> Parsed:
+    def _complete(self, reply: str, chosen: Sequence[Strategy]) -> ParsedRewrites:
         """What a reply holds; raises ValueError if something is missing."""
         parsed = parse_output(reply, chosen)
         if self.adaptive:
@@ -156,7 +156,7 @@ class LlmRewriter:
             raise ValueError(f"it has no valid line for {missing[0]}")
         return parsed
 
-    def _rewrites(self, question: Question, asked: Asked[Parsed], chosen: Sequence[Strategy]) -> Rewrites:
+    def _rewrites(self, question: Question, asked: Asked[ParsedRewrites], chosen: Sequence[Strategy]) -> Rewrites:
         """The rewrites of one question: of its last reply, and what only an earlier one has."""
         parsed = [asked.value] if asked.value else [parse_output(reply.text, chosen) for reply in asked.replies[::-1]]
         queries: dict[str, tuple[str, ...]] = {}

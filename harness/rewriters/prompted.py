@@ -15,8 +15,8 @@ from common.rewrites import Rewrites
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt, bare
 from harness.llm.structured import ask_parsed
-from harness.rewriters.chosen_strategies import check_known
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.rewriters.strategy_checks import check_known
 from harness.runtime.loading import load
 from models.dmqr.rewrite_outputs import SEPARATOR, queries_of
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from common.ranges import Precision
 from common.records import Question, clean
 from common.rewrites import Rewrites
-from harness.rewriters.chosen_strategies import check_known
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.rewriters.sample_seeds import seed_of
+from harness.rewriters.strategy_checks import check_known
 from harness.runtime.provenance import computed_in
 
 if TYPE_CHECKING:
-    from models.dmqr.rewriter import Rewriter
+    from models.dmqr.rewriter import RewriterModel
 
 EMPTY = "the rewrite is empty"
 
@@ -60,11 +60,11 @@ class TrainedRewriter:
         _ = self.model
 
     @cached_property
-    def model(self) -> "Rewriter":
+    def model(self) -> "RewriterModel":
         """Writes the rewrites."""
-        from models.dmqr.rewriter import Rewriter
+        from models.dmqr.rewriter import RewriterModel
 
-        return Rewriter.load(self.serving, self.device, self.precision)
+        return RewriterModel.load(self.serving, self.device, self.precision)
 
     @cached_property
     def strategies(self) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class TrainedRewriter:
             UserError: If the rewriter was not trained on a strategy.
         """
         from models.dmqr.rewrite_sampling import rewrites_logp, sampled_texts
-        from models.token_choice import Choice
+        from models.token_sampling import TokenSampling
 
         check_known(self, strategies)
         pairs = [(question, name) for question in questions for name in strategies]
@@ -132,7 +132,9 @@ class TrainedRewriter:
         rows = [
             (
                 place,
-                Choice(temperature, seed_of(seed, clean(each.text), *each.history, name, draw)) if draw else Choice(),
+                TokenSampling(temperature, seed_of(seed, clean(each.text), *each.history, name, draw))
+                if draw
+                else TokenSampling(),
             )
             for place, (each, name) in enumerate(pairs)
             if encoded[place] is not None

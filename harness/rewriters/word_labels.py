@@ -50,14 +50,14 @@ class WordLabeler:
 
     Args:
         retriever: The labels are of its lists.
-        feedback: Retrievers whose first passages are feedback, interleaved by rank.
+        feedback_passages: Retrievers whose first passages are feedback, interleaved by rank.
         passages: Feedback passages per question, of all retrievers together.
         depth: Passages per list.
         half_rank: C.
     """
 
     retriever: Retriever
-    feedback: Sequence[Retriever]
+    feedback_passages: Sequence[Retriever]
     passages: int
     depth: int
     half_rank: float
@@ -69,10 +69,13 @@ class WordLabeler:
         words.
         """
         texts = [question.text for question in questions]
-        found = [retriever.search(texts, self.passages) for retriever in self.feedback]
-        feedback = [interleaved(lists, self.passages) for lists in zip(*found, strict=True)]
+        found = [retriever.search(texts, self.passages) for retriever in self.feedback_passages]
+        feedback_passages = [interleaved(lists, self.passages) for lists in zip(*found, strict=True)]
         leaving = [distinct_words(text) for text in texts]
-        joining = [new_words(text, map(indexed_text, passages)) for text, passages in zip(texts, feedback, strict=True)]
+        joining = [
+            new_words(text, map(indexed_text, passages))
+            for text, passages in zip(texts, feedback_passages, strict=True)
+        ]
         variants = [
             [text, *(_searchable(without(text, {word})) for word in own), *(f"{text} {word}" for word in others)]
             for text, own, others in zip(texts, leaving, joining, strict=True)
@@ -80,7 +83,7 @@ class WordLabeler:
         searched = iter(self.retriever.search([*chain.from_iterable(variants)], self.depth))
         labels = []
         for question, passages, own, others, queries in zip(
-            questions, feedback, leaving, joining, variants, strict=True
+            questions, feedback_passages, leaving, joining, variants, strict=True
         ):
             recall, *changed = [
                 gold_recall(hits, question.support, self.half_rank) for hits in islice(searched, len(queries))

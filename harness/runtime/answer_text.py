@@ -1,6 +1,6 @@
 """An answer as text for the terminal: the passages in the order of choice with the reasons, the answer, the costs.
 
-What any strategy can put into an answer so that it is shown:
+What any system can put into an answer so that it is shown:
 
     notes    Every list of dictionaries that have the `id` of a passage, whatever its key, explains the passages of the
              evidence: `stage` (first, second, web, ...), `rank` (in the retriever's list for the question, from 1),

@@ -18,7 +18,7 @@ from common.errors import UnavailableError
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _OURS = ("harness.", "models.", "tests.")
-_DEPTH = 4  # of parts within parts: strategy, source, rewriter, language model
+_DEPTH = 4  # of parts within parts: system, source, rewriter, language model
 
 
 @dataclass(slots=True)

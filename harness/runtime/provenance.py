@@ -147,17 +147,17 @@ def _describe_path(path: Path) -> object:
     return [[each.relative_to(path).as_posix(), stat.st_size, stat.st_mtime_ns] for each, stat in stats]
 
 
-def models_of(strategy: object) -> dict[str, Any]:
+def models_of(system: object) -> dict[str, Any]:
     """What writes in a system, by name.
 
     Its reader, its rewriter, and the rewriters of the retrievers that it searches through.
 
     Each may have `facts`, lines for a report, and a `recipe`, what its results depend on besides its options.
     """
-    found = {"reader": reader} if (reader := getattr(strategy, "reader", None)) is not None else {}
-    if (rewriter := getattr(strategy, "rewriter", None)) is not None:
+    found = {"reader": reader} if (reader := getattr(system, "reader", None)) is not None else {}
+    if (rewriter := getattr(system, "rewriter", None)) is not None:
         found["rewriter"] = rewriter
-    around = [getattr(strategy, "retriever", None), *(getattr(strategy, "retrievers", None) or ())]
+    around = [getattr(system, "retriever", None), *(getattr(system, "retrievers", None) or ())]
     for number, retriever in enumerate(each for each in around if each is not None):
         place = f"retriever {number}" if number else "retriever"
         found |= {f"{place}'s {name}": part for name, part in models_of(retriever).items()}

@@ -7,7 +7,7 @@ from common.records import Question
 
 
 def reads_history(system: object) -> bool:
-    """Whether a strategy or retriever takes the earlier turns of a question.
+    """Whether a system or retriever takes the earlier turns of a question.
 
     Its rewriter has `reads_history`, or the rewriter around which that one is built.
     """

@@ -15,9 +15,9 @@ from typing import Literal
 PairTest = Callable[[str, str], bool]  # (d1, d2) -> is C(q, d1, d2) positive?
 PairScore = Callable[[str, str], float]  # (d1, d2) -> P(positive | q, d1, d2)
 Prior = Callable[[int, str], float]  # (i, d') -> what is added to the log-odds of (d_i, d'), nats
-Take = Literal["first", "all"]
-Scope = Literal["second", "all"]
-Source = Literal["qdc", "ranking", "both"]
+CfsRule = Literal["first", "all"]
+CisScope = Literal["second", "all"]
+CandidatePool = Literal["qdc", "ranking", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def first_stage_size(k: int) -> int:
     return math.ceil(k / 2)
 
 
-def second_stage(rankings: Rankings, k1: int, depth: int, source: Source = "qdc") -> list[list[str]]:
+def second_stage(rankings: Rankings, k1: int, depth: int, source: CandidatePool = "qdc") -> list[list[str]]:
     """The candidate pools of the first k1 documents.
 
     Args:
@@ -76,7 +76,7 @@ def qdc(first: Sequence[str], pools: Sequence[Sequence[str]], k: int) -> list[st
 
 
 def cfs(
-    first: Sequence[str], pools: Sequence[Sequence[str]], k: int, positive: PairTest, take: Take = "first"
+    first: Sequence[str], pools: Sequence[Sequence[str]], k: int, positive: PairTest, cfs_rule: CfsRule = "first"
 ) -> list[str]:
     """Classifier Forward Selection (Eq. 4): for each d_i, add its best-ranked candidate that is not in Cnt and positive
     with d_i; stop at k.
@@ -86,7 +86,7 @@ def cfs(
         pools: Second-stage candidates of each.
         k: Document budget.
         positive: C(q, d_i, d') in this order.
-        take: `first` is Eq. 4; `all` adds every positive candidate: Algorithm 1 under the same budget.
+        cfs_rule: `first` is Eq. 4; `all` adds every positive candidate: Algorithm 1 under the same budget.
     """
     chosen = list(first[:k])
     for d_i, pool in zip(first, pools, strict=True):
@@ -95,23 +95,23 @@ def cfs(
                 return chosen
             if candidate not in chosen and positive(d_i, candidate):
                 chosen.append(candidate)
-                if take == "first":
+                if cfs_rule == "first":
                     break
     return chosen
 
 
-def cis(chosen: Sequence[str], first: Collection[str], positive: PairTest, scope: Scope = "second") -> list[str]:
+def cis(chosen: Sequence[str], first: Collection[str], positive: PairTest, cis_scope: CisScope = "second") -> list[str]:
     """Classifier Inverse Selection: drop from QDC's documents those that are in no positive pair.
 
     Args:
         chosen: QDC's documents, first-stage documents first.
         first: The first stage's documents among them.
         positive: C(q, later, earlier): the second-stage document is d1 and the first-stage one d2, as in Eq. 3.
-        scope: `second` drops a second-stage document that is negative with every first-stage one (Eq. 3); `all` drops
-            any document that is negative with every other (text of Section 2.2.2: each of the C(k, 2) pairs is scored
-            once).
+        cis_scope: `second` drops a second-stage document that is negative with every first-stage one (Eq. 3); `all`
+            drops any document that is negative with every other (text of Section 2.2.2: each of the C(k, 2) pairs is
+            scored once).
     """
-    if scope == "second":
+    if cis_scope == "second":
         return [d for d in chosen if d in first or any(positive(d, d_i) for d_i in chosen if d_i in first)]
     in_positive_pair: set[str] = set()
     for late, later in enumerate(chosen):

@@ -9,7 +9,7 @@ from typing import Literal
 from common.errors import UserError
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, Share
 from harness.selection import algorithms
-from harness.selection.algorithms import PairScore, Prior, Rankings, Scope, Source, Take
+from harness.selection.algorithms import CandidatePool, CfsRule, CisScope, PairScore, Prior, Rankings
 
 Method = Literal["sm", "qdc", "cis", "cfs", "ranked"]
 
@@ -24,15 +24,15 @@ class SelectionOptions:
         k1: Number of first-stage documents; ceil(k / 2) when None.
         depth: Candidates per d_i for the paper's selections; 2k when None.
         threshold: A pair is positive if P(positive) >= threshold; the exported one when None, 0.5 without a classifier.
-        take: For `cfs`: `first` (Eq. 4) or `all` (Algorithm 1 under the budget).
-        scope: For `cis`: `second` (Eq. 3) or `all` (the paper's text).
-        fill: For `cis` and `cfs`: fill up to k documents from the first stage's ranking.
+        cfs_rule: For `cfs`: `first` (Eq. 4) or `all` (Algorithm 1 under the budget).
+        cis_scope: For `cis`: `second` (Eq. 3) or `all` (the paper's text).
+        fill_budget: For `cis` and `cfs`: fill up to k documents from the first stage's ranking.
         second_stage: Source of candidates for `cis` and `cfs`: `qdc`, or `ranking` (Table 4's "w/o QDC").
         question_weight: How often the question stands before d_i in q*_i = Concat(q, d_i); 1 when None, as in the
             paper.
         anchors: For `ranked`: number of first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
         anchor_depth: For `ranked`: candidates per d_i and source.
-        pool: For `ranked`: source of candidates: `qdc`, `ranking` or `both`.
+        candidate_pool: For `ranked`: source of candidates: `qdc`, `ranking` or `both`.
         keep_first: For `ranked`: number of top first-stage documents that are always chosen.
         prior_weight: For `ranked`: weight of the first stage's reciprocal ranks, nats.
         score_weight: For `ranked`: weight of the retriever's scores, of both documents in Retriever(q) and of d' in
@@ -49,14 +49,14 @@ class SelectionOptions:
     k1: PositiveInt | None = None
     depth: PositiveInt | None = None
     threshold: Share | None = None
-    take: Take = "first"
-    scope: Scope = "second"
-    fill: bool = False
+    cfs_rule: CfsRule = "first"
+    cis_scope: CisScope = "second"
+    fill_budget: bool = False
     second_stage: Literal["qdc", "ranking"] = "qdc"
     question_weight: PositiveInt | None = None
     anchors: PositiveInt | None = None
     anchor_depth: PositiveInt = 12
-    pool: Source = "qdc"
+    candidate_pool: CandidatePool = "qdc"
     keep_first: NonNegativeInt = 1
     prior_weight: NonNegativeFloat = 0.0
     score_weight: NonNegativeFloat = 0.0
@@ -86,11 +86,11 @@ class SelectionOptions:
         return self.question_weight or 1
 
     @property
-    def source(self) -> Source:
+    def source(self) -> CandidatePool:
         """Source of the second stage's candidates."""
         if self.method == "qdc":
             return "qdc"
-        return self.pool if self.method == "ranked" else self.second_stage
+        return self.candidate_pool if self.method == "ranked" else self.second_stage
 
     @property
     def needs_classifier(self) -> bool:
@@ -153,13 +153,15 @@ class SelectionOptions:
             )
         if self.method == "cfs":
             test = positive_in_both if self.symmetric else positive
-            chosen, rejected = algorithms.cfs(first, pools, self.k, test, self.take), set()
+            chosen, rejected = algorithms.cfs(first, pools, self.k, test, self.cfs_rule), set()
         else:
             concatenated = algorithms.qdc(first, pools, self.k)
-            chosen = algorithms.cis(concatenated, first, positive, self.scope) if self.method == "cis" else concatenated
+            chosen = (
+                algorithms.cis(concatenated, first, positive, self.cis_scope) if self.method == "cis" else concatenated
+            )
             rejected = set(concatenated) - set(chosen)
         ranking = rankings.ranking[: self.ranking_size]  # a search shared by several selections may be deeper
-        return algorithms.filled(chosen, ranking, self.k, rejected) if self.fill else chosen
+        return algorithms.filled(chosen, ranking, self.k, rejected) if self.fill_budget else chosen
 
     def _prior(self, rankings: Rankings) -> Prior | None:
         if not self.prior_weight and not self.score_weight:

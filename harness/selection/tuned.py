@@ -2,7 +2,7 @@
 
 The options are k1, depth, threshold, question weight and orders.
 
-`infer.py tune` writes it, and the strategy reads it. It belongs to the classifier whose pair
+`infer.py tune` writes it, and the system reads it. It belongs to the classifier whose pair
 scores it was chosen with.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import read_json
-from common.seals import unsealed, write_sealed
+from common.sealed_json import unsealed, write_sealed
 from harness.selection.options import SelectionOptions
 
 _CURE = "Choose the options again: infer.py tune on validation questions."

@@ -11,7 +11,7 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import whole_folder
 from common.progress import Progress
 from common.records import Passage
-from common.unwanted import unwanted_hidden
+from common.warning_filters import unwanted_hidden
 from models.drrag.triple_classifier import KIND, TripleClassifier, read_classifier_manifest
 from models.pair_export import log_odds_of
 from models.serving_manifest import write_manifest

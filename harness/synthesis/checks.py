@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from common.answer_metrics import exact_match, f1, has_answer, squad
 from common.records import Passage, Question, Ranked
 from harness.interfaces import Reader
-from harness.synthesis.drafts import Draft, Task
+from harness.synthesis.drafts import Draft, DraftTask
 
 _MOST_WORDS = 50  # of a question
 REASONS = {  # why a draft is dropped, in the order of the checks
@@ -26,7 +26,7 @@ REASONS = {  # why a draft is dropped, in the order of the checks
 }
 
 
-def fault(task: Task, draft: Draft) -> str:
+def fault(task: DraftTask, draft: Draft) -> str:
     """Why a draft is dropped before anything reads it; empty if it is kept."""
     if draft.failure:
         return draft.failure
@@ -60,15 +60,15 @@ class RoundTrip:
 
     Args:
         reader: Reads the passages.
-        least_f1: The token F1 with the drafted answer from which an answer counts as the same; None: exact match.
+        min_f1: The token F1 with the drafted answer from which an answer counts as the same; None: exact match.
         alone: Whether a question about two passages is dropped if one of them alone gives the answer.
     """
 
-    def __init__(self, reader: Reader, least_f1: float | None = None, alone: bool = True) -> None:
-        self.reader, self.least_f1, self.alone = reader, least_f1, alone
+    def __init__(self, reader: Reader, min_f1: float | None = None, alone: bool = True) -> None:
+        self.reader, self.min_f1, self.alone = reader, min_f1, alone
         self.costs: list[dict[str, float]] = []  # of the answers since it was emptied
 
-    def faults(self, tasks: Sequence[Task], drafts: Sequence[Draft]) -> list[str]:
+    def faults(self, tasks: Sequence[DraftTask], drafts: Sequence[Draft]) -> list[str]:
         """Why each draft is dropped; empty where it is kept."""
         found = self._read(drafts, [task.passages for task in tasks])
         rows = [
@@ -101,6 +101,6 @@ class RoundTrip:
         ]
 
     def _agrees(self, text: str, answer: str) -> bool:
-        if self.least_f1 is None:
+        if self.min_f1 is None:
             return exact_match(text, [answer]) == 1.0
-        return f1(text, [answer]) >= self.least_f1
+        return f1(text, [answer]) >= self.min_f1

@@ -6,7 +6,7 @@ from common.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class DraftTask:
     """Passages to write a question about: one, or two of which the first mentions the second.
 
     `answer` is a candidate, which stands in the last passage, or empty; `number` counts the tasks about the same

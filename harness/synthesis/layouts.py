@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from common.answer_metrics import has_answer
 from common.records import Passage, Ranked
-from harness.synthesis.drafts import Draft, Task
+from harness.synthesis.drafts import Draft, DraftTask
 
 OutLayout = Literal["hotpotqa", "fid"]
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)")
@@ -17,7 +17,7 @@ def sentences(text: str) -> list[str]:
     return _SENTENCE_END.split(text)
 
 
-def context_of(task: Task, found: Sequence[Ranked], size: int, unique_titles: bool) -> list[Ranked | Passage]:
+def context_of(task: DraftTask, found: Sequence[Ranked], size: int, unique_titles: bool) -> list[Ranked | Passage]:
     """The passages of a row, at most `size`.
 
     Those that were found, best first, and the task's, at the end if they were not found.
@@ -43,7 +43,7 @@ def context_of(task: Task, found: Sequence[Ranked], size: int, unique_titles: bo
     return [*context, *(passage for passage in task.passages if passage.id not in present)]
 
 
-def hotpotqa_row(id_: str, task: Task, draft: Draft, context: Sequence[Ranked | Passage]) -> dict[str, Any]:
+def hotpotqa_row(id_: str, task: DraftTask, draft: Draft, context: Sequence[Ranked | Passage]) -> dict[str, Any]:
     """A row as in HotpotQA's files, `type` bridge for two passages and single for one.
 
     The supporting sentence of the last passage is the first that holds the answer; of the first passage, the first that
@@ -62,7 +62,7 @@ def hotpotqa_row(id_: str, task: Task, draft: Draft, context: Sequence[Ranked | 
     }
 
 
-def fid_row(id_: str, task: Task, draft: Draft, context: Sequence[Ranked | Passage]) -> dict[str, Any]:
+def fid_row(id_: str, task: DraftTask, draft: Draft, context: Sequence[Ranked | Passage]) -> dict[str, Any]:
     """A row as in FiD's files; a passage that the search did not find has no score."""
     own = {passage.id for passage in task.passages}
     items = []

@@ -7,7 +7,7 @@ from common.records import clean
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.llm.structured import ask_parsed, json_fields, text
-from harness.synthesis.drafts import Draft, Task
+from harness.synthesis.drafts import Draft, DraftTask
 
 CHECK = "check_question"  # the prompt by which the language model answers the questions again
 FIELDS = {"question": text(), "answer": text()}
@@ -28,7 +28,7 @@ class LlmWriter:
         self.fact = f"{llm.name}; {self.prompts[1].fact}; {self.prompts[2].fact}"
         self.costs: dict[str, float] = {}
 
-    def write(self, tasks: Sequence[Task]) -> list[Draft]:
+    def write(self, tasks: Sequence[DraftTask]) -> list[Draft]:
         """One draft per task, in order, perhaps with another answer than its candidate.
 
         A reply that is not the JSON object asked for is shown to the model again once.

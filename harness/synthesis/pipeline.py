@@ -15,7 +15,7 @@ from harness.interfaces import Retriever
 from harness.readers.read_answers import sum_costs
 from harness.runtime.resumable import ResumableBatches
 from harness.synthesis.checks import RoundTrip, fault
-from harness.synthesis.drafts import Draft, Task
+from harness.synthesis.drafts import Draft, DraftTask
 from harness.synthesis.layouts import ROWS, OutLayout, context_of
 from harness.synthesis.llm_writer import LlmWriter
 from harness.synthesis.tasks import Plan
@@ -28,7 +28,7 @@ _EXAMPLES = 3  # of dropped drafts in the report, per reason
 
 
 @dataclass
-class Outcome:
+class SynthesisOutcome:
     """The questions of one split, and what became of the drafts."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Synthesizer:
 
     def run(
         self, split: str, most: int | None, seen: set[str], partial: Path, depends_on: Mapping[str, object] | None
-    ) -> Outcome:
+    ) -> SynthesisOutcome:
         """The questions of one split.
 
         Args:
@@ -77,7 +77,7 @@ class Synthesizer:
             partial: Folder for the results of finished batches.
             depends_on: What determines the results; None saves nothing.
         """
-        outcome = Outcome()
+        outcome = SynthesisOutcome()
         tasks = self.plan.tasks[split]
         if most == 0:
             return outcome
@@ -86,7 +86,7 @@ class Synthesizer:
         batches = [tasks[start : start + TASKS_AT_ONCE] for start in range(0, len(tasks), TASKS_AT_ONCE)]
         computed: list[int] = []  # sizes of the batches that were not reused
 
-        def work(batch: Sequence[Task]) -> dict[str, Any]:
+        def work(batch: Sequence[DraftTask]) -> dict[str, Any]:
             computed.append(len(batch))
             return self._work(split, batch)
 
@@ -103,7 +103,7 @@ class Synthesizer:
         outcome.reused_seconds = saved.seconds
         return outcome
 
-    def _collect(self, outcome: Outcome, result: dict[str, Any], most: int | None, seen: set[str]) -> None:
+    def _collect(self, outcome: SynthesisOutcome, result: dict[str, Any], most: int | None, seen: set[str]) -> None:
         outcome.costs = sum_costs(outcome.costs, result["costs"])
         for draft in result["drafts"]:
             if most is not None and len(outcome.rows) >= most:
@@ -121,7 +121,7 @@ class Synthesizer:
             seen.add(text)
             outcome.rows.append(draft["row"])
 
-    def _work(self, split: str, tasks: Sequence[Task]) -> dict[str, Any]:
+    def _work(self, split: str, tasks: Sequence[DraftTask]) -> dict[str, Any]:
         """Drafts with what became of each, JSON types only."""
         drafts = self.writer.write(tasks)
         reasons = [fault(task, draft) for task, draft in zip(tasks, drafts, strict=True)]
@@ -168,7 +168,7 @@ class Synthesizer:
         found = self.bm25.search(questions, depth)
         return [[hit for hit in hits if self.plan.split_of.get(hit.passage.id) == split] for hits in found]
 
-    def _row(self, task: Task, draft: Draft, hits: Sequence[Ranked]) -> dict[str, Any]:
+    def _row(self, task: DraftTask, draft: Draft, hits: Sequence[Ranked]) -> dict[str, Any]:
         id_ = "synthetic_" + hashlib.sha256(squad(draft.question).encode()).hexdigest()[:12]
         context = context_of(task, hits, self.contexts, unique_titles=self.layout == "hotpotqa")
         return ROWS[self.layout](id_, task, draft, context)

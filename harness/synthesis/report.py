@@ -9,13 +9,13 @@ from typing import Any
 from common.files import digests, write_json
 from common.outputs import OutputFolder, listed_files
 from harness.synthesis.checks import REASONS
-from harness.synthesis.pipeline import Outcome
+from harness.synthesis.pipeline import SynthesisOutcome
 
 MANIFEST = "synthesis.json"
 OUTPUT = OutputFolder("`infer.py synthesize`", "a folder of synthetic questions", listed_files(MANIFEST))
 
 
-def write_folder(folder: Path, outcomes: Mapping[str, Outcome], facts: Mapping[str, Any]) -> None:
+def write_folder(folder: Path, outcomes: Mapping[str, SynthesisOutcome], facts: Mapping[str, Any]) -> None:
     """Write the questions of each split as a JSON list, and the manifest, which holds the counts.
 
     Args:
@@ -44,7 +44,7 @@ def write_folder(folder: Path, outcomes: Mapping[str, Outcome], facts: Mapping[s
     write_json(folder / MANIFEST, manifest)
 
 
-def counts_text(outcomes: Mapping[str, Outcome]) -> str:
+def counts_text(outcomes: Mapping[str, SynthesisOutcome]) -> str:
     """The counts of all splits together, with the reasons that occurred."""
     drafts = sum(outcome.drafts for outcome in outcomes.values())
     dropped: Counter[str] = sum((outcome.dropped for outcome in outcomes.values()), Counter())
@@ -60,7 +60,7 @@ def shares_text(lines: Sequence[tuple[str, int]]) -> str:
     return "\n".join(f"{name:<{width}}  {count:>9,}  {100 * count / whole:5.1f}%" for name, count in lines)
 
 
-def advice(outcomes: Mapping[str, Outcome]) -> str:
+def advice(outcomes: Mapping[str, SynthesisOutcome]) -> str:
     """What to type if most questions that the reader answered were dropped because one passage is enough.
 
     Else empty.

@@ -8,7 +8,7 @@ from common.answer_metrics import has_answer
 from common.errors import DataError
 from common.records import Passage
 from harness.synthesis.candidates import answer_candidates
-from harness.synthesis.drafts import Task
+from harness.synthesis.drafts import DraftTask
 from harness.synthesis.links import Links, find_links, split_passages
 
 
@@ -16,7 +16,7 @@ from harness.synthesis.links import Links, find_links, split_passages
 class Plan:
     """The tasks of every split, in the order in which they are worked on, and the split of every passage."""
 
-    tasks: dict[str, list[Task]]
+    tasks: dict[str, list[DraftTask]]
     split_of: dict[str, str]  # by passage id
     links: int  # ordered pairs of linked passages
 
@@ -42,7 +42,7 @@ def plan_tasks(
     """
     links = find_links(passages)
     splits = split_passages(passages, links, shares, seed)
-    tasks: dict[str, list[Task]] = {}
+    tasks: dict[str, list[DraftTask]] = {}
     for split in shares:
         members = [number for number, own in enumerate(splits) if own == split]
         groups = _groups(passages, links, members, splits, hops)
@@ -72,7 +72,9 @@ def _groups(
     ]
 
 
-def _tasks_about(passages: Sequence[Passage], links: Links, group: tuple[int, ...], most: int, seed: int) -> list[Task]:
+def _tasks_about(
+    passages: Sequence[Passage], links: Links, group: tuple[int, ...], most: int, seed: int
+) -> list[DraftTask]:
     chosen = tuple(passages[number] for number in group)
     *first, last = chosen
     candidates = [
@@ -81,4 +83,4 @@ def _tasks_about(passages: Sequence[Passage], links: Links, group: tuple[int, ..
         if not any(has_answer(f"{passage.title} . {passage.text}", [answer]) for passage in first)
     ]
     Random(f"{seed}/{'/'.join(passage.id for passage in chosen)}").shuffle(candidates)
-    return [Task(chosen, answer, number) for number, answer in enumerate(candidates[:most] or [""])]
+    return [DraftTask(chosen, answer, number) for number, answer in enumerate(candidates[:most] or [""])]

@@ -1,7 +1,7 @@
 """Chooses CFS's options for every k on validation questions, by the whole system's recall of gold passages.
 
 A grid over k1, depth, threshold, question weight and orders of a pair; every pair is retrieved and scored once for all
-of it. `selection_file` of the strategy reads what is written.
+of it. `selection_file` of the system reads what is written.
 
 Shape legend: V settings of the grid, N questions.
 """
@@ -32,7 +32,7 @@ from harness.selection.algorithms import Rankings
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, Triple, scores_file
 from harness.selection.tuned import Tuned, is_selection_file, write_selection
-from harness.strategies.drrag import DrRag, classifier_identity
+from harness.systems.drrag import DrRag, classifier_identity
 
 if TYPE_CHECKING:
     Documents = float
@@ -110,7 +110,7 @@ class Tuning:
     Args:
         ks: Document budgets.
         grid: What is tried.
-        most_documents: Greatest mean number of documents of CFS, one per k of `ks`; the paper's are [2.89,3.75,5.35]
+        max_documents: Greatest mean number of documents of CFS, one per k of `ks`; the paper's are [2.89,3.75,5.35]
             for [3,4,6].  k when omitted.
         scores: Folder that keeps pair scores for later runs, such as `--study.scores` of an evaluation.
 
@@ -124,27 +124,27 @@ class Tuning:
         self,
         ks: tuple[PositiveInt, ...] = (3, 4, 6),
         grid: Grid = Grid(),
-        most_documents: tuple[Documents, ...] | None = None,
+        max_documents: tuple[Documents, ...] | None = None,
         scores: Path | None = None,
     ) -> None:
         if not ks or len(set(ks)) < len(ks):
             raise UserError(f"tuning.ks is {list(ks)}; it must be different numbers, such as [3,4,6].")
-        if most_documents is not None and len(most_documents) != len(ks):
+        if max_documents is not None and len(max_documents) != len(ks):
             raise UserError(
-                f"tuning.most_documents is {list(most_documents)}: give one number for each of tuning.ks {list(ks)}."
+                f"tuning.max_documents is {list(max_documents)}: give one number for each of tuning.ks {list(ks)}."
             )
-        self.ks, self.grid, self.most_documents, self.scores = ks, grid, most_documents, scores
+        self.ks, self.grid, self.max_documents, self.scores = ks, grid, max_documents, scores
 
-    def check(self, strategy: DrRag) -> None:
-        """Raise UserError if the strategy has no classifier."""
-        if strategy.serving is None and strategy.scorer is None:
-            raise UserError("Tuning needs the trained classifier: name its folder with the strategy's serving.")
+    def check(self, system: DrRag) -> None:
+        """Raise UserError if the system has no classifier."""
+        if system.serving is None and system.scorer is None:
+            raise UserError("Tuning needs the trained classifier: name its folder with the system's serving.")
 
-    def tune(self, strategy: DrRag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+    def tune(self, system: DrRag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
         """Try the grid on the questions whose gold passages are all in the file, and write the best options.
 
         Args:
-            strategy: Its retrievers and classifier count; its selection does not.
+            system: Its retrievers and classifier count; its selection does not.
             questions: Validation questions.
             out: The file.
             settings: For the folder of scores that are kept until the file is written.
@@ -153,26 +153,26 @@ class Tuning:
             UserError: If no question has all of its gold passages, or no setting keeps to a limit of documents.
             ArtifactError: If the index holds no gold passage.
         """
-        assert strategy.scorer is not None  # checked above
+        assert system.scorer is not None  # checked above
         known = [question for question in questions if question.support and not question.unshipped_support]
         if not known:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
-        gold_not_in_index(strategy, known, count=False)
+        gold_not_in_index(system, known, count=False)
         file = None
-        if strategy.serving is not None:
-            file = scores_file(self.scores or settings.partial, Path(strategy.serving), strategy.scorer)
-        results = search_grid(strategy.retriever, known, self.ks, self.grid, strategy.second_retriever)
-        cache = ScoreCache(strategy.scorer, file)
-        tried = try_grid(known, results, self.ks, self.grid, cache, strategy.scorer.threshold)
-        limits = dict(zip(self.ks, self.most_documents or map(float, self.ks), strict=True))
+        if system.serving is not None:
+            file = scores_file(self.scores or settings.partial, Path(system.serving), system.scorer)
+        results = search_grid(system.retriever, known, self.ks, self.grid, system.second_retriever)
+        cache = ScoreCache(system.scorer, file)
+        tried = try_grid(known, results, self.ks, self.grid, cache, system.scorer.threshold)
+        limits = dict(zip(self.ks, self.max_documents or map(float, self.ks), strict=True))
         chosen = {each.k: each.settings[_best(each, limits[each.k])] for each in tried}
         chosen_on = {
             "questions": len(known),
             "sha256": digest(known)[:12],
-            "most_documents": limits,
-            "indexes": index_records({"": strategy})[""],
+            "max_documents": limits,
+            "indexes": index_records({"": system})[""],
         }
-        write_selection(out, chosen, classifier_identity(strategy.serving), chosen_on)
+        write_selection(out, chosen, classifier_identity(system.serving), chosen_on)
         return [told(each, limits[each.k]) for each in tried]
 
 
@@ -180,7 +180,7 @@ def _best(tried: "Tried", limit: float) -> int:
     """The place of the best setting; UserError without one."""
     if (row := tried.best(limit)) is None:
         raise UserError(
-            f"tuning.most_documents: no setting for k = {tried.k} hands over at most {limit:g} documents; the fewest "
+            f"tuning.max_documents: no setting for k = {tried.k} hands over at most {limit:g} documents; the fewest "
             f"are {tried.means()[1].min():.2f}."
         )
     return row
@@ -234,20 +234,20 @@ class Tried:
         """The place of the default setting."""
         return self.settings.index(self.default)
 
-    def best(self, most_documents: float, among: Sequence[int] | None = None) -> int | None:
+    def best(self, max_documents: float, among: Sequence[int] | None = None) -> int | None:
         """The place of the setting with the greatest mean recall.
 
         Of equal ones the fewest documents, then the least cost.
 
         Args:
-            most_documents: Greatest mean number of documents.
+            max_documents: Greatest mean number of documents.
             among: Places of the questions that count; None: all.
 
         Returns:
             None if every setting hands over more documents.
         """
         recall_V, documents_V = self.means(among)
-        rows = [row for row in range(len(self.settings)) if documents_V[row] <= most_documents + 1e-9]
+        rows = [row for row in range(len(self.settings)) if documents_V[row] <= max_documents + 1e-9]
         return min(rows, key=lambda row: (-round(float(recall_V[row]), 9), documents_V[row]), default=None)
 
     def means(self, among: Sequence[int] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -21,7 +21,7 @@ from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
 from harness.retrievers.multi_route import MultiRouteRetriever, Scores, combined
 from harness.retrievers.route_weights import is_weights_file, write_weights
-from harness.strategies.hiqa import HiQa
+from harness.systems.hiqa import HiQa
 
 ALPHAS = tuple(round(0.1 * n, 1) for n in range(11))
 BETAS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
@@ -39,12 +39,12 @@ class Tuning:
     def __init__(self, gamma: PositiveFloat = 1.0) -> None:
         self.gamma = gamma
 
-    def check(self, strategy: HiQa) -> None:
+    def check(self, system: HiQa) -> None:
         """Raise UserError if the system has no such retriever."""
-        if not isinstance(strategy.retriever, MultiRouteRetriever):
+        if not isinstance(system.retriever, MultiRouteRetriever):
             raise UserError("Tuning needs a MultiRouteRetriever, whose weights it chooses.")
 
-    def tune(self, strategy: HiQa, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+    def tune(self, system: HiQa, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
         """Choose on the questions with gold segments, and write the file.
 
         Raises:
@@ -53,8 +53,8 @@ class Tuning:
         asked = [question for question in questions if question.gold_segments]
         if not asked:
             raise UserError("Tuning needs questions with gold segments: none of these has one.")
-        assert isinstance(strategy.retriever, MultiRouteRetriever)  # checked above
-        values_ABQ = grid(strategy.retriever, asked, self.gamma)
+        assert isinstance(system.retriever, MultiRouteRetriever)  # checked above
+        values_ABQ = grid(system.retriever, asked, self.gamma)
         alpha, beta = best_weights(values_ABQ)
         write_weights(out, alpha, beta, {"questions": len(asked), "sha256": digest(asked)[:12]})
         mean = 100 * values_ABQ[ALPHAS.index(alpha), BETAS.index(beta)].mean()

@@ -1,4 +1,4 @@
-"""Fits MSRAG's learned choice on validation questions, as `harness.choice.learned.Learned` reads it.
+"""Fits MSRAG's learned choice on validation questions, as `harness.answer_selection.learned.LearnedSelector` reads it.
 
 Every source is asked once per question; the answers that are right by the gold answer teach the model.
 """
@@ -9,21 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
+from common.context_sources import SelectedSource
 from common.outputs import OutputFile
 from common.ranges import PositiveFloat
 from common.records import Answer, Question
-from common.sources import Chosen
-from harness.choice.answer_encoder import AnswerEncoder
-from harness.choice.estimator import ContextProbability
-from harness.choice.features import answer_features
-from harness.choice.learned import choices, fit, out_of_fold
+from harness.answer_selection.answer_encoder import AnswerEncoder
+from harness.answer_selection.estimator import ContextProbability
+from harness.answer_selection.features import answer_features
+from harness.answer_selection.learned import choices, fit, out_of_fold
 from harness.evaluation.answer_scores import MEASURES
-from harness.evaluation.msrag.asking import ask_sources
+from harness.evaluation.msrag.source_answers import ask_sources
 from harness.evaluation.msrag.tables import is_yes_no, scores_of
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
 from harness.runtime.turns import with_turns
-from harness.strategies.msrag import Msrag
+from harness.systems.msrag import Msrag
 from models.msrag.answer_model import is_answer_model
 from models.pretrained import MINILM
 
@@ -41,11 +41,11 @@ class Tuning:
     def __init__(self, encoder: str = MINILM, penalty: PositiveFloat = 1.0) -> None:
         self.encoder, self.penalty = encoder, penalty
 
-    def tune(self, strategy: Msrag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+    def tune(self, system: Msrag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
         """Ask every source, fit, and write the file.
 
         Args:
-            strategy: Its reader, its sources and its selector's estimator count; its choice does not.
+            system: Its reader, its sources and its selector's estimator count; its choice does not.
             questions: Validation questions; those without a gold answer do not count.
             out: The file.
             settings: Normalization, layout, and the folder of answers that are kept until the file is written.
@@ -54,15 +54,15 @@ class Tuning:
             UserError: If all answers are right or all are wrong.
         """
         asked = [with_turns(question) for question in questions]
-        found = ask_sources(strategy, asked, settings, segmentation=False).answers
+        found = ask_sources(system, asked, settings, segmentation=False).answers
         known = [place for place, question in enumerate(asked) if question.answers]
         asked, answers = [asked[place] for place in known], [found[place] for place in known]
         encoder = AnswerEncoder(self.encoder)
-        probability = getattr(strategy.selector, "probability", None) or ContextProbability(None)
+        probability = getattr(system.selector, "probability", None) or ContextProbability(None)
         features = answer_features(asked, answers, encoder, probability)
         measure = 2 if is_yes_no(asked) else 0
-        by_source = {s: scores_of([each[s] for each in answers], asked, settings)[measure] for s in strategy.names}
-        right = [{s: bool(by_source[s][n] == 1) for s in strategy.names} for n in range(len(asked))]
+        by_source = {s: scores_of([each[s] for each in answers], asked, settings)[measure] for s in system.names}
+        right = [{s: bool(by_source[s][n] == 1) for s in system.names} for n in range(len(asked))]
         model = fit(features, right, self.penalty)
         fitted = {"questions": len(asked), "sha256": digest(asked)[:12]}
         model = replace(model, encoder=encoder.name, encoder_sha256=encoder.recipe, fitted=fitted)
@@ -81,7 +81,7 @@ class Tuning:
 def _score(
     questions: Sequence[Question],
     answers: Sequence[Mapping[str, Answer]],
-    chosen: Sequence[Chosen],
+    chosen: Sequence[SelectedSource],
     measure: int,
     settings: Settings,
 ) -> float:

@@ -29,7 +29,7 @@ from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
 from harness.runtime.provenance import configuration, hardware
 from harness.runtime.resumable import ResumableBatches
-from harness.strategies.rerag import ReRag
+from harness.systems.rerag import ReRag
 from models.rerag.temperature import fit_temperature
 
 
@@ -47,32 +47,32 @@ class Tuning:
     def __init__(self, encoder: str | None = None) -> None:
         self.encoder = encoder
 
-    def tune(self, strategy: ReRag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+    def tune(self, system: ReRag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
         """Fit on the questions with gold answers, and write the file.
 
         Raises:
             UserError: If no question tells anything about a temperature.
         """
         asked = with_answers(list(questions))
-        sources = dict.fromkeys(source_of(question, strategy.retriever) for question in asked)
-        if self.encoder is not None and strategy.retriever is None:
+        sources = dict.fromkeys(source_of(question, system.retriever) for question in asked)
+        if self.encoder is not None and system.retriever is None:
             sources["cosine"] = None
-        encoder = encoder_of(strategy, self.encoder) if "cosine" in sources else None
+        encoder = encoder_of(system, self.encoder) if "cosine" in sources else None
         fitted: dict[Source, Fitted] = {}
         for source in sources:
-            scores_of = identity(source, strategy, encoder)
+            scores_of = identity(source, system, encoder)
             known = [question for question in asked if question.given_scores] if source == "given" else asked
             saved = ResumableBatches()
-            configured = configuration(strategy.retriever) if strategy.retriever is not None else {}
+            configured = configuration(system.retriever) if system.retriever is not None else {}
             if source != "given" and configured is not None:  # given scores are read, not computed
                 depends_on = {
                     "questions": digest(known), "retriever": configured, "scores of": scores_of,
-                    "candidates": strategy.candidates, "hardware": hardware(),
+                    "candidates": system.candidates, "hardware": hardware(),
                 }  # fmt: skip
                 saved = ResumableBatches(settings.partial / f"{source}.jsonl", depends_on)
 
             def work(batch: Sequence[Question], given: bool = source == "given") -> list[tuple[list, list]]:
-                found = retrieve(batch, strategy.retriever, encoder, strategy.candidates, use_given=given)
+                found = retrieve(batch, system.retriever, encoder, system.candidates, use_given=given)
                 return [
                     ([hit.score for hit in hits], has_answer_labels(question, [hit.passage for hit in hits]).tolist())
                     for question, hits in zip(batch, found, strict=True)

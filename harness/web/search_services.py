@@ -27,7 +27,7 @@ _LONGEST_TITLE, _LONGEST_SNIPPET, _LONGEST_LINK = 300, 5000, 4096  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SearchResult:
     """One result of a search."""
 
     title: str
@@ -80,7 +80,7 @@ class SearchService:
             return f"{self.base_url}/web/search?{urlencode(fields, doseq=True)}", None
         return f"{self.base_url}/search?{urlencode({**fields, 'format': 'json'}, doseq=True)}", None
 
-    def results(self, text: bytes) -> list[Result]:
+    def results(self, text: bytes) -> list[SearchResult]:
         """The first results of a response; what has another form than it should is left out.
 
         Raises:
@@ -96,13 +96,13 @@ class SearchService:
         if not isinstance(listed, list):
             raise ValueError("a response without a list of results")
         snippet = "description" if self.name == "brave" else "content"
-        found: dict[str, Result] = {}
+        found: dict[str, SearchResult] = {}
         for each in listed:
             link = _text(each, "url", _LONGEST_LINK + 1).partition("#")[0]
             if link.startswith(("http://", "https://")) and len(link) <= _LONGEST_LINK and len(found) < self.count:
                 texts = (_text(each, "title", _LONGEST_TITLE), _text(each, snippet, _LONGEST_SNIPPET))
                 title, excerpt = map(html.unescape, texts)
-                found.setdefault(link, Result(title, link, excerpt))
+                found.setdefault(link, SearchResult(title, link, excerpt))
         if not found and (silent := body.get("unresponsive_engines")):  # SearXNG's
             raise ValueError(f"none of its engines answered: {json.dumps(silent)[:200]}")
         return [*found.values()]

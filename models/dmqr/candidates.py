@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 from models.seq2seq_lm import Seq2SeqLanguageModel
 
 
 def candidate_batch(
-    rewriter: Rewriter, inputs: Sequence[Sequence[int]], targets: Sequence[Sequence[Sequence[int]]]
+    rewriter: RewriterModel, inputs: Sequence[Sequence[int]], targets: Sequence[Sequence[Sequence[int]]]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Padded token ids and attention mask (P, T), labels (C, A), and the input of every candidate (C,).
 
@@ -34,7 +34,7 @@ def candidate_batch(
 
 
 def candidates_logp(
-    rewriter: Rewriter,
+    rewriter: RewriterModel,
     ids_PT: Tensor,
     attention_PT: Tensor,
     labels_CA: Tensor,
@@ -61,7 +61,7 @@ def candidates_logp(
     return torch.cat(parts)[torch.tensor(order, device=ids_PT.device).argsort()]
 
 
-def _logp(rewriter: Rewriter, ids_PT: Tensor, attention_PT: Tensor, labels_CA: Tensor, input_C: Tensor) -> Tensor:
+def _logp(rewriter: RewriterModel, ids_PT: Tensor, attention_PT: Tensor, labels_CA: Tensor, input_C: Tensor) -> Tensor:
     if isinstance(rewriter.lm, Seq2SeqLanguageModel):
         return rewriter.lm.labels_logp(ids_PT, attention_PT, labels_CA, input_C).sum(dim=1)
     return rewriter.lm.labels_logp(ids_PT[input_C], attention_PT[input_C], labels_CA).sum(dim=1)

@@ -17,7 +17,7 @@ _WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedRewrites:
     """The output of a prompt, parsed."""
 
     queries: dict[str, tuple[str, ...]]  # by strategy
@@ -26,7 +26,7 @@ class Parsed:
     empty: tuple[str, ...] = ()  # strategies whose lines hold no query
 
 
-def parse_output(text: str, chosen: "Sequence[Strategy]") -> Parsed:
+def parse_output(text: str, chosen: "Sequence[Strategy]") -> ParsedRewrites:
     """Parse `Title: rewrite` lines and the `reason: ` line.
 
     A line with another title, without a rewrite, or with a title that stood before is malformed; empty lines do not
@@ -52,7 +52,7 @@ def parse_output(text: str, chosen: "Sequence[Strategy]") -> Parsed:
                 empty[strategy.name] = None
             continue
         queries[strategy.name] = found
-    return Parsed(queries, tuple(malformed), reason, tuple(name for name in empty if name not in queries))
+    return ParsedRewrites(queries, tuple(malformed), reason, tuple(name for name in empty if name not in queries))
 
 
 def queries_of(text: str, several: bool) -> tuple[str, ...]:

@@ -7,17 +7,20 @@ import torch
 from common.progress import track_batches
 from models.causal_lm import CausalLanguageModel
 from models.devices import autocast
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 from models.length_batching import length_batches
 from models.seq2seq_lm import TOKENS_PER_BATCH
-from models.token_choice import Choice, Written
+from models.token_sampling import SampledTokens, TokenSampling
 
 
 @torch.inference_mode()
 def sampled_texts(
-    rewriter: Rewriter, inputs: Sequence[Sequence[int]], strategies: Sequence[str], choices: Sequence[Choice]
+    rewriter: RewriterModel,
+    inputs: Sequence[Sequence[int]],
+    strategies: Sequence[str],
+    choices: Sequence[TokenSampling],
 ) -> list[str]:
-    """One rewrite of every input, in order, chosen as its `Choice` says; a row does not depend on the others.
+    """One rewrite of every input, in order, chosen as its `TokenSampling` says; a row does not depend on the others.
 
     Args:
         rewriter: In evaluation mode.
@@ -34,7 +37,9 @@ def sampled_texts(
     return texts
 
 
-def _write(rewriter: Rewriter, inputs: Sequence[Sequence[int]], choices: Sequence[Choice]) -> list[Written]:
+def _write(
+    rewriter: RewriterModel, inputs: Sequence[Sequence[int]], choices: Sequence[TokenSampling]
+) -> list[SampledTokens]:
     limits = [rewriter.max_rewrite_tokens] * len(inputs)
     if isinstance(rewriter.lm, CausalLanguageModel):
         return rewriter.lm.write(inputs, limits, choices)
@@ -43,7 +48,7 @@ def _write(rewriter: Rewriter, inputs: Sequence[Sequence[int]], choices: Sequenc
 
 @torch.inference_mode()
 def rewrites_logp(
-    rewriter: Rewriter, inputs: Sequence[Sequence[int]], rewrites: Sequence[str], strategies: Sequence[str]
+    rewriter: RewriterModel, inputs: Sequence[Sequence[int]], rewrites: Sequence[str], strategies: Sequence[str]
 ) -> list[float]:
     """Log-probability (nats, temperature 1) of each rewrite and its end given its input, in order; batched by length.
 

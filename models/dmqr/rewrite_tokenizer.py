@@ -29,7 +29,7 @@ _BETWEEN_TURNS = " | "
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RewriteTask:
     """A question to rewrite by one strategy."""
 
     question: str
@@ -74,14 +74,14 @@ class RewriteEncoder:
         """Version string of the format: stored in the serving folder and compared at loading."""
         return f"{self.format}; {VERSION}"
 
-    def __call__(self, tasks: Sequence[Task]) -> list[list[int] | None]:
+    def __call__(self, tasks: Sequence[RewriteTask]) -> list[list[int] | None]:
         """Token ids of every task's input, at most `max_tokens`; None for a question that alone is too long."""
         inputs: list[list[int] | None] = []
         for task, ids in zip(tasks, self._ids([self.text(task) for task in tasks]), strict=True):
             inputs.append(ids if len(ids) <= self.max_tokens else self._shortened(task))
         return inputs
 
-    def text(self, task: Task, dropped_words: int = 0) -> str:
+    def text(self, task: RewriteTask, dropped_words: int = 0) -> str:
         """The text of a task, without the first words of its history."""
         words = self._history(task)[dropped_words:]
         history = f" history: {' '.join(words)}" if words else ""
@@ -107,10 +107,10 @@ class RewriteEncoder:
         """The text of generated tokens."""
         return clean(self.tokenizer.decode(ids, skip_special_tokens=True))
 
-    def _history(self, task: Task) -> list[str]:
+    def _history(self, task: RewriteTask) -> list[str]:
         return _BETWEEN_TURNS.join(map(self._clean, task.history)).split()
 
-    def _shortened(self, task: Task) -> list[int] | None:
+    def _shortened(self, task: RewriteTask) -> list[int] | None:
         """The input with as many of the newest words of its history as fit: found by bisection."""
         fits, low, high = None, 1, len(self._history(task))
         while low <= high:

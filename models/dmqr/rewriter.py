@@ -23,15 +23,15 @@ from transformers import AutoConfig, PreTrainedModel
 from common.errors import UserError
 from common.files import sha256
 from common.ranges import Precision
-from common.seals import check_fields
+from common.sealed_json import check_fields
 from models.causal_lm import HEADS, CausalLanguageModel
 from models.devices import compute_dtype, resolve_device
 from models.dmqr.case_merging import merge_case as merged_case
 from models.dmqr.rewrite_outputs import queries_of
-from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, Task, format_of
+from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, RewriteTask, format_of
 from models.dmqr.strategies import Strategy
 from models.lora import ADAPTER as SHARED
-from models.lora import AdapterChoice, Lora, adapters_of, add_adapter, load_adapters, merged_weights, save_adapter
+from models.lora import AdapterSwitch, Lora, adapters_of, add_adapter, load_adapters, merged_weights, save_adapter
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq, resolve
 from models.seq2seq_lm import Seq2SeqLanguageModel
@@ -45,7 +45,7 @@ STRATEGY_FIELDS = {"title": str, "several": [True, False]}
 MergedType = Literal["float32", "bfloat16"]
 
 
-class Rewriter(nn.Module):
+class RewriterModel(nn.Module):
     """Writes queries, and scores given ones.
 
     With an adapter for each strategy (`add_adapters`), rows of different strategies are computed one strategy after the
@@ -85,7 +85,7 @@ class Rewriter(nn.Module):
                 "set it to 0."
             )
         self.no_repeat_ngram = no_repeat_ngram
-        self.adapters: AdapterChoice | None = None  # None without an adapter for each strategy
+        self.adapters: AdapterSwitch | None = None  # None without an adapter for each strategy
         self.format = format_of(lm.tokenizer, lm.network.config.is_encoder_decoder)
         self.encode = RewriteEncoder(lm.tokenizer, self.format, max_tokens, lm.end_ids)
 
@@ -162,14 +162,14 @@ class Rewriter(nn.Module):
             self._choose_adapters()
 
     def _choose_adapters(self) -> None:
-        self.adapters = AdapterChoice(self.network)
+        self.adapters = AdapterSwitch(self.network)
         if self.network.is_activation_checkpointing:
             contexts = self.adapters.checkpoint_contexts
             self.network.activation_checkpointing_enable({"use_reentrant": False, "context_fn": contexts})
 
-    def task(self, question: str, strategy: str, history: Sequence[str] = ()) -> Task:
+    def task(self, question: str, strategy: str, history: Sequence[str] = ()) -> RewriteTask:
         """What the model is to do, for `encode`."""
-        return Task(question, self.strategies[strategy].title, tuple(history))
+        return RewriteTask(question, self.strategies[strategy].title, tuple(history))
 
     def forward(
         self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor, strategies: Sequence[str] = ()

@@ -98,7 +98,7 @@ class WordSelector(CountsTokens, nn.Module):
         """Load the selector of a serving folder, in evaluation mode; the files' checksums are verified.
 
         Args:
-            serving: Folder that training exported, e.g. checkpoints/dmqr-words-hotpotqa/serving.
+            serving: Folder that training exported, e.g. checkpoints/dmqr-extractive-hotpotqa/serving.
             device: auto, cpu, cuda or cuda:N.
             precision: Of `scores`: auto, fp32 or bf16; see `models.devices.compute_dtype`.
 

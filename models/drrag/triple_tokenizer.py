@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from common.errors import UserError
 from common.records import Passage, clean, passage_text
-from common.seals import fingerprint
+from common.sealed_json import fingerprint
 from models.length_batching import fair_shares, pad
 from models.text_formats import neutralize
 

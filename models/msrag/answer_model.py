@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from common.errors import ArtifactError, MissingInputError
 from common.files import read_json
-from common.seals import check_fields, unsealed, write_sealed
+from common.sealed_json import check_fields, unsealed, write_sealed
 
 KIND = "answer selector"
 _FORMAT = 1

@@ -25,8 +25,8 @@ from models.length_batching import IGNORE, length_batches
 from models.loading import save_network
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
-from models.token_choice import Choice, TokenChooser
 from models.token_count import CountsTokens
+from models.token_sampling import TokenSampler, TokenSampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,12 @@ class Generator(CountsTokens, nn.Module):
 
     @torch.inference_mode()
     def generate(
-        self, encoded: Encoded, max_answer_tokens: int = 32, choices: Sequence[Choice] | None = None
+        self, encoded: Encoded, max_answer_tokens: int = 32, choices: Sequence[TokenSampling] | None = None
     ) -> Tensor:
         """Token ids (P, A) of one answer per context, with its end token, then padding; greedy without `choices`."""
         sampled = any(choice.temperature for choice in choices or ())
         end_ids = [self.network.config.eos_token_id]
-        processors = [TokenChooser(choices, end_ids)] if choices and sampled else []
+        processors = [TokenSampler(choices, end_ids)] if choices and sampled else []
         ids_PA: Tensor = self.network.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=encoded.states_PTH),
             attention_mask=encoded.attention_PT,
@@ -164,7 +164,7 @@ class Generator(CountsTokens, nn.Module):
         self,
         sequences: Sequence[Sequence[int]],
         max_answer_tokens: Sequence[int],
-        choices: Sequence[Choice] | None = None,
+        choices: Sequence[TokenSampling] | None = None,
         tokens_per_batch: int | None = None,
     ) -> list[Generated]:
         """Answer for every input, in order; batched by length.

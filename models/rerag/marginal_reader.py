@@ -26,7 +26,7 @@ TOKENS_PER_GROUP = 131_072  # context tokens whose encoder states are in memory 
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MarginalReading:
     """The answer to one question, with its candidates and the share of each context."""
 
     text: str
@@ -43,7 +43,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class AnswerMatrix:
     """The generator's answers and scores for one question, before weighting by relevance; reusable for any subset."""
 
     written: tuple[str, ...]  # N: the answer generated from each context alone
@@ -51,19 +51,21 @@ class Matrix:
     answer_logp_AN: (
         Tensor | None
     )  # log P_G(candidate | q, context), nats, -inf where `generated` has none; None when `fast`
-    failed: tuple[str, ...] = ()  # as in `Reading`: the prior is over the other contexts
+    failed: tuple[str, ...] = ()  # as in `MarginalReading`: the prior is over the other contexts
 
-    def subset(self, contexts: Sequence[int]) -> "Matrix":
+    def subset(self, contexts: Sequence[int]) -> "AnswerMatrix":
         """The matrix restricted to the contexts with the given indices."""
         failed = tuple(self.failed[i] for i in contexts) if self.failed else ()
-        matrix = Matrix.of(tuple(self.written[i] for i in contexts), None, failed)
+        matrix = AnswerMatrix.of(tuple(self.written[i] for i in contexts), None, failed)
         if self.answer_logp_AN is None:
             return matrix
         rows = [self.candidates.index(text) for text in matrix.candidates]
         return replace(matrix, answer_logp_AN=self.answer_logp_AN[rows][:, list(contexts)])
 
     @classmethod
-    def of(cls, written: tuple[str, ...], answer_logp_AN: Tensor | None, failed: tuple[str, ...] = ()) -> "Matrix":
+    def of(
+        cls, written: tuple[str, ...], answer_logp_AN: Tensor | None, failed: tuple[str, ...] = ()
+    ) -> "AnswerMatrix":
         """A matrix whose candidates are the distinct answers of contexts that did not fail, as they appear."""
         why = failed or ("",) * len(written)
         candidates = tuple(dict.fromkeys(text for text, error in zip(written, why, strict=True) if not error))
@@ -95,7 +97,7 @@ class MarginalReader:
         questions: Sequence[str],
         contexts: Sequence[Sequence[Passage]],
         relevance: Sequence[Sequence[float]],
-    ) -> list[Reading]:
+    ) -> list[MarginalReading]:
         """One reading per question, in order; a question without contexts gets an empty answer of probability 1.
 
         Args:
@@ -110,7 +112,7 @@ class MarginalReader:
         ]
 
     @torch.inference_mode()
-    def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> list[Matrix]:
+    def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> list[AnswerMatrix]:
         """Candidates and their scores for every question, in order: the input of `weigh`.  Arguments as in `read`."""
         sequences = self.generator.encode(
             [(q, [passage]) for q, passages in zip(questions, contexts, strict=True) for passage in passages]
@@ -139,7 +141,7 @@ class MarginalReader:
         if group:
             yield group
 
-    def _read(self, sequences: Sequence[list[int]], sizes: Sequence[int]) -> list[Matrix]:
+    def _read(self, sequences: Sequence[list[int]], sizes: Sequence[int]) -> list[AnswerMatrix]:
         generator, device = self.generator, self.generator.network.device
         budget = self.tokens_per_batch or TOKENS_PER_BATCH[device.type]
         batches: list[tuple[list[int], Encoded]] = []
@@ -156,7 +158,7 @@ class MarginalReader:
         per_question = [written[a:b] for a, b in itertools.pairwise(bounds)]
         distinct = [list(dict.fromkeys(texts)) for texts in per_question]
         scored = self._score(batches, sizes, distinct) if self.marginal == "thorough" else [None] * len(sizes)
-        return [Matrix.of(tuple(texts), scores_AN) for texts, scores_AN in zip(per_question, scored, strict=True)]
+        return [AnswerMatrix.of(tuple(texts), scores_AN) for texts, scores_AN in zip(per_question, scored, strict=True)]
 
     def _score(
         self, batches: Sequence[tuple[list[int], Encoded]], sizes: Sequence[int], distinct: Sequence[list[str]]
@@ -180,7 +182,7 @@ class MarginalReader:
         return scored
 
 
-def weigh(matrix: Matrix, relevance_N: Tensor) -> Reading:
+def weigh(matrix: AnswerMatrix, relevance_N: Tensor) -> MarginalReading:
     """Marginalize over contexts and choose the best candidate: `fast` if the candidates are not scored.
 
     Args:
@@ -188,7 +190,7 @@ def weigh(matrix: Matrix, relevance_N: Tensor) -> Reading:
         relevance_N: Relevance logits of the contexts, fp32.
     """
     if not matrix.candidates:
-        return Reading("", 0.0, (0.0,) * len(matrix.written), {}, matrix.written, matrix.failed)
+        return MarginalReading("", 0.0, (0.0,) * len(matrix.written), {}, matrix.written, matrix.failed)
     read_N = torch.tensor([not error for error in matrix.failed or ("",) * len(matrix.written)])
     answer_logp_AN = matrix.answer_logp_AN
     if answer_logp_AN is None:
@@ -196,7 +198,7 @@ def weigh(matrix: Matrix, relevance_N: Tensor) -> Reading:
     joint_AN = log_joint(relevance_N, answer_logp_AN, read_N)
     marginal_A = joint_AN.logsumexp(dim=1)
     best = int(marginal_A.argmax())
-    return Reading(
+    return MarginalReading(
         matrix.candidates[best],
         float(marginal_A[best]),
         tuple(joint_AN[best].softmax(dim=0).tolist()),

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any, Literal, Self
 
 from common.ranges import Precision
-from common.seals import check_fields
+from common.sealed_json import check_fields
 from models.context_tokenizer import text_format
 from models.cross_encoder import (
     ESTIMATOR as ESTIMATOR,

@@ -14,7 +14,7 @@ FeedForward = Literal["relu", "gated-gelu"]
 
 
 @dataclass(frozen=True)
-class Sizes:
+class T5Sizes:
     """Sizes of a T5; the defaults can be trained on two CPU cores.
 
     Args:
@@ -65,7 +65,7 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerBase":
     return tokenizer
 
 
-def random_t5(tokenizer: "PreTrainedTokenizerBase", sizes: Sizes, seed: int = 0) -> "T5ForConditionalGeneration":
+def random_t5(tokenizer: "PreTrainedTokenizerBase", sizes: T5Sizes, seed: int = 0) -> "T5ForConditionalGeneration":
     """A T5 with random weights determined by the seed; the global random state is not changed."""
     import torch
     from transformers import T5Config, T5ForConditionalGeneration

@@ -12,8 +12,8 @@ from common.roots import refuse_unused, resolve
 
 PART = "class_path: harness.retrievers.bm25.Bm25Retriever\ninit_args: {index: $index_root/bm25}\n"
 SYSTEM = """index_root: indexes/here
-strategy:
-  class_path: harness.strategies.retrieve_read.RetrieveRead
+system:
+  class_path: harness.systems.retrieve_read.RetrieveRead
   init_args:
     retriever:
       class_path: harness.retrievers.fusion.FusedRetriever

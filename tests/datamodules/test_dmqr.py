@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from datamodules.dmqr import RewriteSource
+from datamodules.dmqr import RewriteDataFile
 from models.lora import Lora
 from tests.helpers.rewrite_runs import data_of, rows
 from trainers.dmqr import RewriterTrainer
@@ -54,7 +54,7 @@ def test_what_does_not_fit_is_skipped_and_counted(module: RewriterTrainer, workp
 def test_validation_files_are_never_trained_on(module: RewriterTrainer, workplace: Path) -> None:
     held = workplace / "held.jsonl"
     held.write_text("".join(json.dumps(row | {"rewrite": "name1"}) + "\n" for row in rows(60)[:10]))
-    data = data_of(module, workplace / "rewrites.jsonl", validation=[RewriteSource("rewrites", str(held))])
+    data = data_of(module, workplace / "rewrites.jsonl", validation=[RewriteDataFile("rewrites", str(held))])
     assert len(data.held_out) == 10
     assert len(data.training) <= 50
     sides = [

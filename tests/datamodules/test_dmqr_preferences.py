@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import DataError
 from datamodules.dmqr_preferences import PreferenceData
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from datamodules.formats.preferences import MANIFEST, read_rewrite_preferences
 from harness.preferences.rewards import GoldRecall
 from harness.retrievers.bm25 import Bm25Retriever
@@ -34,7 +34,7 @@ def test_questions_are_on_one_side_and_what_does_not_fit_is_counted(
     wordy = replace(
         made[3], question="who is name2 wordy", candidates=(*made[3].candidates, replace(one, rewrite="city " * 9))
     )
-    data = data_of(module, write_preferences(tmp_path / "more", [*made, equal, long, wordy]))
+    data = data_of(module, write_preferences(tmp_path / "hard_negatives", [*made, equal, long, wordy]))
     sides = [{each.example.question for each in side} for side in (data.groups, data.held_out)]
     assert not sides[0] & sides[1]
     assert len(data.groups) + len(data.held_out) == len(made) + 1 + ("who is name1 equal" in sides[1])
@@ -45,7 +45,7 @@ def test_questions_are_on_one_side_and_what_does_not_fit_is_counted(
     separate = data_of(
         module,
         rewrite_toy / "preferences",
-        validation=[Source("rewrite_preferences", str(write_preferences(tmp_path / "v", made[:6])))],
+        validation=[DataFile("rewrite_preferences", str(write_preferences(tmp_path / "v", made[:6])))],
     )
     assert len(separate.held_out) == 6
     assert len(separate.groups) == len(made) - 6
@@ -62,9 +62,9 @@ def test_folders_that_were_searched_differently_are_not_rewarded_together(
         write_preferences(tmp_path / name, made[40 * place :][:40]) for place, name in enumerate(("own", "others"))
     )
     (own / MANIFEST).write_text(json.dumps({"layout": "rewrite_preferences", "round": 1, "fused": False, "depth": 5}))
-    validation = [Source("rewrite_preferences", str(others))]
+    validation = [DataFile("rewrite_preferences", str(others))]
     options = {"retriever": Bm25Retriever(tmp_path / "index"), "reward": GoldRecall(depth=5)}
-    gold = [Source("hotpotqa", str(tmp_path / "gold.json"))]
+    gold = [DataFile("hotpotqa", str(tmp_path / "gold.json"))]
     message = (
         r"others was rewarded with fused true and depth 5, .*own with fused false and depth 5: give folders of one way"
     )
@@ -74,7 +74,7 @@ def test_folders_that_were_searched_differently_are_not_rewarded_together(
 
 
 def test_a_limit_counts_questions_with_the_rewrites_by_all_strategies(rewrite_toy: Path, module: DpoTrainer) -> None:
-    source = Source("rewrite_preferences", str(rewrite_toy / "preferences"), limit=30)
+    source = DataFile("rewrite_preferences", str(rewrite_toy / "preferences"), limit=30)
     data = set_up(PreferenceData([source], validation_fraction=0.2), module)
     asked = [each.example.question for each in (*data.groups, *data.held_out)]
     assert len(set(asked)) == 30
@@ -86,7 +86,7 @@ def test_the_question_is_a_candidate_with_its_own_reward(rewrite_toy: Path, modu
     written = replace(made[0].candidates[0], rewrite=made[0].question.upper(), reward=0.2)
     several = replace(made[1], question="who is name1; name2", strategy="decomposition")
     rows = [replace(made[0], candidates=(written, *made[0].candidates)), several, *made[2:]]
-    folder = write_preferences(tmp_path / "more", rows)
+    folder = write_preferences(tmp_path / "hard_negatives", rows)
     data = data_of(module, folder, question_as_candidate=True)
     found = {(each.example.question, each.example.strategy): each for each in (*data.groups, *data.held_out)}
     for row in rows:

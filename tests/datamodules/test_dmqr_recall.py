@@ -13,7 +13,7 @@ from common.errors import DataError
 from common.records import Passage, passage_text
 from common.retrieval import Retriever
 from datamodules.dmqr_recall import Recall, asked, check_corpus, read_gold, recalls
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from tests.helpers.table_rewriter import TableRetriever
 
 A, B, C, D, E = (Passage.of(name, f"text of {name}") for name in "ABCDE")
@@ -27,9 +27,9 @@ def row(question: str, gold: Sequence[str] = ("A",), shipped: Sequence[str] = ("
     }  # fmt: skip
 
 
-def source(folder: Path, *rows: dict[str, object], name: str = "gold.json") -> Source:
+def source(folder: Path, *rows: dict[str, object], name: str = "gold.json") -> DataFile:
     (folder / name).write_text(json.dumps(rows))
-    return Source("hotpotqa", str(folder / name))
+    return DataFile("hotpotqa", str(folder / name))
 
 
 def test_recall_of_the_same_number_of_passages_by_hand() -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from datamodules.dmqr import RewriteData, RewriteSource
+from datamodules.dmqr import RewriteData, RewriteDataFile
 from datamodules.dmqr_substitution import WordSubstitution
-from models.dmqr.rewrite_tokenizer import RewriteEncoder, Task
+from models.dmqr.rewrite_tokenizer import RewriteEncoder, RewriteTask
 from models.loading import save_network
 from models.lora import Lora
-from models.t5.from_scratch import Sizes, random_t5
+from models.t5.from_scratch import T5Sizes, random_t5
 from models.t5.tokenizer_training import train_tokenizer
 from tests.helpers.rewrite_runs import rows
 from tests.helpers.tiny_runs import set_up
@@ -29,7 +29,7 @@ def encode() -> RewriteEncoder:
 
 
 def substituted(encode: RewriteEncoder, question: str, rewrite: str, share: float, seed: int) -> tuple[str, str]:
-    (ids,), (target,) = encode([Task(question, "Copy who directed")]), encode.targets([rewrite])
+    (ids,), (target,) = encode([RewriteTask(question, "Copy who directed")]), encode.targets([rewrite])
     made = WordSubstitution(encode, 60)(ids, target, question, share, random.Random(seed))
     assert all(ids[-1] == encode.tokenizer.eos_token_id for ids in made)
     before, asked = encode.decoded(made[0]).split("question: ")
@@ -66,13 +66,13 @@ def test_a_misspelt_word_becomes_what_the_rewrite_gets(encode: RewriteEncoder) -
 
 
 def data_of(module: RewriterTrainer, path: Path, share: float, rank: int = 0, ranks: int = 1) -> RewriteData:
-    data = RewriteData([RewriteSource("rewrites", str(path))], rewrites_per_step=12, substitution=share)
+    data = RewriteData([RewriteDataFile("rewrites", str(path))], rewrites_per_step=12, substitution=share)
     return set_up(data, module, rank, ranks)
 
 
 def test_batches_have_other_words_each_epoch_and_ranks_agree(encode: RewriteEncoder, tmp_path: Path) -> None:
     encode.tokenizer.save_pretrained(tmp_path / "t5")
-    save_network(random_t5(encode.tokenizer, Sizes(16, 1, heads=2, d_ff=16)), tmp_path / "t5")
+    save_network(random_t5(encode.tokenizer, T5Sizes(16, 1, heads=2, d_ff=16)), tmp_path / "t5")
     module = RewriterTrainer(str(tmp_path / "t5"), 160, 60, lora=Lora(4, dropout=0.05)).load()
     path = tmp_path / "rewrites.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows(40)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from datamodules.drrag import DrRagData
-from datamodules.examples.splits import QuestionSource
+from datamodules.examples.data_files import QuestionDataFile
 from tests.helpers.tiny_runs import divided_steps, set_up
 from trainers.drrag import DrRagTrainer
 
@@ -14,7 +14,7 @@ from trainers.drrag import DrRagTrainer
 def load(checkpoints: dict[str, Path], file: Path, rank: int = 0, ranks: int = 1, accumulate: int = 1) -> DrRagData:
     """A data module on a rank."""
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load()
-    data = DrRagData([QuestionSource("hotpotqa", str(file))], validation_fraction=0.3, tokens_per_step=900)
+    data = DrRagData([QuestionDataFile("hotpotqa", str(file))], validation_fraction=0.3, tokens_per_step=900)
     return set_up(data, module, rank, ranks, accumulate)
 
 

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from common.errors import UserError
 from common.records import Passage
+from datamodules.cache import content_digests
 from datamodules.drrag import DrRagData
-from datamodules.examples.splits import QuestionSource
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.step_loader import StepData, StepLoader
 from datamodules.formats.mined_negatives import Mined, write_mined
 from datamodules.formats.reading import read_questions
 from datamodules.rerag import ReRagData
-from datamodules.stored import content_digests
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.runs import assert_repeated, fit_in_turn, weights
 from tests.helpers.tiny_runs import set_up
@@ -45,7 +45,7 @@ def same(one: object, other: object) -> bool:
 
 def triples(checkpoints: dict[str, Path], folder: Path, **options: Any) -> Read:
     module = DrRagTrainer(str(checkpoints["bert"]), **{"max_tokens": 96, **options.pop("model", {})}).load()
-    source = QuestionSource("hotpotqa", str(folder / "hotpot.json"))
+    source = QuestionDataFile("hotpotqa", str(folder / "hotpot.json"))
     mined = [
         (question.id, Mined([Passage.of(f"m{number}", f"the film of name{number}")]))
         for number, question in enumerate(read_questions(source.layout, source.path))
@@ -54,7 +54,7 @@ def triples(checkpoints: dict[str, Path], folder: Path, **options: Any) -> Read:
 
     def read(workers: int | None, ranks: int = 1, rank: int = 0) -> DrRagData:
         data = DrRagData(
-            [source], validation_fraction=0.3, mined=[str(folder / "mined.jsonl")], tokens_per_step=600,
+            [source], validation_fraction=0.3, hard_negatives=[str(folder / "mined.jsonl")], tokens_per_step=600,
             tokens_per_validation_batch=500, workers=workers, **options,
         )  # fmt: skip
         return set_up(data, module, rank, ranks)
@@ -67,12 +67,15 @@ def contexts(checkpoints: dict[str, Path], folder: Path, models: tuple[str | Non
     module = ReRagTrainer(estimator, generator, max_tokens=64, **options.pop("model", {})).load()
     rows = fid_rows(30)
     (folder / "fid.json").write_text(json.dumps(rows))
-    write_mined(folder / "more.jsonl", [(row["id"], Mined([Passage.of("m", row["answers"][0])])) for row in rows[::2]])
+    write_mined(
+        folder / "hard_negatives.jsonl", [(row["id"], Mined([Passage.of("m", row["answers"][0])])) for row in rows[::2]]
+    )
 
     def read(workers: int | None, ranks: int = 1, rank: int = 0) -> ReRagData:
         data = ReRagData(
-            [QuestionSource("fid", str(folder / "fid.json"))], validation_fraction=0.3,
-            more=[str(folder / "more.jsonl")], contexts=4, pick="sampled", questions_per_step=5, tokens_per_bucket=250,
+            [QuestionDataFile("fid", str(folder / "fid.json"))], validation_fraction=0.3,
+            hard_negatives=[str(folder / "hard_negatives.jsonl")], contexts=4, context_sampling="sampled",
+            questions_per_step=5, tokens_per_bucket=250,
             questions_per_validation_batch=2, workers=workers, **options,
         )  # fmt: skip
         return set_up(data, module, rank, ranks)

@@ -177,7 +177,7 @@ def parse(program: str, arguments: list[str]) -> None:
         if parsed is not None and program == "infer" and "evaluate" in parsed:
             evaluated.append(parsed.evaluate)
         if parsed is not None and program == "infer" and "ask" in parsed:
-            alone = parsed.ask.questions is None and parsed.ask.strategy.init_args.get("retriever", "own") is None
+            alone = parsed.ask.questions is None and parsed.ask.system.init_args.get("retriever", "own") is None
             assert not alone, (
                 f"a question that is typed in ships no passages, and the strategy has no retriever: {each}"
             )
@@ -188,9 +188,9 @@ def check_study_options(evaluated: list[jsonargparse.Namespace]) -> None:
     """Check that a study of one of the systems of a parsed `infer.py evaluate` has the given options `--study.*`."""
     known: set[str] = set()
     for options in evaluated:
-        module, _, name = options.strategy.class_path.rpartition(".")
-        strategy = getattr(importlib.import_module(module), name)
-        study = class_of(strategy.__new__(strategy), "study")
+        module, _, name = options.system.class_path.rpartition(".")
+        system = getattr(importlib.import_module(module), name)
+        study = class_of(system.__new__(system), "study")
         known |= set(inspect.signature(study).parameters) if study else set()
     for options in evaluated:
         assert set(options.study or {}) <= known, f"no system's study has these options: {options.study}"

@@ -60,7 +60,7 @@ def test_printed_commands_parse(command: Printed) -> None:
         "python infer.py evaluate --config configs/infer/rerag.yaml --questions a.json --out b --study.rows [QDC]",
         "python infer.py evaluate --config configs/infer/retrieve_read.yaml --config no_such.yaml --questions a.json "
         "--out b",
-        "python infer.py ask --config configs/infer/rerag.yaml --question x --strategy.init_args.refus true",
+        "python infer.py ask --config configs/infer/rerag.yaml --question x --system.init_args.refus true",
         "python infer.py ask --config configs/quickstart/rerag.yaml --question x",
         "python -m trainers.t5_from_scratch --out checkpoints/x --vocab 10",
         "python -m datamodules.world --output data/world",
@@ -108,7 +108,7 @@ def test_every_config_is_parsed_by_its_command(config: Path) -> None:
         parse("infer", ["evaluate", *system, "--llm", str(config), *EVALUATE])
     elif config.parent.name in ("parts", "web"):
         kind = "reader" if config.stem.startswith("reader") else "retriever"
-        parse("infer", ["ask", *system, f"--strategy.init_args.{kind}", str(config), "--question", "x"])
+        parse("infer", ["ask", *system, f"--system.init_args.{kind}", str(config), "--question", "x"])
     elif "strategy" in holds or config in LISTS:
         parse("infer", ["evaluate", "--config", str(config), *EVALUATE])
     else:

@@ -30,7 +30,7 @@ READER = ["--trainer.strategy", "auto", "--trainer.check_val_every_n_epoch", "1"
 TRIPLES = [
     *("--data.train", "[{layout: hotpotqa, path: data/hotpotqa/hotpot_distractor_train.json.gz}]"),
     *("--data.validation", "[{layout: hotpotqa, path: data/world/validation.json}]"),
-    *("--data.mined", "null", "--model.layers", "1"),
+    *("--data.hard_negatives", "null", "--model.layers", "1"),
 ]
 SMALL_BIGBIRD = [
     *("--name", "drrag-hotpotqa", "--model.pretrained", "sentence-transformers/all-MiniLM-L6-v2"),
@@ -120,15 +120,15 @@ def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(README, "python train.py fit --config configs/train/rerag_nq.yaml", *ONE_EPOCH, *SMALL_T5)
     run(RE_RAG, "python infer.py index --layout fid --corpus")
     run(
-        README, "python infer.py evaluate --config configs/infer/rerag", *FEW, "--strategy.init_args.candidates", "6",
-        "--strategy.init_args.contexts", "3"
+        README, "python infer.py evaluate --config configs/infer/rerag", *FEW, "--system.init_args.candidates", "6",
+        "--system.init_args.contexts", "3"
     )  # fmt: skip
     assert "Table 7" in Path("reports/rerag-nq/report.md").read_text()
     capsys.readouterr()
     few = [
-        "--strategy.init_args.candidates",
+        "--system.init_args.candidates",
         "30",
-        "--strategy.init_args.threshold",
+        "--system.init_args.threshold",
         "0.5",
     ]  # so little training exports none
     run(RE_RAG, "python infer.py ask --config", *few)

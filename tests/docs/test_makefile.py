@@ -12,7 +12,7 @@ from tests.docs.documents import ROOT, commands_of
 
 WORLD = [yaml.safe_load(each.read_text()) for each in sorted((ROOT / "configs/quickstart").glob("*.yaml"))]
 SYSTEMS = ("drrag", "rerag", "dmqr", "msrag", "hiqa", "all")
-KEPT = ["data/preferences/hotpotqa", "data/labels/hotpotqa.jsonl", "checkpoints/dmqr-choice-hotpotqa",
+KEPT = ["data/preferences/hotpotqa", "data/labels/hotpotqa.jsonl", "checkpoints/dmqr-adaptive-hotpotqa",
     "data/hotpotqa", "indexes/mine", ".venv"]  # fmt: skip
 
 
@@ -23,7 +23,7 @@ def written(place: Path) -> list[str]:
     for system in SYSTEMS:
         (place / system).mkdir(parents=True)
         for command in commands_of("quickstart.sh", [system], place / system):
-            outputs += [value for option, value in pairwise(command) if option in ("--out", "--reading.kept_in")]
+            outputs += [value for option, value in pairwise(command) if option in ("--out", "--reading.document_cache")]
     return [*runs, *outputs, *(f"{out}.partial" for out in outputs)]
 
 

@@ -7,8 +7,8 @@ import torch
 
 from common.records import Passage
 from models.dmqr.candidates import candidate_batch, candidates_logp
-from models.dmqr.choice import StrategyChooser
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
+from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import TripleClassifier
 from models.length_batching import IGNORE
@@ -46,7 +46,7 @@ def _rerag(serving: Path) -> list[float]:
 
 
 def _rewriter(serving: Path) -> list[float]:
-    rewriter = Rewriter.load(serving, "cpu", "fp32")
+    rewriter = RewriterModel.load(serving, "cpu", "fp32")
     found = []
     for strategy in sorted(rewriter.strategies)[:2]:
         inputs = [ids for ids in rewriter.encode([rewriter.task(q, strategy) for q in QUESTIONS]) if ids]
@@ -70,7 +70,7 @@ def _words(serving: Path) -> list[float]:
 
 
 def _choice(serving: Path) -> list[float]:
-    chooser = StrategyChooser.load(serving, "cpu", "fp32")
+    chooser = StrategyClassifier.load(serving, "cpu", "fp32")
     rows = [ids for ids in chooser.encode([(q, ("Who made it?",)) for q in QUESTIONS]) if ids is not None]
     with torch.inference_mode():
         return list(chooser(*chooser.encode.pad(rows)).flatten().tolist())

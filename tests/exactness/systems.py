@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 import infer
-from harness.choice.answer_encoder import AnswerEncoder
-from harness.choice.features import FEATURES
+from harness.answer_selection.answer_encoder import AnswerEncoder
+from harness.answer_selection.features import FEATURES
 from models.cross_encoder import RelevanceEstimator
-from models.dmqr.choice import KIND as CHOICE_KIND
-from models.dmqr.choice import TEXT_FORMAT as CHOICE_FORMAT
-from models.dmqr.choice import StrategyChooser
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import Pool
+from models.dmqr.strategy_classifier import KIND as CHOICE_KIND
+from models.dmqr.strategy_classifier import TEXT_FORMAT as CHOICE_FORMAT
+from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import KIND as WORDS_KIND
 from models.dmqr.word_selector import WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT as WORDS_FORMAT
@@ -61,42 +61,42 @@ LINKS = _part("harness.retrievers.links.LinkRetriever", index="indexes/links")
 
 def _drrag(retriever: dict[str, Any] = BOTH, second: dict[str, Any] | None = None, **selection: Any) -> dict[str, Any]:
     return _part(
-        "harness.strategies.drrag.DrRag", retriever=retriever, serving="serving/drrag", precision="fp32",
+        "harness.systems.drrag.DrRag", retriever=retriever, serving="serving/drrag", precision="fp32",
         second_retriever=second, selection={"k": 4, **selection},
     )  # fmt: skip
 
 
 def _rerag(**options: Any) -> dict[str, Any]:
     return _part(
-        "harness.strategies.rerag.ReRag", **{"serving": "serving/rerag", "precision": "fp32", "contexts": 4, **options}
+        "harness.systems.rerag.ReRag", **{"serving": "serving/rerag", "precision": "fp32", "contexts": 4, **options}
     )
 
 
 def _dmqr(rewriter: dict[str, Any] | None, strategies: tuple[str, ...] = STRATEGIES, **options: Any) -> dict[str, Any]:
     scorer = {} if options.get("fusion") == "rrf" else {"serving": "serving/reranker", "precision": "fp32"}
     return _part(
-        "harness.strategies.dmqr.Dmqr", retriever=_bm25("bm25"), rewriter=rewriter, strategies=list(strategies),
+        "harness.systems.dmqr.Dmqr", retriever=_bm25("bm25"), rewriter=rewriter, strategies=list(strategies),
         **scorer, **options,
     )  # fmt: skip
 
 
 def _msrag(selector: dict[str, Any]) -> dict[str, Any]:
     return _part(
-        "harness.strategies.msrag.Msrag",
+        "harness.systems.msrag.Msrag",
         reader=_part("harness.readers.t5.ContextReader", serving="serving/rerag", precision="fp32"),
         selector=selector,
-        web=_part("harness.sources.web.WebContext", retriever=_bm25("msrag_web"), passages=2),
-        knowledge=_part("harness.sources.facts.IndexedFacts", retriever=_bm25("msrag_knowledge"), passages=2),
+        web=_part("harness.context_sources.web.WebContext", retriever=_bm25("msrag_web"), passages=2),
+        knowledge=_part("harness.context_sources.facts.IndexedFacts", retriever=_bm25("msrag_knowledge"), passages=2),
     )
 
 
 def _hiqa(**options: Any) -> dict[str, Any]:
     routes = _part(
         "harness.retrievers.multi_route.MultiRouteRetriever",
-        dense=_dense("manuals-dense"), words=_bm25("manuals-bm25"),
+        dense=_dense("manuals-dense"), bm25=_bm25("manuals-bm25"),
         keywords=_part("harness.retrievers.keywords.KeywordRetriever", index="indexes/manuals-keywords"),
     )  # fmt: skip
-    return _part("harness.strategies.hiqa.HiQa", retriever=routes, **options)
+    return _part("harness.systems.hiqa.HiQa", retriever=routes, **options)
 
 
 FILE = _part("harness.rewriters.file.FileRewriter", rewrites="world/rewrites_test.jsonl")
@@ -114,17 +114,20 @@ SOURCES, MANUALS = ("flashrag", "world/msrag_test.jsonl"), ("flashrag", "world/m
 
 SYSTEMS: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     "drrag_sm": (_drrag(method="sm"), MULTI_HOP),
-    "drrag_qdc": (_drrag(method="qdc", fill=True), MULTI_HOP),
+    "drrag_qdc": (_drrag(method="qdc", fill_budget=True), MULTI_HOP),
     "drrag_cis": (_drrag(method="cis"), MULTI_HOP),
     "drrag_cfs": (_drrag(method="cfs", depth=6), MULTI_HOP),
-    "drrag_cfs_all": (_drrag(method="cfs", take="all", fill=True, symmetric=True, second_stage="ranking"), MULTI_HOP),
-    "drrag_ranked": (_drrag(method="ranked", pool="both", anchors=2, anchor_depth=4, prior_weight=3.0), MULTI_HOP),
+    "drrag_cfs_all": (_drrag(method="cfs", cfs_rule="all", fill_budget=True, symmetric=True, second_stage="ranking"),
+    MULTI_HOP),
+    "drrag_ranked": (_drrag(method="ranked", candidate_pool="both", anchors=2, anchor_depth=4, prior_weight=3.0),
+    MULTI_HOP),
     "drrag_ranked_links": (
-        _drrag(second=_fused(BOTH, LINKS), method="ranked", pool="both", anchor_depth=4, score_weight=2.0), MULTI_HOP,
+        _drrag(second=_fused(BOTH, LINKS), method="ranked", candidate_pool="both", anchor_depth=4, score_weight=2.0),
+        MULTI_HOP,
     ),
     "rerag_thorough": (_rerag(marginal="thorough"), SINGLE),
     "rerag_fast": (_rerag(marginal="fast", retriever=_bm25("bm25"), candidates=12), SINGLE),
-    "rerag_refuse": (_rerag(serving="serving/reranker", refuse=True, threshold=0.6), SINGLE),
+    "rerag_refuse": (_rerag(serving="serving/reranker", abstain=True, threshold=0.6), SINGLE),
     "dmqr_rrf": (_dmqr(FILE, fusion="rrf"), NOISY),
     "dmqr_rerank": (_dmqr(FILE, per_query=6), NOISY),
     "dmqr_generative": (
@@ -134,9 +137,10 @@ SYSTEMS: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     "dmqr_adaptive": (
         _dmqr(ADAPTIVE, fusion="rrf"), NOISY,
     ),
-    "msrag_agreement": (_msrag(_part("harness.choice.agreement.Agreement", encoder="encoder")), SOURCES),
-    "msrag_learned": (_msrag(_part("harness.choice.learned.Learned", file="serving/selector.json")), SOURCES),
-    "hiqa_routes": (_hiqa(k=6, most_words=60), MANUALS),
+    "msrag_agreement": (_msrag(_part("harness.answer_selection.agreement.Agreement", encoder="encoder")), SOURCES),
+    "msrag_learned": (_msrag(_part("harness.answer_selection.learned.LearnedSelector", file="serving/selector.json")),
+    SOURCES),
+    "hiqa_routes": (_hiqa(k=6, max_words=60), MANUALS),
 }  # fmt: skip
 
 
@@ -154,7 +158,7 @@ def write_indexes() -> None:
         kind = dense if name == "dense" else ["--kind", name]
         infer.main(
             ["index", "--documents", "world/manuals", *kind, "--out", f"indexes/manuals-{name}",
-             "--reading.kept_in", "documents", "--workers", "1"]
+             "--reading.document_cache", "documents", "--workers", "1"]
         )  # fmt: skip
 
 
@@ -166,8 +170,8 @@ def write_serving(noise: int | None) -> None:
     """
     folder = Path("serving")
     pairs = TripleClassifier.build("models/bert", 160)
-    words, chooser = WordSelector.build("models/bert", 160), StrategyChooser.build("models/bert", STRATEGIES, 160)
-    rewriter = Rewriter.build("models/t5", 192, 12, Pool.load(None).strategies)
+    words, chooser = WordSelector.build("models/bert", 160), StrategyClassifier.build("models/bert", STRATEGIES, 160)
+    rewriter = RewriterModel.build("models/t5", 192, 12, Pool.load(None).strategies)
     t5_estimator, generator = RelevanceEstimator.build("models/t5", 128), Generator.build("models/t5", 128)
     rerag = {
         "rerag": ReRagModel(t5_estimator, generator, Calibration(), 0.5, 5),
@@ -202,7 +206,7 @@ def answers(name: str) -> dict[str, Any]:
     """Question -> text of the answer, digest of the queries searched, ids and scores of the evidence in order."""
     system, (layout, questions) = SYSTEMS[name]
     config = Path(f"{name}.json")
-    config.write_text(json.dumps({"strategy": system}))
+    config.write_text(json.dumps({"system": system}))
     asked = ["--questions", questions, "--layout", layout, "--limit", str(QUESTIONS), "--json", "true"]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         infer.main(["ask", "--config", str(config), *asked])

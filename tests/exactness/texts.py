@@ -9,9 +9,9 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from datamodules.formats.reading import read_passages, read_questions
 from models.context_tokenizer import ContextEncoder, answer_labels
-from models.dmqr.choice import QuestionEncoder
-from models.dmqr.rewrite_tokenizer import RewriteEncoder, RewriteFormat, Task
+from models.dmqr.rewrite_tokenizer import RewriteEncoder, RewriteFormat, RewriteTask
 from models.dmqr.strategies import POOL
+from models.dmqr.strategy_classifier import QuestionEncoder
 from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
 from models.drrag.triple_tokenizer import TripleEncoder
 from tests.exactness.tiny_models import byte_pairs
@@ -101,7 +101,7 @@ def _rewrites(
     encode = RewriteEncoder(tokenizer, name, 72 if name == "seq2seq" else 160, end_ids)
     titles = [strategy.title for strategy in POOL.values()]
     tasks = [
-        Task(question, titles[place % len(titles)], tuple(asked[place - place % 3 : place]))
+        RewriteTask(question, titles[place % len(titles)], tuple(asked[place - place % 3 : place]))
         for place, question in enumerate(asked)
     ]
     made = [row["rewrite"] for row in rows(Path("world/rewrites_test.jsonl"))[:QUESTIONS]]

@@ -38,7 +38,7 @@ def _drrag(model: str, **options: Any) -> dict[str, Any]:
             {
                 "train": _source("hotpotqa", "world/train.json"),
                 "validation": _source("hotpotqa", "world/validation.json"),
-                "mined": ["mined.jsonl"], "tokens_per_step": 1500,
+                "hard_negatives": ["mined.jsonl"], "tokens_per_step": 1500,
             },
         ),
         "monitor": "val/auc",
@@ -60,7 +60,7 @@ def _rerag(estimator: str | None, model: dict[str, Any], **data: Any) -> dict[st
             {
                 "train": _source("fid", "world/fid_train.json"),
                 "validation": _source("fid", "world/fid_validation.json", limit=12),
-                "contexts": 4, "pick": "sampled", "questions_per_step": 6, "tokens_per_bucket": 700, **data,
+                "contexts": 4, "context_sampling": "sampled", "questions_per_step": 6, "tokens_per_bucket": 700, **data,
             },
         ),
         "monitor": "val/em",
@@ -89,42 +89,43 @@ RUNS: dict[str, dict[str, Any]] = {
     "drrag_pairs": _drrag("big_bird", dropout=0.1),
     "drrag_lora": _drrag("bert", dropout=0.0, lora={"rank": 4}),
     **{
-        f"rerag_{protocol}_{family}": _rerag(
+        f"rerag_{preset}_{family}": _rerag(
             estimator,
-            {"protocol": protocol, "dropout": 0.1 if protocol == "ours" else 0.0, "loss": {"label_weight": 0.5}},
-            labels="gold" if protocol == "paper" else "has_answer",
+            {"preset": preset, "dropout": 0.1 if preset == "ours" else 0.0, "loss": {"label_weight": 0.5}},
+            labels="gold" if preset == "paper" else "has_answer",
         )
-        for protocol in ("ours", "released", "paper")
+        for preset in ("ours", "released", "paper")
         for family, estimator in (("t5", "t5"), ("encoder", "bert"))
     },
     "reader": _rerag(
-        None, {"freeze_embeddings": True}, contexts=1, pick="gold", substitution=0.5, word_swaps=0.3, crop_words=12,
-        validation_contexts=1, validation_pick="gold",
+        None, {"freeze_embeddings": True}, contexts=1, context_sampling="gold", substitution=0.5, word_swaps=0.3,
+        crop_words=12,
+        validation_contexts=1, validation_context_sampling="gold",
     ),
     "reader_packed": _rerag(None, {"text": {"format": "packed"}, "max_tokens": 256}, contexts=3),
     "rewriter": _rewriter("t5", lora={"rank": None}, dropout=0.1),
     "rewriter_causal_lora": _rewriter("qwen", lora={"rank": 4, "dropout": 0.05}),
     "extractive_rewriter": {
         "model": (
-            "trainers.dmqr_words.WordSelectorTrainer",
+            "trainers.dmqr_extractive.ExtractiveTrainer",
             {"pretrained": "models/bert", "max_tokens": 160, "dropout": 0.0, **HEADS},
         ),
         "data": (
-            "datamodules.dmqr_words.WordData",
+            "datamodules.dmqr_extractive.ExtractiveData",
             {"train": _source("word_labels", "labels.jsonl"), "validation_fraction": 0.2, "tokens_per_step": 900},
         ),
         "monitor": "val/stays_auc",
     },
     "adaptive_choice": {
         "model": (
-            "trainers.dmqr_choice.ChoiceTrainer",
+            "trainers.dmqr_adaptive.StrategyClassifierTrainer",
             {
                 "pretrained": "models/bert", "max_tokens": 160, "strategies": ["gqr", "kwr", "par", "cce"],
                 "dropout": 0.0, **HEADS,
             },
         ),
         "data": (
-            "datamodules.dmqr_choice.ChoiceData",
+            "datamodules.dmqr_adaptive.StrategyClassifierData",
             {"train": _source("rewrite_preferences", "gains"), "validation_fraction": 0.2, "tokens_per_step": 300},
         ),
         "monitor": "val/average_precision",
@@ -133,7 +134,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "model": (
             "trainers.dmqr_dpo.DpoTrainer",
             {
-                "pretrained": "models/t5", "loss": {"beta": 0.1, "least_gap": 0.05, "imitation_weight": 0.5},
+                "pretrained": "models/t5", "loss": {"beta": 0.1, "min_gap": 0.05, "imitation_weight": 0.5},
                 "max_tokens": 192, "max_rewrite_tokens": 40, "lora": {"rank": 4}, **RATES,
             },
         ),

@@ -8,8 +8,8 @@ import torch
 from common.records import Passage, Question
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.rerag.candidates import CandidateSet
-from harness.evaluation.tables import Table
-from models.rerag.marginal_reader import Matrix
+from harness.evaluation.tables import ReportTable
+from models.rerag.marginal_reader import AnswerMatrix
 
 FEW = Bootstrap(resamples=200)
 NAN = float("nan")
@@ -29,7 +29,7 @@ def made_pool(
         np.array(relevance, float),
         np.array([mark == "1" for mark in holds]),
         {i: i for i in range(len(holds))},
-        Matrix(tuple(written), candidates, logp),
+        AnswerMatrix(tuple(written), candidates, logp),
     )
 
 
@@ -45,6 +45,6 @@ POOLS = [
 ]
 
 
-def values(table: Table, row: str) -> list[float | None]:
+def values(table: ReportTable, row: str) -> list[float | None]:
     """A row's figures, rounded to four places."""
     return [None if cell is None else round(cell.value, 4) for cell in table.rows[row]]

@@ -7,10 +7,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from common.held_out import validation_share
 from common.records import Passage, Question
+from common.validation_split import validation_share
 from datamodules.examples.context_augmentation import LOWER_WORD, crop, shape, substitute, swap_words
-from datamodules.examples.context_sets import ContextSet, Labels, Pick, pick_contexts, relevant
+from datamodules.examples.context_sets import ContextSampling, ContextSet, Labels, pick_contexts, relevant
 from datamodules.formats.mined_negatives import read_mined
 from datamodules.formats.reading import read_questions
 
@@ -22,7 +22,7 @@ class ContextReference:
         files: Layout and path of each training file.
         held_out: The same of validation files; a hash split when empty.
         fraction: Of the hash split.
-        more: Files of mined passages.
+        hard_negatives: Files of mined passages.
         labels: What makes a context relevant.
         seed: Of the draws.
         crop_words: As in the data module.
@@ -33,7 +33,7 @@ class ContextReference:
 
     def __init__(
         self, files: Sequence[tuple[str, str]], held_out: Sequence[tuple[str, str]] = (), fraction: float = 0.3,
-        more: Sequence[str] = (), labels: Labels = "has_answer", seed: int = 0, crop_words: int | None = None,
+        hard_negatives: Sequence[str] = (), labels: Labels = "has_answer", seed: int = 0, crop_words: int | None = None,
         crop_growth_words: int = 0, substitution: float = 0.0, word_swaps: float = 0.0,
     ) -> None:  # fmt: skip
         questions, known = self._distinct(files), self._distinct(held_out)
@@ -43,14 +43,21 @@ class ContextReference:
         else:
             self.training = [q for q in questions if validation_share(q) >= fraction]
             self.validation = [q for q in questions if validation_share(q) < fraction]
-        self.more, self.labels, self.seed, self.word_swaps = read_mined(more), labels, seed, word_swaps
+        self.hard_negatives, self.labels, self.seed, self.word_swaps = (
+            read_mined(hard_negatives),
+            labels,
+            seed,
+            word_swaps,
+        )
         self.crop_words, self.crop_growth_words, self.substitution = crop_words, crop_growth_words, substitution
         self.by_shape: dict[str, list[tuple[str, frozenset[str]]]] = {}
         self.nearest: dict[str, list[str]] = {}
 
-    def usable(self, questions: Sequence[Question], contexts: int, pick: Pick, epoch: int) -> list[Question]:
+    def usable(
+        self, questions: Sequence[Question], contexts: int, context_sampling: ContextSampling, epoch: int
+    ) -> list[Question]:
         """The questions that have an answer and a context."""
-        return [q for q in questions if q.answers and self.draw(q, contexts, pick, epoch).passages]
+        return [q for q in questions if q.answers and self.draw(q, contexts, context_sampling, epoch).passages]
 
     def learn_substitutes(self, questions: Sequence[Question]) -> None:
         """Let the answers of these questions stand for each other."""
@@ -59,10 +66,12 @@ class ContextReference:
                 words = frozenset(LOWER_WORD.findall(question.text))
                 self.by_shape.setdefault(shape(answer), []).append((answer, words))
 
-    def draw(self, question: Question, contexts: int, pick: Pick, epoch: int) -> ContextSet:
+    def draw(self, question: Question, contexts: int, context_sampling: ContextSampling, epoch: int) -> ContextSet:
         """The context set of a question in an epoch; -1 is validation."""
         rng = random.Random(f"{self.seed}/{epoch}/{question.id}/{question.text}")
-        passages = tuple(pick_contexts(question, self.more.get(question.id, ()), contexts, pick, rng))
+        passages = tuple(
+            pick_contexts(question, self.hard_negatives.get(question.id, ()), contexts, context_sampling, rng)
+        )
         labels = tuple(relevant(question, passage, self.labels) for passage in passages)
         answer = rng.choice(question.answers)
         if epoch >= 0 and rng.random() < self.substitution and answer not in question.text:

@@ -8,8 +8,8 @@ from typing import Any
 from tests.helpers.commands import Ended, command
 
 TABLE = "| model | supply voltage |\n| --- | --- |\n| {0} 1 | 24 V |\n| {0} 2 | 48 V |"
-ASK = ("ask", "--strategy", "harness.strategies.retrieve_read.RetrieveRead",
-       "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index")  # fmt: skip
+ASK = ("ask", "--system", "harness.systems.retrieve_read.RetrieveRead",
+       "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index")  # fmt: skip
 
 
 def manual(product: str, chapters: int = 2) -> str:
@@ -28,14 +28,14 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return folder
 
 
-def index(folder: Path, *more: str, out: str = "indexes/lexical", kind: str = "bm25") -> Ended:
+def index(folder: Path, *hard_negatives: str, out: str = "indexes/lexical", kind: str = "bm25") -> Ended:
     """Index `folder`/manuals as `folder`/indexes/lexical."""
-    return command(folder, "infer.py", "index", "--documents", "manuals", "--kind", kind, "--out", out, *more)
+    return command(folder, "infer.py", "index", "--documents", "manuals", "--kind", kind, "--out", out, *hard_negatives)
 
 
-def report(folder: Path, kept_in: str = "indexes/manuals.documents") -> dict[str, dict[str, Any]]:
+def report(folder: Path, document_cache: str = "indexes/manuals.documents") -> dict[str, dict[str, Any]]:
     """The lines of the report, by file."""
-    lines = (folder / kept_in / "report.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (folder / document_cache / "report.jsonl").read_text(encoding="utf-8").splitlines()
     return {row["file"]: row for row in map(json.loads, lines)}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from common.records import Passage
 from datamodules.dmqr_preferences import PreferenceData
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import NAMES
 from tests.helpers.rewrite_preferences import model_of, questions
@@ -35,7 +35,7 @@ def write(folder: Path, toy: Path) -> None:
 def data_of(module: DpoTrainer, folder: Path, *place: int, **options: Any) -> PreferenceData:
     """The data of a rank, set up; `place` as in `tests.helpers.tiny_runs.set_up`."""
     given: dict[str, Any] = {"validation_fraction": 0.2, "groups_per_step": 12, **options}
-    return set_up(PreferenceData([Source("rewrite_preferences", str(folder))], **given), module, *place)
+    return set_up(PreferenceData([DataFile("rewrite_preferences", str(folder))], **given), module, *place)
 
 
 def write_gold(folder: Path, count: int = 40) -> tuple[str, ...]:

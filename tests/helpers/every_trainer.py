@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import choice_runs, dpo_runs, rewrite_runs
+from tests.helpers import adaptive_runs, dpo_runs, rewrite_runs
 from tests.helpers.tiny_runs import use
-from tests.trainers import test_dmqr_words, test_drrag, test_rerag_training, test_t5
+from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training, test_t5
 
 
 class Place:
@@ -37,8 +37,8 @@ PREPARE: dict[str, Callable[[Place], None]] = {
     "drrag": drrag,
     "rerag": lambda place: test_rerag_training.write_config(place.folder, place.model("t5")),
     "rewriter": rewriter,
-    "words": lambda place: test_dmqr_words.write_run(place.folder, place.model("bert")),  # the extractive rewriter
-    "choice": lambda place: choice_runs.write(place.folder, place.model("bert")),
+    "words": lambda place: test_dmqr_extractive.write_run(place.folder, place.model("bert")),  # the extractive rewriter
+    "choice": lambda place: adaptive_runs.write(place.folder, place.model("bert")),
     "dpo": lambda place: dpo_runs.write(place.folder, place.made("rewrite_toy")),  # learns from rewards
     "t5": lambda place: test_t5.write_run(place.folder, place.model("t5")),
 }

@@ -64,7 +64,7 @@ class Server(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.requests: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
-        self.now = self.most_at_once = 0
+        self.now = self.max_at_once = 0
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that gives up a request, or dies, is what these tests are about."""
@@ -86,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
         """What was requested so far."""
         counted = self.server
         with counted.lock:
-            body = {"requests": counted.requests, "answered": counted.answered, "most_at_once": counted.most_at_once}
+            body = {"requests": counted.requests, "answered": counted.answered, "max_at_once": counted.max_at_once}
         self.whole(200, json.dumps(body))
 
     def do_POST(self) -> None:
@@ -97,7 +97,7 @@ class Handler(BaseHTTPRequestHandler):
             number = self.server.requests[asked]
             self.server.requests[asked] += 1
             self.server.now += 1
-            self.server.most_at_once = max(self.server.most_at_once, self.server.now)
+            self.server.max_at_once = max(self.server.max_at_once, self.server.now)
         try:
             given = self.headers.get("Authorization", "")
             if self.server.key and given != f"Bearer {self.server.key}":

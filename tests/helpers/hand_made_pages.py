@@ -5,7 +5,7 @@ from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
-from harness.documents.pdf.page import Box, Page, Rule, Word
+from harness.documents.pdf.page import Box, Page, PageWord, Rule
 
 CHARACTER = 5.0  # points that a character of a 10-point font takes
 HEIGHT = 10.0
@@ -13,22 +13,22 @@ HEIGHT = 10.0
 
 def words(
     text: str, left: float, top: float, bold: bool = False, size: float = HEIGHT, font: str = "Serif"
-) -> list[Word]:
+) -> list[PageWord]:
     """A line's words with blanks of a quarter of the font size between them."""
     found, at = [], left
     for number, part in enumerate(text.split()):
         width = len(part) * CHARACTER * size / HEIGHT * (0.84 + 0.08 * ((len(part) + number) % 5))  # no monospaced font
-        found.append(Word(part, Box(at, top, at + width, top + size), size, font, bold, False))
+        found.append(PageWord(part, Box(at, top, at + width, top + size), size, font, bold, False))
         at += width + 0.25 * size
     return found
 
 
-def cells(rows: Sequence[Sequence[str]], lefts: Sequence[float], top: float, pitch: float = 14.0) -> list[Word]:
+def cells(rows: Sequence[Sequence[str]], lefts: Sequence[float], top: float, pitch: float = 14.0) -> list[PageWord]:
     """Words of cells, each row `pitch` points under the one before.
 
     "|" divides the lines of a cell, 11 points apart.
     """
-    found: list[Word] = []
+    found: list[PageWord] = []
     for row in rows:
         for text, left in zip(row, lefts, strict=True):
             for number, line in enumerate(text.split("|")):
@@ -44,9 +44,9 @@ def rule(left: float, top: float, right: float, bottom: float) -> Rule:
     return Rule(Box(left - 0.25, top, left + 0.25, bottom))
 
 
-def page(words: Sequence[Word], rules: Sequence[Rule] = (), **more: Any) -> Page:
+def page(words: Sequence[PageWord], rules: Sequence[Rule] = (), **hard_negatives: Any) -> Page:
     """An A4 page."""
-    return Page(1, 595.0, 842.0, tuple(words), tuple(rules), **more)
+    return Page(1, 595.0, 842.0, tuple(words), tuple(rules), **hard_negatives)
 
 
 def moved(one: Page, x: float, y: float) -> Page:

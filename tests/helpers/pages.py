@@ -6,7 +6,7 @@ Texts that try to become markup, and a small page whose filters can be worked ou
 import math
 
 from common.records import Answer, Passage, Question, Ranked
-from harness.evaluation.page import Case, page
+from harness.evaluation.page import QuestionCase, page
 
 NAN = math.nan
 EVIL = (
@@ -16,8 +16,8 @@ EVIL = (
 CITY, RIVER, SHIP = (Passage.of(name, f"{name} lies beside the {name}.") for name in ("City", "River", "Ship"))
 
 
-def answer(question: str, text: str, *evidence: Passage, **more: object) -> Answer:
-    return Answer(question, text, tuple(Ranked(p, 1.0 - place) for place, p in enumerate(evidence)), **more)
+def answer(question: str, text: str, *evidence: Passage, **hard_negatives: object) -> Answer:
+    return Answer(question, text, tuple(Ranked(p, 1.0 - place) for place, p in enumerate(evidence)), **hard_negatives)
 
 
 def small_page() -> str:
@@ -49,5 +49,5 @@ def small_page() -> str:
         "ours": {"EM": [1, 0, NAN, 1, 1], "F1": [1, 0.25, NAN, 1, 0.5]},
         "BM25": {"EM": [0, 1, NAN, 0, 0], "F1": [0, 1, NAN, 0, 0.5]},
     }
-    cases = [[Case("Why", ("what", "why"), (("CFS", "P = 0.9"),), "as Table 8")], [], [], [], []]
+    cases = [[QuestionCase("Why", ("what", "why"), (("CFS", "P = 0.9"),), "as Table 8")], [], [], [], []]
     return page("T", ["a fact"], [], "", {}, questions, {"ours": ours, "BM25": theirs}, measures, cases)

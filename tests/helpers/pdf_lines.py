@@ -3,21 +3,21 @@
 from typing import Any
 
 from harness.documents.pdf.lines import Line
-from harness.documents.pdf.page import Box, Word
+from harness.documents.pdf.page import Box, PageWord
 
 LEADING = 12.0  # points between lines of the text
 WIDTH = 5.0  # of a character, points
 
 
-def word(text: str, left: float, baseline: float, size: float = 10.0, **style: Any) -> Word:
+def word(text: str, left: float, baseline: float, size: float = 10.0, **style: Any) -> PageWord:
     """A word whose characters are half as wide as high."""
     box = Box(left, baseline - 0.8 * size, left + 0.5 * size * len(text), baseline + 0.2 * size)
-    return Word(
+    return PageWord(
         text, box, size, style.pop("font", "Times"), style.pop("bold", False), style.pop("italic", False), **style
     )
 
 
-def words(text: str, left: float, baseline: float, size: float = 10.0, **style: Any) -> list[Word]:
+def words(text: str, left: float, baseline: float, size: float = 10.0, **style: Any) -> list[PageWord]:
     """Words of a line, a blank between them."""
     found = []
     for part in text.split(" "):

@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from datamodules.examples.splits import QuestionSource
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.rerag import ReRagData
 from tests.conftest import NAMES
 from tests.helpers.tiny_runs import set_up
@@ -33,8 +33,9 @@ def fid_rows(count: int, seed: int = 0) -> list[dict]:
 def context_data(file: Path, module: ReRagTrainer, ranks: int = 1, rank: int = 0, **options: object) -> ReRagData:
     """RE-RAG's data of a file in FiD's layout, set up for a module and one of some ranks, outside the trainer."""
     data = ReRagData(
-        [QuestionSource("fid", str(file))],
-        **{"contexts": 5, "pick": "sampled", "labels": "gold", "questions_per_step": 6, "tokens_per_bucket": 250,
+        [QuestionDataFile("fid", str(file))],
+        **{"contexts": 5, "context_sampling": "sampled", "labels": "gold", "questions_per_step": 6,
+        "tokens_per_bucket": 250,
            "validation_fraction": 0.3, **options},
     )  # fmt: skip
     return set_up(data, module, rank, ranks)

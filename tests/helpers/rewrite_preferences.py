@@ -8,7 +8,7 @@ import torch
 
 from common.preferences import Candidate, RewritePreferences
 from models.dmqr.candidates import candidate_batch, candidates_logp
-from models.dmqr.rewriter import PART, Rewriter
+from models.dmqr.rewriter import PART, RewriterModel
 from models.dmqr.strategies import Pool
 from tests.conftest import NAMES
 
@@ -29,7 +29,7 @@ def questions(count: int, seed: int = 7) -> list[str]:
 def save_start(folder: Path, pretrained: Path, steps: int = 100) -> Path:
     """The serving folder of a rewriter that has learned to write any of the texts, whatever the question."""
     torch.manual_seed(0)
-    rewriter = Rewriter.build(str(pretrained), 40, 8, Pool.load(None).strategies, dropout=0.0).train()
+    rewriter = RewriterModel.build(str(pretrained), 40, 8, Pool.load(None).strategies, dropout=0.0).train()
     asked = questions(8, seed=1)
     inputs = [ids for ids in rewriter.encode([rewriter.task(each, "gqr") for each in asked]) if ids]
     targets = [rewriter.encode.targets(TEXTS)] * len(inputs)
@@ -48,7 +48,7 @@ def sampled(
     serving: Path, count: int, strategies: Sequence[str] = ("gqr", "kwr"), seed: int = 7
 ) -> list[RewritePreferences]:
     """All texts as candidates of every question and strategy, each sampled four times, with their rewards."""
-    rewriter = Rewriter.load(serving, "cpu", "fp32")
+    rewriter = RewriterModel.load(serving, "cpu", "fp32")
     rows = []
     for number, question in enumerate(questions(count, seed)):
         for strategy in strategies:

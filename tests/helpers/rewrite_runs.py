@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from common.records import Passage
-from datamodules.dmqr import RewriteData, RewriteSource
+from datamodules.dmqr import RewriteData, RewriteDataFile
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import NAMES
 from tests.helpers import tiny_runs
@@ -84,7 +84,7 @@ def write_gold(folder: Path) -> tuple[str, ...]:
 def data_of(module: RewriterTrainer, path: Path, *place: int, **options: Any) -> RewriteData:
     """The data of a rank, set up; `place` as in `tests.helpers.tiny_runs.set_up`."""
     data = RewriteData(
-        [RewriteSource("rewrites", str(path))], rewrites_per_step=12, validation_fraction=0.2, generated_rewrites=3,
+        [RewriteDataFile("rewrites", str(path))], rewrites_per_step=12, validation_fraction=0.2, generated_rewrites=3,
         **options
     )  # fmt: skip
     return set_up(data, module, *place)

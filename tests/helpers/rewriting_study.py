@@ -8,10 +8,10 @@ from typing import Any
 from common.records import Answer, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.dmqr.study import Study
-from harness.evaluation.engine import Measured, measure
+from harness.evaluation.engine import MeasuredSystem, measure
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Table
-from harness.strategies.dmqr import Dmqr
+from harness.evaluation.tables import ReportTable
+from harness.systems.dmqr import Dmqr
 from tests.helpers.retrieval_world import WORDS, corpus
 from tests.helpers.word_scorer import WordScorer
 
@@ -59,23 +59,23 @@ def settings(tmp_path: Path, **options: Any) -> Settings:
     )
 
 
-def system(retriever: Any, scorer: WordScorer | None, **options: Any) -> Dmqr:
+def dmqr_of(retriever: Any, scorer: WordScorer | None, **options: Any) -> Dmqr:
     """A system that keeps four passages, by the scorer or by reciprocal ranks."""
     fusion = {"scorer": scorer} if scorer else {"fusion": "rrf"}
     return Dmqr(retriever, **{"k": 4, "per_query": 5, **fusion, **options})
 
 
-def measured(strategy: Dmqr, tmp_path: Path, questions: Sequence[Question] = ASKED, **study: Any) -> Measured:
+def measured(system: Dmqr, tmp_path: Path, questions: Sequence[Question] = ASKED, **study: Any) -> MeasuredSystem:
     """What the study finds with the options in `study`."""
-    return measure(strategy, questions, Study(**study), settings(tmp_path))
+    return measure(system, questions, Study(**study), settings(tmp_path))
 
 
-def table(found: Measured, name: str) -> Table:
+def table(found: MeasuredSystem, name: str) -> ReportTable:
     """A table of the study."""
     return next(each for each in found.findings.tables if each.name == name)
 
 
-def value(found: Measured, name: str, row: str, column: str) -> float:
+def value(found: MeasuredSystem, name: str, row: str, column: str) -> float:
     """The figure in a row and a column of a table."""
     each = table(found, name)
     cell = each.rows[row][each.columns.index(column)]

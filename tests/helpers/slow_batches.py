@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from datamodules.examples.batches import Batch
-from datamodules.examples.made_ahead import MadeAhead
+from datamodules.examples.prefetch import Prefetcher
 
 
 @dataclass
@@ -40,5 +40,5 @@ if __name__ == "__main__":
         signal.signal(each, lambda *ignored: None)
     from tests.helpers.slow_batches import Slow as Imported  # as the workers know it
 
-    for batch in MadeAhead(Imported(float(sys.argv[1])), 2, keep=True)(iter(range(10**6))):
+    for batch in Prefetcher(Imported(float(sys.argv[1])), 2, keep=True)(iter(range(10**6))):
         print(int(batch.process), int(batch.request), flush=True)

@@ -10,8 +10,8 @@ from harness.evaluation.engine import measure
 from harness.evaluation.study import Settings
 
 
-def studied(study: Any, strategy: Any, questions: Sequence[Question], settings: Settings) -> Any:
+def studied(study: Any, system: Any, questions: Sequence[Question], settings: Settings) -> Any:
     """All fields of what was asked and of what was found."""
-    measured = measure(strategy, questions, study, settings)
+    measured = measure(system, questions, study, settings)
     both = [(each, field.name) for each in (measured.asked, measured.findings) for field in fields(each)]
     return SimpleNamespace(**{name: getattr(each, name) for each, name in both})

@@ -20,7 +20,7 @@ class TableEncoder:
         self.vectors = vectors
 
     def cosines(self, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:
-        """As `harness.choice.answer_encoder.AnswerEncoder`."""
+        """As `harness.answer_selection.answer_encoder.AnswerEncoder`."""
         found = []
         for group in groups:
             width = len(next(iter(self.vectors.values())))

@@ -11,19 +11,19 @@ import yaml
 from common.records import Passage, Question
 from common.rewrites import Rewrites
 from harness.retrievers.bm25 import build_bm25
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
 from tests.conftest import hotpot_rows
 from tests.helpers import dpo_runs, people_corpus, rerag_world, rewrite_runs, river_corpus
-from tests.helpers.choosers import save_chooser
 from tests.helpers.layout_rows import ROWS
 from tests.helpers.mt5 import save_mt5
 from tests.helpers.preference_files import greedy_preferences, write_preferences
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.retrieval_world import corpus, write_jsonl
 from tests.helpers.runs import fit_here
+from tests.helpers.strategy_classifiers import save_chooser
 from tests.helpers.tiny_runs import write_config
-from tests.trainers import test_dmqr_words, test_drrag, test_rerag_training, test_t5
+from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training, test_t5
 
 BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}}
 DEAD = {  # a language model that no server answers for
@@ -57,8 +57,8 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     """Questions, corpora, indexes, configs and untrained models for `infer.py`."""
 
     def config(name: str, word: str, **options: Any) -> None:
-        system = {"class_path": f"harness.strategies.{word}", "init_args": {"retriever": BM25, **options}}
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump({"strategy": system}))
+        system = {"class_path": f"harness.systems.{word}", "init_args": {"retriever": BM25, **options}}
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump({"system": system}))
 
     def part(word: str, **options: Any) -> dict[str, Any]:
         return {"class_path": f"harness.{word}", "init_args": options}
@@ -98,7 +98,7 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     rerag_world.write_serving(models["t5"], folder / "estimator", generator=None)
     save_chooser(models["bert"], folder / "chooser", ("kwr", "par"), threshold=0.0)
     (folder / "writer").mkdir()
-    Rewriter.build(str(models["t5"]), 40, 6, POOL).save(folder / "writer", ["gqr", "kwr"], {})
+    RewriterModel.build(str(models["t5"]), 40, 6, POOL).save(folder / "writer", ["gqr", "kwr"], {})
     made = [{"question": "alba river", "strategy": name, "rewrite": f"{name} alba"} for name in ("gqr", "kwr")]
     write_rows(folder / "made.jsonl", made)
     written = part("rewriters.file.FileRewriter", rewrites="made.jsonl")
@@ -177,7 +177,14 @@ def choice(folder: Path, models: dict[str, Path]) -> None:
     write_preferences(folder / "preferences", found)
     options = {"strategies": ["kwr", "par"], "pretrained": str(models["bert"]), "max_tokens": 24}
     data = {"train": [{"layout": "rewrite_preferences", "path": "preferences"}]}
-    write_config(folder, "dmqr_choice.ChoiceTrainer", options, "dmqr_choice.ChoiceData", data, "val/average_precision")
+    write_config(
+        folder,
+        "dmqr_adaptive.StrategyClassifierTrainer",
+        options,
+        "dmqr_adaptive.StrategyClassifierData",
+        data,
+        "val/average_precision",
+    )
 
 
 def drrag(folder: Path, models: dict[str, Path]) -> None:
@@ -193,7 +200,7 @@ def rerag(folder: Path, models: dict[str, Path]) -> None:
 
 def words(folder: Path, models: dict[str, Path]) -> None:
     """Labels of words."""
-    test_dmqr_words.write_run(folder, models["bert"])
+    test_dmqr_extractive.write_run(folder, models["bert"])
 
 
 def dpo(folder: Path, models: dict[str, Path]) -> None:

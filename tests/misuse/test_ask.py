@@ -18,8 +18,8 @@ from common.errors import INTERRUPTED
 from tests.docs.documents import ROOT, parser_of
 from tests.helpers.commands import command, refused
 
-PLAIN = ("--strategy", "harness.strategies.retrieve_read.RetrieveRead")
-BM25 = ("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "bm25")
+PLAIN = ("--system", "harness.systems.retrieve_read.RetrieveRead")
+BM25 = ("--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", "bm25")
 
 
 def test_no_question_at_all(made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,8 +55,8 @@ def test_fit_export_and_ask_print_no_line_of_a_library(place: Path, monkeypatch:
     assert re.fullmatch(r"onnx: model\.onnx, maximum difference \S+ nats\n", exported.stdout)
 
     built = infer(place, "index", "--corpus", "hotpot.json", "--layout", "hotpotqa", "--kind", "bm25", "--out", "bm25")
-    asked = infer(place, "ask", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.serving", served,
-                  "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "bm25",
+    asked = infer(place, "ask", "--system", "harness.systems.drrag.DrRag", "--system.serving", served,
+                  "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", "bm25",
                   "--question", "where was name3 born")  # fmt: skip
     assert strangers(built.stderr + asked.stderr, INFER_ERR) == []
     assert asked.stdout.startswith("Question: ")

@@ -13,7 +13,7 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.corpora import indexes_of
 from harness.retrievers.fusion import FusedRetriever
 from harness.selection.options import SelectionOptions
-from harness.strategies.drrag import DrRag
+from harness.systems.drrag import DrRag
 from tests.helpers.commands import command
 
 
@@ -25,8 +25,8 @@ def test_the_same_corpus_is_fused(made: Callable[[str], Path], tmp_path: Path) -
         for index in ("bm25", "again")
     ]
     fused = {"class_path": "harness.retrievers.fusion.FusedRetriever", "init_args": {"retrievers": parts}}
-    typed = ("--questions", "rivers.json", "--out", str(tmp_path / "out"), "--resamples", "10", "--strategy",
-             "harness.strategies.drrag.DrRag", "--strategy.selection.method", "sm", "--strategy.retriever",
+    typed = ("--questions", "rivers.json", "--out", str(tmp_path / "out"), "--resamples", "10", "--system",
+             "harness.systems.drrag.DrRag", "--system.selection.method", "sm", "--system.retriever",
              json.dumps(fused))  # fmt: skip
     ended = command(place, "infer.py", "evaluate", *typed)
     assert ended.code == 0, ended.err
@@ -46,8 +46,8 @@ def test_indexes_inside_other_retrievers_are_found(made: Callable[[str], Path], 
     assert [index.folder.name for index in indexes_of(Reranked(FusedRetriever([one, one])))] == ["bm25", "bm25"]
     with pytest.raises(ArtifactError, match="different corpora"):
         FusedRetriever([one, Reranked(other)]).load()
-    strategy = DrRag(Reranked(other), selection=SelectionOptions("sm"))
+    system = DrRag(Reranked(other), selection=SelectionOptions("sm"))
     with pytest.raises(
         ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold passages"
     ):
-        evaluate.evaluate(strategy, str(place / "rivers.json"), tmp_path / "out")
+        evaluate.evaluate(system, str(place / "rivers.json"), tmp_path / "out")

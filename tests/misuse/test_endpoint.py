@@ -26,11 +26,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     passages = [p for question in read_questions("hotpotqa", str(tmp_path / "dev.json")) for p in question.passages]
     build_bm25(passages, tmp_path / "index")
     retriever = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
-    strategy = {
-        "class_path": "harness.strategies.retrieve_read.RetrieveRead",
+    system = {
+        "class_path": "harness.systems.retrieve_read.RetrieveRead",
         "init_args": {"retriever": retriever, "k": 2},
     }
-    (tmp_path / "plain.yaml").write_text(yaml.safe_dump({"strategy": strategy}))
+    (tmp_path / "plain.yaml").write_text(yaml.safe_dump({"system": system}))
     return tmp_path
 
 

@@ -50,7 +50,7 @@ def test_help_keeps_examples_as_lines(tmp_path: Path) -> None:
 
 
 def test_help_has_no_internal_names_of_types(tmp_path: Path) -> None:
-    for asked in (["ask", "--help"], ["ask", "--strategy.help", "harness.strategies.drrag.DrRag"]):
+    for asked in (["ask", "--help"], ["ask", "--system.help", "harness.systems.drrag.DrRag"]):
         ended = command(tmp_path, "infer.py", *asked)
         assert ended.code == 0
         assert "<class" not in ended.out
@@ -102,7 +102,7 @@ class Slow:
 def test_ctrl_c_ends_a_command_with_one_line(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "infer.py"), "ask", "--strategy", "slow.Slow", "--question", "x"],
+        [sys.executable, str(ROOT / "infer.py"), "ask", "--system", "slow.Slow", "--question", "x"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
@@ -130,4 +130,4 @@ def test_shell_completion(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     checked = subprocess.run(["bash", "-n"], input=run.stdout, capture_output=True, text=True)
     assert (checked.returncode, checked.stderr) == (0, "")
-    assert "--strategy.help" in run.stdout
+    assert "--system.help" in run.stdout

@@ -99,8 +99,8 @@ def test_commands_index_and_answer(run: Run) -> None:
     assert index.returncode == 0, index.stderr
     ask = run(
         "lightning-rag", "ask", "--question", "where was name1 born", "--json", "true",
-        "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "sm",
-        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "bm25",
+        "--system", "harness.systems.drrag.DrRag", "--system.selection.method", "sm",
+        "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", "bm25",
     )  # fmt: skip
     assert ask.returncode == 0, ask.stderr
     assert len(json.loads(ask.stdout)["evidence"]) == 4
@@ -120,8 +120,8 @@ def test_module_commands_and_python(run: Run) -> None:
     assert world.stderr.splitlines()[-1] == "All keys: python -m lightning_rag datamodules.world --help"
     assert run("python", "-m", "lightning_rag", "trainers.t5_from_scratch", "--help").returncode == 0
     assert run("python", "-m", "lightning_rag", "trainers.t5").returncode == 2
-    code = "import lightning_rag; from harness.strategies.drrag import DrRag; print(DrRag.__module__)"
-    assert run("python", "-c", code).stdout == "harness.strategies.drrag\n"
+    code = "import lightning_rag; from harness.systems.drrag import DrRag; print(DrRag.__module__)"
+    assert run("python", "-c", code).stdout == "harness.systems.drrag\n"
     code = "import lightning_rag; from harness.evaluation.page import page; print(page('', [], [], '', {}, [], {}, {}))"
     assert run("python", "-c", code).stdout.startswith("<!doctype html>")  # its template is in the package
     late = run(

@@ -25,7 +25,7 @@ from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import build_dense
 from harness.selection.options import SelectionOptions
-from harness.strategies.drrag import DrRag
+from harness.systems.drrag import DrRag
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
@@ -259,9 +259,9 @@ class Echo:
 def test_outputs_are_locked_while_they_are_computed(tmp_path: Path, encoder: SentenceEncoder) -> None:
     questions, out = str(river_corpus.write_questions(tmp_path)), tmp_path / "out"
     watching = Watching(Bm25Retriever(river_corpus.write_index(tmp_path)), out)
-    strategy = DrRag(watching, selection=SelectionOptions("sm"), reader=Echo())
+    system = DrRag(watching, selection=SelectionOptions("sm"), reader=Echo())
     for run in (
-        lambda: evaluate.evaluate(strategy, questions, out, resamples=10),
+        lambda: evaluate.evaluate(system, questions, out, resamples=10),
         lambda: mine.mine(watching, questions, out),
     ):
         watching.locked = False

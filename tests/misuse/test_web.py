@@ -21,11 +21,11 @@ LOCAL = {"service": "searxng", "base_url": "http://127.0.0.1:9"}
 def ask(folder: Path, *words: str, **options: object) -> object:
     """`infer.py ask` with a web search."""
     retriever = {"class_path": WEB, "init_args": options}
-    strategy = {
-        "class_path": "harness.strategies.retrieve_read.RetrieveRead",
+    system = {
+        "class_path": "harness.systems.retrieve_read.RetrieveRead",
         "init_args": {"retriever": retriever, "k": 2},
     }
-    (folder / "web.yaml").write_text(yaml.safe_dump({"strategy": strategy}))
+    (folder / "web.yaml").write_text(yaml.safe_dump({"system": system}))
     return command(folder, "infer.py", *(words or ("ask", "--question", "Where is alfa?")), "--config", "web.yaml")
 
 

@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel
 
 from models.causal_lm import CausalLanguageModel
-from models.token_choice import Choice, Written
+from models.token_sampling import SampledTokens, TokenSampling
 from tests.helpers.tiny_lm import cases
 from tests.helpers.tolerances import model_close
 
@@ -49,7 +49,7 @@ def brute_force(model: CausalLanguageModel, prompt: Sequence[int], reply: Sequen
     return total
 
 
-def same(one: Sequence[Written], other: Sequence[Written]) -> bool:
+def same(one: Sequence[SampledTokens], other: Sequence[SampledTokens]) -> bool:
     return [(w.ids, w.ended) for w in one] == [(w.ids, w.ended) for w in other]
 
 
@@ -135,12 +135,15 @@ def test_every_end_token_ends_a_reply_and_counts_as_the_end(chat_lm: Path) -> No
 
 def test_samples_depend_on_seed_and_not_on_the_batch(model: CausalLanguageModel) -> None:
     prompts = prompts_of(model)
-    choices = [Choice(temperature=1.0 + row % 3, seed=row) if row % 4 else Choice() for row in range(len(prompts))]
+    choices = [
+        TokenSampling(temperature=1.0 + row % 3, seed=row) if row % 4 else TokenSampling()
+        for row in range(len(prompts))
+    ]
     limits = [5] * len(prompts)
     together = model.write(prompts, limits, choices)
     assert same(together, [model.write([p], [5], [c])[0] for p, c in zip(prompts, choices, strict=True)])
     assert same(together, model.write(prompts, limits, choices, 100))
-    assert not same(together, model.write(prompts, limits, [Choice(c.temperature, c.seed + 1) for c in choices]))
+    assert not same(together, model.write(prompts, limits, [TokenSampling(c.temperature, c.seed + 1) for c in choices]))
     greedy = model.write(prompts, limits)
     assert all(w == g for row, (w, g) in enumerate(zip(together, greedy, strict=True)) if row % 4 == 0)
     scores = model.logprobs(prompts, [w.ids for w in together], [w.ended for w in together])  # at temperature 1
@@ -151,7 +154,9 @@ def test_samples_depend_on_seed_and_not_on_the_batch(model: CausalLanguageModel)
 def test_tokens_are_sampled_with_their_probabilities(chat_lm: Path, temperature: float) -> None:
     model = CausalLanguageModel.build(str(chat_lm)).eval()
     prompt, draws = model.tokenizer("The river of delta")["input_ids"], 1500
-    written = model.write([prompt] * draws, [1] * draws, [Choice(temperature, seed) for seed in range(draws)], 10**5)
+    written = model.write(
+        [prompt] * draws, [1] * draws, [TokenSampling(temperature, seed) for seed in range(draws)], 10**5
+    )
     with torch.no_grad():
         probability_V = (model.network(torch.tensor([prompt])).logits[0, -1] / temperature).softmax(0)
     ends = probability_V[model.end_ids].sum().item()

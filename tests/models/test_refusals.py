@@ -14,10 +14,10 @@ from models.bigbird.attention import fuse
 from models.causal_lm import CausalLanguageModel
 from models.context_tokenizer import ContextEncoder
 from models.cross_encoder import RelevanceEstimator
-from models.dmqr.choice import StrategyChooser
 from models.dmqr.rewrite_tokenizer import RewriteEncoder
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
+from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import TripleClassifier
 from models.lora import Lora, add_adapter
@@ -81,16 +81,16 @@ WITHOUT_START, OF_UMT5 = {"decoder_start_token_id": None}, {"model_type": "umt5"
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda at: StrategyChooser.build(at.t5, ("kwr",)), "not an encoder"),
-        (lambda at: StrategyChooser.build(at.bert, ("kwr",), 129), "beyond the 128 positions"),
+        (lambda at: StrategyClassifier.build(at.t5, ("kwr",)), "not an encoder"),
+        (lambda at: StrategyClassifier.build(at.bert, ("kwr",), 129), "beyond the 128 positions"),
         (lambda at: WordSelector.build(at.t5), "not an encoder"),
         (lambda at: WordSelector.build(at.bert, 129), "beyond the 128 positions"),
-        (lambda at: Rewriter.build(at.bert, 40, 20, POOL), "is a 'bert', which generates no text"),
-        (lambda at: Rewriter.build(at.chat_lm, 40, 20, POOL, dropout=0.1), "dropout is for a T5"),
-        (lambda at: Rewriter.build(at.plain_lm, 100, 29, POOL), r"exceed the 128 tokens that .* reads and writes"),
-        (lambda at: add_adapter(Rewriter.build(at.t5, 40, 20, POOL).network, "base", Lora(4, targets=["no"])),
+        (lambda at: RewriterModel.build(at.bert, 40, 20, POOL), "is a 'bert', which generates no text"),
+        (lambda at: RewriterModel.build(at.chat_lm, 40, 20, POOL, dropout=0.1), "dropout is for a T5"),
+        (lambda at: RewriterModel.build(at.plain_lm, 100, 29, POOL), r"exceed the 128 tokens that .* reads and writes"),
+        (lambda at: add_adapter(RewriterModel.build(at.t5, 40, 20, POOL).network, "base", Lora(4, targets=["no"])),
             r"lora.targets \['no'\] are no layers of base: omit them, or name some of"),
-        *((lambda at, name=name: add_adapter(Rewriter.build(at.t5, 40, 8, POOL).network, "base", Lora(4), name),
+        *((lambda at, name=name: add_adapter(RewriterModel.build(at.t5, 40, 8, POOL).network, "base", Lora(4), name),
             f"an adapter cannot be named '{name}'") for name in ("a.b", "a/b", "", "keys")),
         (lambda at: RewriteEncoder(tokenizer_of(at.bert), "seq2seq", 32, [1]), "does not end a text with its end"),
         (lambda at: RewriteEncoder(at.template("{{ raise_exception('no') }}"), "chat", 32, [1]),

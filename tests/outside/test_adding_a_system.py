@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import harness.evaluation
-import harness.strategies
+import harness.systems
 from common.records import Passage
 from harness.evaluation.study import class_of, word_of
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -20,7 +20,7 @@ from tests.helpers.reports import cells
 HERE = Path(__file__).parent
 CONFIGS = ROOT / "configs/infer"
 FILES = (
-    "expansion/strategy.py", "expansion.yaml", "expansion/study.py",
+    "expansion/system.py", "expansion.yaml", "expansion/study.py",
     "expansion/model.py", "expansion/data.py", "expansion/trainer.py", "expansion/trainer_card.md", "train.yaml",
 )  # fmt: skip
 PASSAGES = [
@@ -101,7 +101,7 @@ def test_it_is_evaluated_with_its_own_study(place: Path) -> None:
     [
         (("--study.plain_k", "0"), ["study.plain_k: Not of type PositiveInt"]),
         (("--study.rows", "[QDC]"), ["study.rows is no option of expansion's study; allowed: plain_k"]),
-        (("--strategy.init_args.k", "0"), ["strategy.k: Not of type PositiveInt"]),
+        (("--system.init_args.k", "0"), ["system.k: Not of type PositiveInt"]),
     ],
 )
 def test_its_options_are_checked_before_anything_is_loaded(
@@ -148,13 +148,13 @@ def test_its_model_is_trained_exported_and_used(place: Path) -> None:
     losses = [row["val/loss_nats"] for row in logged if "val/loss_nats" in row]
     assert losses[-1] < losses[0]
     assert "Chooses the passage of a first search" in (serving / "README.md").read_text()
-    ended = evaluate(place, "--strategy.init_args.serving", str(serving))
+    ended = evaluate(place, "--system.init_args.serving", str(serving))
     assert ended.code == 0, ended.err
     found = cells(place / "report")
     assert found["evidence", "recall of gold passages", "4 first %"] == 100
     assert found["costs", "model calls", "mean"] == 1
     (serving / "model.safetensors").write_bytes(b"")
-    refused(evaluate(place, "--strategy.init_args.serving", str(serving)), 74, "model.safetensors is corrupt")
+    refused(evaluate(place, "--system.init_args.serving", str(serving)), 74, "model.safetensors is corrupt")
 
 
 def test_its_trainer_s_options_are_checked(place: Path) -> None:
@@ -165,31 +165,31 @@ def test_its_trainer_s_options_are_checked(place: Path) -> None:
 def test_as_a_part_of_this_project_it_brings_its_study_to_the_folder_of_its_word(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same two files, in a second `harness/strategies/` and `harness/evaluation/` on the import path."""
+    """The same two files, in a second `harness/systems/` and `harness/evaluation/` on the import path."""
     for package, file, target in (
-        (harness.strategies, "strategy.py", "strategies/expansion.py"),
+        (harness.systems, "system.py", "strategies/expansion.py"),
         (harness.evaluation, "study.py", "evaluation/expansion/study.py"),
     ):
         (place / target).parent.mkdir(parents=True)
         shutil.copy(HERE / "expansion" / file, place / target)
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(place / target.split("/")[0])])
-    from harness.strategies.expansion import TitleExpansion
+    from harness.systems.expansion import TitleExpansion
 
-    strategy = TitleExpansion(Bm25Retriever(place / "indexes/world/bm25"))
-    study = class_of(strategy, "study")
-    assert word_of(strategy) == "expansion"
+    system = TitleExpansion(Bm25Retriever(place / "indexes/world/bm25"))
+    study = class_of(system, "study")
+    assert word_of(system) == "expansion"
     assert study is not None
     assert study.__module__ == "harness.evaluation.expansion.study"
 
 
 def copied(place: Path, package: str) -> tuple[str, ...]:
-    """The strategy alone, as another package; its options."""
+    """The system alone, as another package; its options."""
     (place / package).mkdir()
-    shutil.copy(HERE / "expansion/strategy.py", place / package)
+    shutil.copy(HERE / "expansion/system.py", place / package)
     return (
-        *("--strategy", f"{package}.strategy.TitleExpansion"),
-        *("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever"),
-        *("--strategy.retriever.index", "indexes/world/bm25"),
+        *("--system", f"{package}.system.TitleExpansion"),
+        *("--system.retriever", "harness.retrievers.bm25.Bm25Retriever"),
+        *("--system.retriever.index", "indexes/world/bm25"),
     )
 
 

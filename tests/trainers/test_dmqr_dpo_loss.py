@@ -40,14 +40,14 @@ def drawn(seed: int, G: int = 4, N: int = 5, dtype: torch.dtype = torch.float64)
     return logp_GN, Groups(rewards_GN, known_GN, reference_GN, times_GN * known_GN, tokens_GN)
 
 
-def pairs_of(groups: Groups, least_gap: float = 0.0) -> int:
+def pairs_of(groups: Groups, min_gap: float = 0.0) -> int:
     """Number of pairs."""
-    return int(better_pairs(groups.rewards_GN, groups.known_GN, least_gap).sum())
+    return int(better_pairs(groups.rewards_GN, groups.known_GN, min_gap).sum())
 
 
 def loss_of(dpo: DpoLoss, logp_GN: Tensor, groups: Groups) -> Tensor:
     """The loss of a step that is these groups."""
-    return dpo(logp_GN, groups, float(pairs_of(groups, dpo.least_gap)))
+    return dpo(logp_GN, groups, float(pairs_of(groups, dpo.min_gap)))
 
 
 def select(groups: Groups, rows: list[int] | slice, places: Tensor | slice = slice(None)) -> Groups:
@@ -60,7 +60,7 @@ def test_dpo_by_hand() -> None:
     expected = sum(math.log(1 + math.exp(-0.2 * gain)) for gain in (1.5, 0.5, 1.0)) / 3
     assert loss_of(DpoLoss(beta=0.2), LOGP, HAND).item() == pytest.approx(expected, **CLOSE)
     # A least gap of 1 keeps the pair of rewards 3 and 1 alone: the others differ by 1 and no more.
-    one = DpoLoss(beta=0.2, least_gap=1.0)
+    one = DpoLoss(beta=0.2, min_gap=1.0)
     assert loss_of(one, LOGP, HAND).item() == pytest.approx(math.log(1 + math.exp(-0.3)), **CLOSE)
     # With imitation: 2 / 3 nats per token of the best candidate, for each pair alike.
     both = DpoLoss(beta=0.2, imitation_weight=0.5)
@@ -103,7 +103,7 @@ def test_pairs_by_hand() -> None:
 
 def test_gradients_by_finite_differences() -> None:
     logp_GN, groups = drawn(1)
-    dpo = DpoLoss(imitation_weight=0.5, least_gap=0.05)
+    dpo = DpoLoss(imitation_weight=0.5, min_gap=0.05)
     assert torch.autograd.gradcheck(lambda logp: loss_of(dpo, logp, groups), logp_GN.requires_grad_())
     (gradient_GN,) = torch.autograd.grad(loss_of(dpo, logp_GN, groups), logp_GN)
     assert (gradient_GN[~groups.known_GN] == 0).all()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from datamodules.formats.preferences import read_rewrite_preferences
 from harness.preferences.collecting import Collector
 from harness.preferences.drafts import Drafter
@@ -20,7 +20,7 @@ from tests.helpers.dpo_runs import data_of, write_gold
 from tests.helpers.preference_files import write_preferences
 from tests.helpers.rewrite_preferences import model_of
 from trainers.dmqr_dpo import DpoTrainer
-from trainers.dmqr_dpo_validation import Validated, Written, summary
+from trainers.dmqr_dpo_validation import DpoValidation, WrittenRewrites, summary
 
 TRAINER = "dpo"
 
@@ -40,7 +40,7 @@ def test_validation_rewards_greedy_rewrites_as_the_command_does(
         json.dumps({"layout": "rewrite_preferences", "round": 1, "fused": fused, "depth": 7})
     )
     retriever, reward = Bm25Retriever(workplace / "index"), GoldRecall(half_rank=2.0, depth=5)
-    gold = [Source("hotpotqa", "gold.json")]
+    gold = [DataFile("hotpotqa", "gold.json")]
     data = data_of(module, folder, retriever=retriever, reward=reward, gold_questions=gold, generated_rewrites=9)
     assert len(data.gold) == 9
     with torch.inference_mode():
@@ -60,8 +60,10 @@ def test_validation_rewards_greedy_rewrites_as_the_command_does(
 
 def test_the_measures_of_a_validation_by_hand() -> None:
     found = summary(
-        [Validated(4.0, 2.0, 0.5, 1.0, Written(3, True, False, 0.2, 0.1)), Validated(2.0, 1.0, 1.0, 0.0, Written(5,
-        False, False, 0.8, 0.3)), Validated(0.0, 0.0, 0.0, 0.5, Written(1, False, True, None, 0.0)), Validated(0.0, 1.0,
+        [DpoValidation(4.0, 2.0, 0.5, 1.0, WrittenRewrites(3, True, False, 0.2, 0.1)), DpoValidation(2.0, 1.0, 1.0,
+        0.0, WrittenRewrites(5,
+        False, False, 0.8, 0.3)), DpoValidation(0.0, 0.0, 0.0, 0.5, WrittenRewrites(1, False, True, None, 0.0)),
+        DpoValidation(0.0, 1.0,
         0.5, 0.5, None)]
     )  # fmt: skip
     assert found == pytest.approx(

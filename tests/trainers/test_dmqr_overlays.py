@@ -21,7 +21,7 @@ from transformers import (
 import train
 from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
-from models.dmqr.rewriter import Rewriter, read_rewriter_manifest
+from models.dmqr.rewriter import RewriterModel, read_rewriter_manifest
 from models.dmqr.strategies import POOL
 from tests.conftest import save_t5_tokenizer
 from tests.helpers.runs import ROOT
@@ -96,7 +96,7 @@ def test_it_trains_with_lora_merges_exports_and_reloads(
     rewriter = TrainedRewriter(serving, "cpu", "fp32")
     (made,) = rewriter.rewrite([Question("1", "who is name3 of the film")], ["decomposition"])
     assert made.queries["decomposition"]
-    reference = Rewriter.build(str(model), manifest["max_tokens"], manifest["max_rewrite_tokens"], POOL)
+    reference = RewriterModel.build(str(model), manifest["max_tokens"], manifest["max_rewrite_tokens"], POOL)
     reference.load_adapters(serving / "adapter", [])
     reference.eval()
     (inputs,) = reference.encode([reference.task("who is name3 of the film", "decomposition")])

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from datamodules.dmqr import RewriteBatch
 from harness.rewriters.trained import TrainedRewriter
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
 from models.lora import Lora
 from tests.helpers.rewrite_runs import data_of
@@ -44,7 +44,7 @@ def test_only_the_base_s_linear_layers_are_quantized_and_only_adapters_trained(
         assert all((p.grad is not None) == p.requires_grad for p in module.parameters())
         assert any(float(p.grad.abs().max()) > 0 for p in module.parameters() if p.grad is not None)
 
-        exact = Rewriter.build(str(folder), most, 8, POOL)
+        exact = RewriterModel.build(str(folder), most, 8, POOL)
         module.eval()
         with torch.inference_mode():
             difference = (module(batch) + exact(batch.ids_PT, batch.attention_PT, batch.labels_PA)).abs().max()

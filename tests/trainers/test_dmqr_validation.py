@@ -16,15 +16,17 @@ from harness.rewriters.trained import TrainedRewriter
 from tests.helpers.rewrite_runs import data_of, write_gold
 from tests.helpers.tiny_runs import checkpoint_of, fit, metrics
 from trainers.dmqr import RewriterTrainer
-from trainers.dmqr_validation import Validated, summary
+from trainers.dmqr_validation import RewriteValidation, summary
 
 TRAINER = "rewriter"
 
 
 def test_the_scores_of_a_validation_by_hand() -> None:
     found = summary(
-        [Validated(6.0, 2, "gqr", (1.0, 1.0), False, Recall(0.5, 0.0)), Validated(3.0, 1, "gqr", (0.0, 0.5), False),
-        Validated(9.0, 3, "cce", (0.0, 0.0), True, Recall(1.0, 0.5)), Validated(2.0, 4, "cce")], "recall_at_7"
+        [RewriteValidation(6.0, 2, "gqr", (1.0, 1.0), False, Recall(0.5, 0.0)), RewriteValidation(3.0, 1, "gqr", (0.0,
+        0.5), False),
+        RewriteValidation(9.0, 3, "cce", (0.0, 0.0), True, Recall(1.0, 0.5)), RewriteValidation(2.0, 4, "cce")],
+        "recall_at_7"
     )  # fmt: skip
     assert found == pytest.approx(
         {"loss_nats": 2.0, "rewrite_tokens": 10, "em": 100 / 3, "f1": 50.0, "empty": 100 / 3, "f1_gqr": 75.0,

@@ -13,7 +13,7 @@ from huggingface_hub import ModelCard
 
 from common.records import Passage
 from datamodules.drrag import DrRagData
-from datamodules.examples.splits import QuestionSource
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.rerag import ReRagData
 from models.drrag.triple_classifier import TripleClassifier
 from models.rerag.model import ReRagModel
@@ -28,7 +28,7 @@ from trainers.run.module import RunModule
 pytestmark = pytest.mark.numeric
 
 TOLERANCE_NATS = 1e-5
-SOURCE = QuestionSource("hotpotqa", "train.json", dataset="hotpotqa/hotpot_qa")
+SOURCE = QuestionDataFile("hotpotqa", "train.json", dataset="hotpotqa/hotpot_qa")
 
 
 @pytest.fixture(autouse=True)
@@ -115,8 +115,8 @@ def test_the_metadata_is_valid_and_honest(
 ) -> None:
     sources = [
         SOURCE,
-        QuestionSource("fid", "own.json", language="de"),
-        QuestionSource("flashrag", "hf:google/nq:main:train"),
+        QuestionDataFile("fid", "own.json", language="de"),
+        QuestionDataFile("flashrag", "hf:google/nq:main:train"),
     ]
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64).load()
     card = exported(module, DrRagData(sources), tmp_path / "local")
@@ -133,7 +133,7 @@ def test_the_metadata_is_valid_and_honest(
     assert str(checkpoints["bert"].parent) not in card.text
     module.hparams["pretrained"] = "google/bigbird-roberta-base"
     module.card = Card(license="mit", language=["en"])
-    data = DrRagData([QuestionSource("hotpotqa", "own.json", language="de")])
+    data = DrRagData([QuestionDataFile("hotpotqa", "own.json", language="de")])
     assert exported(module, data, tmp_path / "hub", 1).data.to_dict() == {
         "base_model": ["google/bigbird-roberta-base"], "language": ["en"], "library_name": "transformers",
         "license": "mit", "pipeline_tag": "text-ranking", "tags": ["retrieval-augmented-generation", "dr-rag",

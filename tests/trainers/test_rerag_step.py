@@ -108,10 +108,10 @@ def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, model
         p_re, q_g = score.softmax(0), logp.detach().softmax(0)
         gen = (
             -torch.log((p_re * logp.exp()).sum())
-            if module.choices.gen_form == "marginal"
+            if module.preset.gen_form == "marginal"
             else -(p_re.log() + logp).sum()
         )
-        if module.choices.kl_direction == "generator_to_estimator":
+        if module.preset.kl_direction == "generator_to_estimator":
             kl = (q_g * (q_g.log() - p_re.log())).sum()
         else:
             kl = (p_re * (p_re.log() - q_g.log())).sum()
@@ -121,15 +121,15 @@ def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, model
 
 @pytest.mark.numeric
 @pytest.mark.parametrize(
-    ("protocol", "options"), [("released", {}), ("paper", {}), ("ours", {"bucket_checkpointing": True})]
+    ("preset", "options"), [("released", {}), ("paper", {}), ("ours", {"bucket_checkpointing": True})]
 )
-def test_a_step_equals_the_plain_formula(checkpoints, batch_of, protocol: str, options: dict) -> None:
+def test_a_step_equals_the_plain_formula(checkpoints, batch_of, preset: str, options: dict) -> None:
     folder = str(checkpoints["t5"])
     module = ReRagTrainer(
         folder,
         folder,
         max_tokens=96,
-        protocol=protocol,
+        preset=preset,
         text=Text("fid", answer_prefix=""),
         loss=Loss(kl_weight=0.7, token_weight=0.3),
         **options,
@@ -154,16 +154,16 @@ def test_a_step_equals_the_plain_formula(checkpoints, batch_of, protocol: str, o
 
 def test_a_protocol_sets_every_option_and_each_can_be_set_alone(checkpoints) -> None:
     folder = str(checkpoints["t5"])
-    released = ReRagTrainer(folder, folder, protocol="released", max_tokens=96).load()
-    assert released.choices.kl_direction == "generator_to_estimator"
+    released = ReRagTrainer(folder, folder, preset="released", max_tokens=96).load()
+    assert released.preset.kl_direction == "generator_to_estimator"
     assert released.generator.encode.format == released.estimator.encode.format == "re_rag_train"
     assert released.generator.answer_prefix == "Answer: "
     assert released.generator.network.generation_config.repetition_penalty == 2.5
     text, loss = Text(answer_prefix=""), Loss("per_context")
-    mixed = ReRagTrainer(folder, folder, protocol="released", text=text, loss=loss, max_tokens=96).load()
-    assert mixed.choices.gen_form == "per_context"
+    mixed = ReRagTrainer(folder, folder, preset="released", text=text, loss=loss, max_tokens=96).load()
+    assert mixed.preset.gen_form == "per_context"
     assert mixed.generator.answer_prefix == ""
-    assert mixed.choices.kl_direction == "generator_to_estimator"
+    assert mixed.preset.kl_direction == "generator_to_estimator"
 
 
 def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> None:

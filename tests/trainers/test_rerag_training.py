@@ -28,7 +28,7 @@ def write_config(folder: Path, model: Path, dropout: float = 0.1, **text: str) -
     }  # fmt: skip
     data = {
         "train": [{"layout": "fid", "path": str(folder / "fid.json")}], "validation_fraction": 0.3, "contexts": 4,
-        "pick": "sampled", "labels": "gold", "questions_per_step": 8, "tokens_per_bucket": 300,
+        "context_sampling": "sampled", "labels": "gold", "questions_per_step": 8, "tokens_per_bucket": 300,
     }  # fmt: skip
     tiny_runs.write_config(folder, "rerag.ReRagTrainer", options, "rerag.ReRagData", data, "val/em")
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import part
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
 from datamodules.t5 import SpanCorruptionData
@@ -47,12 +47,12 @@ def corpus(tmp_path: Path) -> Path:
 def stream_of(corpus: Path, **options: Any) -> CorpusStream:
     """One whose tokens are the passages' ids, ten times each."""
     return CorpusStream(
-        [Source("jsonl", str(corpus))], 0.2, lambda passages: [[p.id] * 10 for p in passages], length=7, **options
+        [DataFile("jsonl", str(corpus))], 0.2, lambda passages: [[p.id] * 10 for p in passages], length=7, **options
     )
 
 
 def test_a_pass_holds_every_training_passage_once_and_none_held_out(corpus: Path) -> None:
-    passages = list(read_corpora([Source("jsonl", str(corpus))]))
+    passages = list(read_corpora([DataFile("jsonl", str(corpus))]))
     training = [p.id for p in passages if held_out_share(p) >= 0.2]
     assert 0 < len(training) < len(passages)
     stream = stream_of(corpus, streams=1, block=len(training))
@@ -115,7 +115,7 @@ def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(
 
 def data_of(corpus: Path, module: SpanCorruptionTrainer, rank: int, ranks: int) -> SpanCorruptionData:
     data = SpanCorruptionData(
-        [Source("jsonl", str(corpus))], 24, mean_span=2.0, sequences_per_step=6, steps_per_epoch=3,
+        [DataFile("jsonl", str(corpus))], 24, mean_span=2.0, sequences_per_step=6, steps_per_epoch=3,
         validation_fraction=0.2, validation_sequences=5, sequences_per_validation_batch=2, block_passages=16,
     )  # fmt: skip
     return tiny_runs.set_up(data, module, rank, ranks)

@@ -132,8 +132,8 @@ def test_a_decoder_of_its_own_depth_that_copies(folder: Path, tmp_path: Path) ->
         "--tokenizer", str(folder), "--sizes.d_model", "32", "--sizes.d_ff", "64", "--sizes.layers", "1",
         "--sizes.decoder_layers", "2"
     ]  # fmt: skip
-    for name, more in {"plain": [], "copies": ["--copying", "true"]}.items():
-        main([*options, *more, "--out", str(tmp_path / name)])
+    for name, hard_negatives in {"plain": [], "copies": ["--copying", "true"]}.items():
+        main([*options, *hard_negatives, "--out", str(tmp_path / name)])
     plain, copies = (AutoModelForSeq2SeqLM.from_pretrained(tmp_path / name) for name in ("plain", "copies"))
     assert (copies.config.num_layers, copies.config.num_decoder_layers) == (1, 2)
     for network, is_copy in ((plain, False), (copies, True)):

@@ -25,25 +25,25 @@ class CollapseGuard(Callback):
     that is above its limit from the start. A run that has ended so ends again when it is resumed with the same limits.
 
     Args:
-        most_kl_nats: Limit of val/kl, the divergence from the starting model; null for none.
-        most_reward_drop: By how much val/reward and val/expected_reward may fall below those of the starting model, in
+        max_kl_nats: Limit of val/kl, the divergence from the starting model; null for none.
+        max_reward_drop: By how much val/reward and val/expected_reward may fall below those of the starting model, in
             units of the reward; null for none.
-        most_unchanged_share: Limit of val/unchanged_share, the share of rewrites that are the question, in [0, 1]; null
+        max_unchanged_share: Limit of val/unchanged_share, the share of rewrites that are the question, in [0, 1]; null
             for none.
-        most_empty_share: Limit of val/empty_share, the share of rewrites without a query, in [0, 1]; null for none.
+        max_empty_share: Limit of val/empty_share, the share of rewrites without a query, in [0, 1]; null for none.
     """
 
     def __init__(
         self,
-        most_kl_nats: PositiveFloat | None = None,
-        most_reward_drop: PositiveFloat | None = 0.1,
-        most_unchanged_share: Share | None = 0.95,
-        most_empty_share: Share | None = 0.5,
+        max_kl_nats: PositiveFloat | None = None,
+        max_reward_drop: PositiveFloat | None = 0.1,
+        max_unchanged_share: Share | None = 0.95,
+        max_empty_share: Share | None = 0.5,
     ) -> None:
-        self.most_kl_nats, self.most_reward_drop = most_kl_nats, most_reward_drop
+        self.max_kl_nats, self.max_reward_drop = max_kl_nats, max_reward_drop
         self.shares = {
-            UNCHANGED: ("most_unchanged_share", most_unchanged_share),
-            EMPTY: ("most_empty_share", most_empty_share),
+            UNCHANGED: ("max_unchanged_share", max_unchanged_share),
+            EMPTY: ("max_empty_share", max_empty_share),
         }
         self.start: dict[str, float] = {}  # measures of the first validation
         self.last: dict[str, float] = {}  # of the newest one
@@ -61,13 +61,13 @@ class CollapseGuard(Callback):
     def collapse(self) -> str:
         """Which limit the newest validation has passed, by its name, value and limit; empty if none."""
         kl = self.last.get(KL)
-        if self.most_kl_nats is not None and kl is not None and not kl <= self.most_kl_nats:
-            return self._passed(KL, "above most_kl_nats", self.most_kl_nats)
+        if self.max_kl_nats is not None and kl is not None and not kl <= self.max_kl_nats:
+            return self._passed(KL, "above max_kl_nats", self.max_kl_nats)
         for name in REWARDS:
-            if self.most_reward_drop is not None and name in self.last and name in self.start:
-                least = self.start[name] - self.most_reward_drop
+            if self.max_reward_drop is not None and name in self.last and name in self.start:
+                least = self.start[name] - self.max_reward_drop
                 if not self.last[name] >= least:
-                    return self._passed(name, f"below the start's {self.start[name]:.4g} less most_reward_drop", least)
+                    return self._passed(name, f"below the start's {self.start[name]:.4g} less max_reward_drop", least)
         for name, (option, most) in self.shares.items():
             if most is not None and name in self.last and self.start.get(name, 0.0) <= most < self.last[name]:
                 return self._passed(name, f"above {option}", most)

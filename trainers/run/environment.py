@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from datamodules.formats.sources import file_of
-from datamodules.stored.content_digests import content_digest
+from datamodules.cache.content_digests import content_digest
+from datamodules.formats.open_data import file_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("torch", "pytorch-lightning", "transformers", "tokenizers", "safetensors", "datasets", "wandb", "numpy")

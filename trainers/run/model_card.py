@@ -8,7 +8,7 @@ from typing import Any
 from huggingface_hub import ModelCardData
 from jinja2 import StrictUndefined, Template
 
-from datamodules.examples.splits import Source
+from datamodules.examples.data_files import DataFile
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def is_folder(name: str) -> bool:
     return Path(name).expanduser().is_dir()
 
 
-def hub_datasets(sources: Sequence[Source]) -> list[str]:
+def hub_datasets(sources: Sequence[DataFile]) -> list[str]:
     """Hub ids of data sets: of sources that name theirs, or are read from the hub (hf:<id>[:<config>]:<split>)."""
     named = [s.path.split(":")[1] if s.path.startswith("hf:") else s.dataset for s in sources]
     return [name for name in dict.fromkeys(named) if name]
@@ -40,7 +40,7 @@ def model_card(
     card: Card,
     starts: Sequence[str],
     values: Mapping[str, Any],
-    sources: Sequence[Source],
+    sources: Sequence[DataFile],
     provenance: Mapping[str, Any],
 ) -> str:
     """Fill a template; files and folders of this machine are named without their place.

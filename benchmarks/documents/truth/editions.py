@@ -6,7 +6,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from benchmarks.documents.catalogue import Entry, Truth
+from benchmarks.documents.catalogue import CatalogueEntry, Truth
 from benchmarks.documents.truth.html_edition import html_document
 from benchmarks.documents.truth.latex import latex_document
 from benchmarks.documents.truth.plain_text import asciidoc_document, info_document, rst_document
@@ -19,7 +19,7 @@ _NEXT = re.compile(rb"<link[^>]*rel=[\"']?next[\"']?[^>]*>", re.IGNORECASE)
 _ADDRESS = re.compile(rb"href=[\"']?([^\"'#> ]+)", re.IGNORECASE)
 
 
-def true_document(entry: Entry, folder: Path) -> Document:
+def true_document(entry: CatalogueEntry, folder: Path) -> Document:
     """What a document of the list truly holds.
 
     Args:

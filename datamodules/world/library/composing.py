@@ -11,9 +11,9 @@ import re
 from itertools import takewhile
 from pathlib import Path
 
-from datamodules.world.library.manual import Block, Fact, Manual
+from datamodules.world.library.manual import Fact, Manual, ManualBlock
 from datamodules.world.library.products import Product
-from datamodules.world.library.styles import STYLES, Style
+from datamodules.world.library.styles import STYLES, ManualStyle
 
 KINDS = {  # wording -> what such a manual calls itself; its template is the file `wording_NAME.txt`
     "formal": "Installation and Operating Instructions", "brief": "User Manual", "technical": "Technical Manual",
@@ -33,7 +33,7 @@ def compose(product: Product) -> Manual:
 
 
 class _Composer:
-    def __init__(self, product: Product, style: Style, template: str) -> None:
+    def __init__(self, product: Product, style: ManualStyle, template: str) -> None:
         self.product, self.style = product, style
         lines: list[str] = []
         for line in template.splitlines():
@@ -46,7 +46,7 @@ class _Composer:
         }
         self.counts = [0, 0, 0]  # of headings, by level
         self.headings: list[str] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[ManualBlock] = []
         self.facts: dict[str, Fact] = {}
 
     def read(self) -> None:
@@ -65,7 +65,7 @@ class _Composer:
             return 1
         if _STEP.match(first):
             steps = [line[3:] for line in takewhile(_STEP.match, lines)]
-            block = self._add(Block("steps", rows=[[self._text(step)] for step in steps]))
+            block = self._add(ManualBlock("steps", rows=[[self._text(step)] for step in steps]))
             for row, step in enumerate(steps):
                 self._state(step, block, row)
             return len(steps)
@@ -78,11 +78,11 @@ class _Composer:
             return 1 + len(rows)
         warning = first.startswith("! ")
         text = first.removeprefix("! ")
-        block = self._add(Block("warning" if warning else "paragraph", self._text(text), whole=warning))
+        block = self._add(ManualBlock("warning" if warning else "paragraph", self._text(text), whole=warning))
         self._state(text, block, 0)
         return 1
 
-    def _add(self, block: Block) -> Block:
+    def _add(self, block: ManualBlock) -> ManualBlock:
         self.blocks.append(block)
         return block
 
@@ -91,13 +91,13 @@ class _Composer:
         self.counts[level:] = [0] * (len(self.counts) - level)
         text = self.style.numbered(text, self.counts[:level])
         self.headings[level - 1 :] = [text]
-        self._add(Block("heading", text, level))
+        self._add(ManualBlock("heading", text, level))
 
     def _figure(self, line: str) -> None:
         name, caption = self._caption("figure", line)
         family = self.product.family
         labels = {"blocks": family.components, "terminals": self._terminals(), "curve": family.axes}.get(name, ())
-        block = self._add(Block("figure", caption, rows=[[label] for label in labels], name=name))
+        block = self._add(ManualBlock("figure", caption, rows=[[label] for label in labels], name=name))
         number = self.names["figure"].index(name) + 1
         answers = dict.fromkeys((self.style.figure.format(number=number), f"Figure {number}", caption))
         self._fact(f"figure {name}", tuple(answers), (caption,), block, 0)
@@ -113,7 +113,7 @@ class _Composer:
 
     def _table(self, line: str, lines: list[str]) -> None:
         name, caption = self._caption("table", line)
-        block = self._add(Block("table", caption, name=name))
+        block = self._add(ManualBlock("table", caption, name=name))
         for line in lines:
             if line in _DRAWN_ROWS:
                 _DRAWN_ROWS[line](self, block)
@@ -123,21 +123,21 @@ class _Composer:
             else:
                 self._row(line, block)
 
-    def _row(self, line: str, block: Block) -> None:
+    def _row(self, line: str, block: ManualBlock) -> None:
         cells = [self._text(cell.strip()) for cell in line.split("|")]
         block.rows.append(cells)
         for key in self._parameters(line):
             value = self.product.values[key]
             self._fact(key, tuple(value.answers), tuple(cells), block, len(block.rows) - 1, value.amount)
 
-    def _errors(self, block: Block) -> None:
+    def _errors(self, block: ManualBlock) -> None:
         for code, place in self.product.codes.items():
             cells = [code, *self.product.family.errors[place]]
             block.rows.append(cells)
             for key, answer in ((f"error {code}", cells[1]), (f"remedy {code}", cells[2])):
                 self._fact(key, (answer,), tuple(cells), block, len(block.rows) - 1)
 
-    def _parts(self, block: Block) -> None:
+    def _parts(self, block: ManualBlock) -> None:
         for part, number, price in zip(
             self.product.family.parts, self.product.numbers, self.product.prices, strict=True
         ):
@@ -149,14 +149,14 @@ class _Composer:
                 f"price {part}", (f"EUR {price:.2f}", f"{price:.2f} EUR", f"{price:.2f}"), cells, block, row, price
             )
 
-    def _jobs(self, block: Block) -> None:
+    def _jobs(self, block: ManualBlock) -> None:
         for (job, _, who), interval in zip(self.product.family.jobs, self.product.intervals, strict=True):
             cells = (job, f"{interval.text}", who)
             block.rows.append([*cells])
             answers = (*interval.answers, *(f"every {answer}" for answer in interval.answers))
             self._fact(f"job {job}", answers, cells, block, len(block.rows) - 1, interval.amount)
 
-    def _joints(self, block: Block) -> None:
+    def _joints(self, block: ManualBlock) -> None:
         for (joint, thread), torque in zip(self.product.family.joints, self.product.torques, strict=True):
             cells = (joint, thread, torque.text)
             block.rows.append([*cells])
@@ -167,7 +167,7 @@ class _Composer:
         number = self.names[kind].index(name) + 1
         return name, self.style.caption(kind, number, self._text(text))
 
-    def _state(self, template: str, block: Block, row: int) -> None:
+    def _state(self, template: str, block: ManualBlock, row: int) -> None:
         """Record the facts that the sentences of a paragraph or a step state."""
         for sentence in _SENTENCE_END.split(template):
             for key in self._parameters(sentence):
@@ -180,7 +180,7 @@ class _Composer:
         key: str,
         answers: tuple[str, ...],
         evidence: tuple[str, ...],
-        block: Block,
+        block: ManualBlock,
         row: int,
         amount: float | None = None,
     ) -> None:

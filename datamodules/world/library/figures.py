@@ -10,13 +10,13 @@ from reportlab.graphics.shapes import Circle, Drawing, Group, Line, Polygon, Pol
 from reportlab.lib.colors import HexColor, black, white
 from reportlab.platypus import Image
 
-from datamodules.world.library.manual import Block
-from datamodules.world.library.styles import Style
+from datamodules.world.library.manual import ManualBlock
+from datamodules.world.library.styles import ManualStyle
 
 GREY = HexColor("#e4e6ea")
 
 
-def draw(block: Block, style: Style, width: float, random: Random) -> Drawing | Image:
+def draw(block: ManualBlock, style: ManualStyle, width: float, random: Random) -> Drawing | Image:
     """The figure of a block.
 
     Args:

@@ -9,7 +9,7 @@ Evidence = tuple[str, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class ManualBlock:
     """A block of a manual."""
 
     kind: str  # heading, paragraph, warning, steps, table or figure
@@ -31,7 +31,7 @@ class Fact:
     key: str
     answers: tuple[str, ...]  # the main form first
     evidence: Evidence
-    block: Block
+    block: ManualBlock
     row: int  # of the block
     headings: tuple[str, ...]
     amount: float | None = None
@@ -48,7 +48,7 @@ class Manual:
 
     product: Product
     title: str
-    blocks: list[Block]
+    blocks: list[ManualBlock]
     facts: dict[str, Fact]
     page_count: int = 0
 
@@ -70,7 +70,7 @@ class Manual:
         return {"title": self.title, "pages": self.page_count, "blocks": [_truth(block) for block in self.blocks]}
 
 
-def _truth(block: Block) -> dict:
+def _truth(block: ManualBlock) -> dict:
     page = block.pages[0]
     match block.kind:
         case "heading":

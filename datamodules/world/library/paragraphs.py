@@ -5,8 +5,8 @@ from reportlab.lib.enums import TA_CENTER, TA_JUSTIFY
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.platypus import Paragraph
 
-from datamodules.world.library.manual import Block
-from datamodules.world.library.styles import Style
+from datamodules.world.library.manual import ManualBlock
+from datamodules.world.library.styles import ManualStyle
 
 HEAD_SIZES = (1.5, 1.2, 1.05)  # of headings, relative to the text
 
@@ -14,7 +14,7 @@ HEAD_SIZES = (1.5, 1.2, 1.05)  # of headings, relative to the text
 class PlacedParagraph(Paragraph):
     """A paragraph that notes on which page it begins."""
 
-    block: Block | None = None
+    block: ManualBlock | None = None
     row = 0
 
     def split(self, width: float, height: float) -> list:
@@ -36,7 +36,7 @@ class PlacedParagraph(Paragraph):
 class ParagraphStyles:
     """Styles of all kinds of paragraphs of a house style."""
 
-    def __init__(self, style: Style) -> None:
+    def __init__(self, style: ManualStyle) -> None:
         regular, bold, heading = style.fonts
         size, aligned = style.size, TA_JUSTIFY if style.justified else 0
         self.text = ParagraphStyle(

@@ -10,9 +10,9 @@ from reportlab.platypus.tableofcontents import TableOfContents
 
 from datamodules.world.library.figures import draw
 from datamodules.world.library.hyphenation import hyphenate
-from datamodules.world.library.manual import Block, Manual
+from datamodules.world.library.manual import Manual, ManualBlock
 from datamodules.world.library.paragraphs import ParagraphStyles, PlacedParagraph
-from datamodules.world.library.styles import Style
+from datamodules.world.library.styles import ManualStyle
 from datamodules.world.library.tables import column_widths, make_table
 
 TABLE_ROOM = 170.0  # points that a heading, a caption and the first rows of a table need
@@ -28,7 +28,7 @@ class Story:
         column: Width of a column, points.
     """
 
-    def __init__(self, manual: Manual, style: Style, column: float) -> None:
+    def __init__(self, manual: Manual, style: ManualStyle, column: float) -> None:
         self.manual, self.style, self.column = manual, style, column
         self.styles = ParagraphStyles(style)
         self.random = Random(manual.title)
@@ -76,14 +76,14 @@ class Story:
         return story
 
     def _paragraph(
-        self, text: str, style: ParagraphStyle, block: Block, row: int = 0, **options: str
+        self, text: str, style: ParagraphStyle, block: ManualBlock, row: int = 0, **options: str
     ) -> PlacedParagraph:
         hyphens = self.style.hyphens and block.kind in ("paragraph", "steps")
         paragraph = PlacedParagraph(escape(hyphenate(text) if hyphens else text), style, **options)
         paragraph.block, paragraph.row = block, row
         return paragraph
 
-    def _flowables_of(self, block: Block) -> list[Flowable]:
+    def _flowables_of(self, block: ManualBlock) -> list[Flowable]:
         match block.kind:
             case "heading":
                 return [self._paragraph(block.text, self.styles.heads[block.level - 1], block)]
@@ -104,7 +104,7 @@ class Story:
             case _:
                 return [self._paragraph(block.text, self.styles.text, block)]
 
-    def _table(self, block: Block) -> list[Flowable]:
+    def _table(self, block: ManualBlock) -> list[Flowable]:
         """The table, which may go on on the next page if it is long, with its caption above."""
         text, head = self.styles.cell, self.styles.cell_head
         cells = [

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class ManualStyle:
     """How a family's manuals look."""
 
     page: tuple[float, float]  # width and height, points
@@ -42,16 +42,20 @@ HELVETICA = ("Helvetica", "Helvetica-Bold", "Helvetica-Bold")
 TIMES = ("Times-Roman", "Times-Bold", "Helvetica-Bold")
 VERA = ("Vera", "VeraBd", "VeraBd")
 STYLES = {
-    "ruled": Style(A4, 1, HELVETICA, 9.5, "1.2", "ruled", "Table {number}", "Figure {number}", ": ", "{name}", "{page}",
+    "ruled": ManualStyle(A4, 1, HELVETICA, 9.5, "1.2", "ruled", "Table {number}", "Figure {number}", ": ", "{name}",
+    "{page}",
         contents=True, bookmarks=True),
-    "columns": Style(A4, 2, TIMES, 9.5, "1.2", "booktabs", "Table {number}", "Figure {number}", ". ", "{name}|{kind}",
+    "columns": ManualStyle(A4, 2, TIMES, 9.5, "1.2", "booktabs", "Table {number}", "Figure {number}", ". ",
+    "{name}|{kind}",
         "Page {page}", justified=True, hyphens=True),
-    "shaded": Style(A4, 1, VERA, 8.2, "", "shaded", "Table {number}", "Picture {number}", ": ", "{chapter}", "{page}",
+    "shaded": ManualStyle(A4, 1, VERA, 8.2, "", "shaded", "Table {number}", "Picture {number}", ": ", "{chapter}",
+    "{page}",
         contents=True, bookmarks=True, color="#7a2a10"),
-    "letter": Style(LETTER, 1, ("Helvetica", "Helvetica-Bold", "Times-Bold"), 9.5, "chapters", "shaded",
+    "letter": ManualStyle(LETTER, 1, ("Helvetica", "Helvetica-Bold", "Times-Bold"), 9.5, "chapters", "shaded",
         "Table {number}", "Figure {number}", " - ", "{kind}|{name}", "{page}", contents=True, file_title=None),
-    "compact": Style(A4, 2, HELVETICA, 8.5, "1.2.", "shaded", "Tab. {number}", "Fig. {number}", " ", "{name}|{chapter}",
+    "compact": ManualStyle(A4, 2, HELVETICA, 8.5, "1.2.", "shaded", "Tab. {number}", "Fig. {number}", " ",
+    "{name}|{chapter}",
         "{page} / {kind}", bookmarks=True, color="#10406a"),
-    "booktabs": Style(LETTER, 1, TIMES, 10.5, "1.2", "booktabs", "Table {number}", "Figure {number}", ": ",
+    "booktabs": ManualStyle(LETTER, 1, TIMES, 10.5, "1.2", "booktabs", "Table {number}", "Figure {number}", ": ",
         "{chapter}|{name}", "{page}", justified=True, file_title="Microsoft Word - manual_final_2.docx"),
 }  # fmt: skip

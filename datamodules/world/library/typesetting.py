@@ -14,7 +14,7 @@ from reportlab.platypus import BaseDocTemplate, Flowable, Frame, PageTemplate
 
 from datamodules.world.library.manual import Manual
 from datamodules.world.library.story import Story
-from datamodules.world.library.styles import STYLES, VERA, Style
+from datamodules.world.library.styles import STYLES, VERA, ManualStyle
 
 VERA_FACES = ("Vera", "VeraBd", "VeraIt", "VeraBI")  # embedded fonts that come with reportlab
 MARGIN, GAP = 56.0, 18.0  # points; around the text and between its columns
@@ -53,7 +53,7 @@ def _register_vera() -> None:
 class _Document(BaseDocTemplate):
     """Page templates, running headers, bookmarks and the table of contents."""
 
-    def __init__(self, file: io.BytesIO, manual: Manual, style: Style) -> None:
+    def __init__(self, file: io.BytesIO, manual: Manual, style: ManualStyle) -> None:
         width, height = style.page
         title = (style.file_title or "").format(title=manual.title)
         super().__init__(

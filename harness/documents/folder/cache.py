@@ -21,8 +21,8 @@ from common.files import read_json, write_json
 from common.locks import exclusive
 from common.outputs import OutputFolder, known_files, manifest_or_none
 from common.records import Passage
-from common.seals import fingerprint
-from harness.documents.folder.options import Cutting, Limits, Reading
+from common.sealed_json import fingerprint
+from harness.documents.folder.options import ConversionOptions, Cutting, ReadingLimits
 from harness.documents.reading.linked_images import LinkedImages
 from harness.documents.stored_document import DOCUMENT, load_about
 from harness.indexing.passage_store import from_row
@@ -39,7 +39,7 @@ KEPT = OutputFolder(
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CachedDocument:
     """What is kept of one document.
 
     Args:
@@ -101,9 +101,9 @@ class ConversionCache:
         self,
         folder: Path,
         documents: Path,
-        reading: Reading,
+        reading: ConversionOptions,
         cutting: Cutting,
-        limits: Limits,
+        limits: ReadingLimits,
     ) -> None:
         self.folder, self.documents = folder, documents.resolve()
         self.limits = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
@@ -119,19 +119,19 @@ class ConversionCache:
             UserError: If another process is, or the folder is something else, or of other documents.
         """
         KEPT.check(self.folder)
-        with exclusive(self.folder, "Wait for it, or give another --reading.kept_in."):
+        with exclusive(self.folder, "Wait for it, or give another --reading.document_cache."):
             KEPT.check(self.folder)
             if (self.folder / HEAD).is_file():
                 other = Path(str(read_json(self.folder / HEAD, f"Remove {self.folder}.").get("documents")))
                 if other != self.documents and other.is_dir():
                     raise UserError(
-                        f"{self.folder} keeps what was read of {other}. Give another --reading.kept_in for "
+                        f"{self.folder} keeps what was read of {other}. Give another --reading.document_cache for "
                         f"{self.documents}."
                     )
             write_json(self.folder / HEAD, {"format": FORMAT, "documents": str(self.documents)})
             yield
 
-    def entry(self, sha256: str, name: str) -> Entry:
+    def entry(self, sha256: str, name: str) -> CachedDocument:
         """What is kept, or will be, of a document.
 
         Args:
@@ -139,7 +139,7 @@ class ConversionCache:
             name: Its name, which its segments bear.
         """
         folder = self.folder / _READ / sha256[:_DIGITS] / self._reading
-        return Entry(folder, folder / f"segments-{fingerprint([name, self.cutting])[:12]}.jsonl", self.limits)
+        return CachedDocument(folder, folder / f"segments-{fingerprint([name, self.cutting])[:12]}.jsonl", self.limits)
 
     def prune(self, current: Collection[str]) -> None:
         """Delete what was read of documents that are gone, and by earlier versions of what reads them.

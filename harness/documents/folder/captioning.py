@@ -16,8 +16,8 @@ from common.errors import ArtifactError
 from common.files import digests, sha256
 from common.progress import say, track
 from common.records import clean
-from common.seals import fingerprint
-from harness.documents.folder.cache import ConversionCache, Entry
+from common.sealed_json import fingerprint
+from harness.documents.folder.cache import CachedDocument, ConversionCache
 from harness.documents.folder.options import Model
 from harness.documents.markdown_writing import to_markdown
 from harness.documents.stored_document import DOCUMENT, load_about, load_document, save_document
@@ -74,7 +74,7 @@ class ImageCaptioner:
                 found[place] = clean(text)
         return found
 
-    def convert(self, cache: ConversionCache, entries: list[tuple[Entry, Entry]]) -> None:
+    def convert(self, cache: ConversionCache, entries: list[tuple[CachedDocument, CachedDocument]]) -> None:
         """Describe the images of the documents whose images have not been described yet.
 
         Args:
@@ -119,11 +119,11 @@ def _picture(image: Image) -> "Picture | None":
         return None
 
 
-def _about(read: Entry, cache: ConversionCache) -> dict[str, Any]:
+def _about(read: CachedDocument, cache: ConversionCache) -> dict[str, Any]:
     return load_about(read.folder) | {"reading": cache.reading, "described": sha256(read.folder / DOCUMENT)}
 
 
-def _is_done(read: Entry, kept: Entry) -> bool:
+def _is_done(read: CachedDocument, kept: CachedDocument) -> bool:
     try:
         return load_about(kept.folder)["described"] == sha256(read.folder / DOCUMENT)
     except (OSError, ValueError, KeyError):

@@ -24,12 +24,12 @@ def is_named_document(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 
-def digest(file: File, most_mebibytes: int) -> str:
+def digest(file: File, max_mebibytes: int) -> str:
     """SHA-256 of a file's content.
 
     Args:
         file: The file.
-        most_mebibytes: A larger file is not read.
+        max_mebibytes: A larger file is not read.
 
     Raises:
         NoDocumentError: If neither its name nor its beginning is that of a document.
@@ -45,9 +45,9 @@ def digest(file: File, most_mebibytes: int) -> str:
             block = opened.read(_BLOCK_BYTES)
             if not is_named_document(file.name) and not _begins_like_document(block, file.name):
                 raise NoDocumentError(NO_DOCUMENT)
-            if about.st_size > most_mebibytes * 2**20:
+            if about.st_size > max_mebibytes * 2**20:
                 raise DataError(
-                    f"has {in_bytes(about.st_size)}, more than the memory to read it ({most_mebibytes} MiB, "
+                    f"has {in_bytes(about.st_size)}, more than the memory to read it ({max_mebibytes} MiB, "
                     "--reading.mebibytes)"
                 )
             while block:

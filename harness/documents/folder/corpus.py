@@ -13,23 +13,23 @@ from typing import Any, Protocol
 from common.errors import DataError
 from common.progress import Progress, track
 from common.records import Passage
-from harness.documents.folder.cache import ConversionCache, Entry
+from harness.documents.folder.cache import CachedDocument, ConversionCache
 from harness.documents.folder.document_reader import DocumentReader
 from harness.documents.folder.listing import File, check_folder, list_files
-from harness.documents.folder.options import Cutting, Limits, Model, Reading
-from harness.documents.folder.report import Row, say_summary, write_report
+from harness.documents.folder.options import ConversionOptions, Cutting, Model, ReadingLimits
+from harness.documents.folder.report import DocumentRow, say_summary, write_report
 from harness.documents.stored_document import IMAGES
 from harness.indexing.index_folder import Documents
 from harness.runtime.concurrent_work import as_completed
 
 
-class Pass(Protocol):
+class DocumentPass(Protocol):
     """Changes documents that were read, and keeps them beside what was read."""
 
     name: Model
     recipe: dict[str, Any]
 
-    def convert(self, cache: ConversionCache, entries: list[tuple[Entry, Entry]]) -> None:
+    def convert(self, cache: ConversionCache, entries: list[tuple[CachedDocument, CachedDocument]]) -> None:
         """Write the second entry of each document from its first, where it is missing or outdated."""
 
 
@@ -38,7 +38,7 @@ class DocumentFolder:
 
     Args:
         folder: The folder of documents.
-        kept_in: Folder that keeps what is read.
+        document_cache: Folder that keeps what is read.
         reading: How documents are read.
         cutting: How they are cut into segments.
         limits: What reading may take.
@@ -53,22 +53,22 @@ class DocumentFolder:
     def __init__(
         self,
         folder: Path,
-        kept_in: Path,
-        reading: Reading | None = None,
+        document_cache: Path,
+        reading: ConversionOptions | None = None,
         cutting: Cutting | None = None,
-        limits: Limits | None = None,
+        limits: ReadingLimits | None = None,
         strict: bool = False,
-        passes: Sequence[Pass] = (),
+        passes: Sequence[DocumentPass] = (),
     ) -> None:
-        reading, cutting, limits = reading or Reading(), cutting or Cutting(), limits or Limits()
+        reading, cutting, limits = reading or ConversionOptions(), cutting or Cutting(), limits or ReadingLimits()
         check_folder(folder)
         self.folder, self.limits, self.strict = folder, limits, strict
-        self.cache = ConversionCache(kept_in, folder, reading, cutting, limits)
+        self.cache = ConversionCache(document_cache, folder, reading, cutting, limits)
         self.locked = self.cache.locked
-        self._passes: list[tuple[Pass, ConversionCache]] = []
+        self._passes: list[tuple[DocumentPass, ConversionCache]] = []
         for each in passes:
             reading = reading.by(each.name, each.recipe)
-            self._passes.append((each, ConversionCache(kept_in, folder, reading, cutting, limits)))
+            self._passes.append((each, ConversionCache(document_cache, folder, reading, cutting, limits)))
         self.documents = Documents(folder, {**reading.recipe, **cutting.recipe}, self._write_images)
         self._images: dict[str, Path] = {}  # by file name, of the segments that were given
 
@@ -89,7 +89,7 @@ class DocumentFolder:
             if row.name in entries:
                 yield from self._passages_of(entries[row.name], row.copies)
 
-    def _check(self, rows: list[Row]) -> None:
+    def _check(self, rows: list[DocumentRow]) -> None:
         failed = [row for row in rows if row.failed]
         first = f"; the first: {failed[0].name}: {failed[0].why.rstrip('.')}" if failed else ""
         if all(row.why or row.copy_of for row in rows):
@@ -103,7 +103,7 @@ class DocumentFolder:
                 "index the others."
             )
 
-    def _passages_of(self, entry: Entry, copies: list[str]) -> Iterator[Passage]:
+    def _passages_of(self, entry: CachedDocument, copies: list[str]) -> Iterator[Passage]:
         for passage in entry.passages():
             about = passage.metadata or {}
             if "image" in about:
@@ -116,10 +116,10 @@ class DocumentFolder:
         for name, path in sorted(self._images.items()):
             shutil.copyfile(path, folder / name)
 
-    def _read(self) -> tuple[list[Row], dict[str, Entry]]:
+    def _read(self) -> tuple[list[DocumentRow], dict[str, CachedDocument]]:
         """What each file gave; and the segments by document, of those that have any."""
         files = list_files(self.folder)
-        rows = [Row(file.name, why=file.left_out) for file in files]
+        rows = [DocumentRow(file.name, why=file.left_out) for file in files]
         reader = DocumentReader(self.folder, self.cache, self.limits)
         different = self._different(files, rows, reader)
         entries = self._read_all(reader, different, "reading documents")
@@ -130,9 +130,11 @@ class DocumentFolder:
             entries = self._read_all(reader, different, "cutting documents")
         return rows, entries
 
-    def _read_all(self, reader: DocumentReader, documents: list[tuple[File, Row]], what: str) -> dict[str, Entry]:
+    def _read_all(
+        self, reader: DocumentReader, documents: list[tuple[File, DocumentRow]], what: str
+    ) -> dict[str, CachedDocument]:
         """The segments by document, of those that have any."""
-        entries: dict[str, Entry] = {}
+        entries: dict[str, CachedDocument] = {}
         with Progress(what, len(documents)) as progress, closing(reader):
             read = as_completed(lambda job: (job[1], reader.read(*job)), documents, self.limits.processes)
             for row, entry in read:
@@ -142,9 +144,11 @@ class DocumentFolder:
         return entries
 
     @staticmethod
-    def _different(files: list[File], rows: list[Row], reader: DocumentReader) -> list[tuple[File, Row]]:
+    def _different(
+        files: list[File], rows: list[DocumentRow], reader: DocumentReader
+    ) -> list[tuple[File, DocumentRow]]:
         """The documents that differ in content: of equal ones the first by name."""
-        first: dict[str, Row] = {}
+        first: dict[str, DocumentRow] = {}
         different = []
         for file, row in track(zip(files, rows, strict=True), len(files), "looking for changed files"):
             if row.why or not reader.identify(file, row):

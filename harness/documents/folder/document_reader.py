@@ -5,11 +5,11 @@ from typing import Any
 
 from common.errors import DataError, UserError
 from common.killable import CallError, Killable
-from harness.documents.folder.cache import ConversionCache, Entry
+from harness.documents.folder.cache import CachedDocument, ConversionCache
 from harness.documents.folder.content import NoDocumentError, digest, is_named_document
 from harness.documents.folder.listing import File
-from harness.documents.folder.options import Limits
-from harness.documents.folder.report import Row
+from harness.documents.folder.options import ReadingLimits
+from harness.documents.folder.report import DocumentRow
 from harness.documents.reading.linked_images import LinkedImages
 
 _TRIES = 3  # for a document that changes while it is read
@@ -24,13 +24,13 @@ class DocumentReader:
         limits: What reading may take.
     """
 
-    def __init__(self, root: Path, cache: ConversionCache, limits: Limits) -> None:
+    def __init__(self, root: Path, cache: ConversionCache, limits: ReadingLimits) -> None:
         self._root, self._cache, self._limits = root.resolve(), cache, limits
         function = "harness.documents.folder.worker:convert"
         self.processes = Killable(function, limits.processes, limits.seconds, limits.mebibytes)
         self.close = self.processes.close
 
-    def identify(self, file: File, row: Row) -> bool:
+    def identify(self, file: File, row: DocumentRow) -> bool:
         """Fill in the digest of a file's content; False, and why in the row, if it is not to be read."""
         try:
             row.sha256 = digest(file, self._limits.mebibytes)
@@ -40,7 +40,7 @@ class DocumentReader:
             row.fail(str(error), is_named_document(file.name))
         return not row.why
 
-    def read(self, file: File, row: Row) -> Entry | None:
+    def read(self, file: File, row: DocumentRow) -> CachedDocument | None:
         """Where the segments of a document are, which `identify` has accepted; None if it cannot be read, or has none.
 
         Fills in what the document gave, or why nothing.
@@ -72,7 +72,7 @@ class DocumentReader:
         row.fail("it changes while it is read")
         return None
 
-    def _reply(self, file: File, row: Row, entry: Entry) -> dict[str, Any]:
+    def _reply(self, file: File, row: DocumentRow, entry: CachedDocument) -> dict[str, Any]:
         """What a process says; what it says of the document's content is kept."""
         asked: dict[str, Any] = {"file": str(file.path), "root": str(self._root), "name": row.name}
         asked |= {"sha256": row.sha256, "folder": str(entry.folder), "segments": str(entry.segments)}

@@ -5,7 +5,7 @@ from typing import Any
 from common.documents import Document
 from common.progress import say
 from harness.documents.fidelity import fidelity
-from harness.documents.folder.cache import ConversionCache, Entry
+from harness.documents.folder.cache import CachedDocument, ConversionCache
 from harness.documents.folder.options import Model
 from harness.documents.llm.formatter import LlmFormatter
 from harness.documents.markdown_writing import to_markdown
@@ -35,7 +35,7 @@ class LlmPass:
             "prompt": LlmFormatter(llm).prompt.hash,
         }
 
-    def convert(self, cache: ConversionCache, entries: list[tuple[Entry, Entry]]) -> None:
+    def convert(self, cache: ConversionCache, entries: list[tuple[CachedDocument, CachedDocument]]) -> None:
         """Convert the documents that have not been converted yet.
 
         Args:
@@ -57,7 +57,9 @@ class LlmPass:
             say(f"{self._llm.name}: {len(missing):,} documents converted, {costs_text(formatter.costs)}.")
 
     @staticmethod
-    def _save(cache: ConversionCache, read: Entry, converted: Entry, before: Document, after: Document) -> None:
+    def _save(
+        cache: ConversionCache, read: CachedDocument, converted: CachedDocument, before: Document, after: Document
+    ) -> None:
         lost, invented = fidelity(plain_text(before)[0], plain_text(after)[0])
         about = load_about(read.folder) | {"reading": cache.reading, "lost": lost, "invented": invented}
         for outdated in converted.folder.glob("segments-*"):
@@ -65,7 +67,7 @@ class LlmPass:
         save_document(converted.folder, after, to_markdown(after), about)
 
 
-def _is_done(read: Entry, converted: Entry) -> bool:
+def _is_done(read: CachedDocument, converted: CachedDocument) -> bool:
     try:
         about = load_about(converted.folder)
         return about["linked"] == load_about(read.folder)["linked"] and not any(

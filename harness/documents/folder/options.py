@@ -11,7 +11,9 @@ from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from harness.documents.segments.augmentation import MOST_WORDS, Cascade
 
-Model = Literal["llm", "captioner"]  # that changes what was read; the field of `Reading` that holds its recipe
+Model = Literal[
+    "llm", "captioner"
+]  # that changes what was read; the field of `ConversionOptions` that holds its recipe
 SECONDS, MEBIBYTES = (
     600.0,
     2048,
@@ -28,7 +30,7 @@ else:
 
 
 @dataclass(frozen=True)  # no slots here and below: jsonargparse reads the default with vars()
-class Reading:
+class ConversionOptions:
     """How documents are read.
 
     Args:
@@ -41,7 +43,7 @@ class Reading:
     llm: dict[str, Any] | None = None
     captioner: dict[str, Any] | None = None
 
-    def by(self, name: "Model", recipe: dict[str, Any]) -> "Reading":
+    def by(self, name: "Model", recipe: dict[str, Any]) -> "ConversionOptions":
         """This reading, changed by a model."""
         return replace(self, llm=recipe) if name == "llm" else replace(self, captioner=recipe)
 
@@ -61,7 +63,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReadingLimits:
     """What reading documents may take.
 
     Args:
@@ -95,7 +97,7 @@ class Cutting:
     """How a document is cut into segments (HiQA), or into chunks of a fixed size (its baseline).
 
     Args:
-        most_words: A longer segment is split.
+        max_words: A longer segment is split.
         cascade: The metadata that are indexed before its text: `path` (before chunks the title), `heading` or `none`.
         chunk_words: Length of chunks in words; None: segments.
         chunk_overlap: Words that neighbouring chunks share.
@@ -104,7 +106,7 @@ class Cutting:
         UserError: If chunks would share all their words.
     """
 
-    most_words: PositiveInt = MOST_WORDS
+    max_words: PositiveInt = MOST_WORDS
     cascade: Cascade = "path"
     chunk_words: PositiveInt | None = None
     chunk_overlap: NonNegativeInt = OVERLAP_WORDS
@@ -117,12 +119,12 @@ class Cutting:
     def options(self) -> dict[str, Any]:
         """The options that count."""
         length = {"chunk_words": self.chunk_words, "chunk_overlap": self.chunk_overlap}
-        return {"cascade": self.cascade, **(length if self.chunk_words else {"most_words": self.most_words})}
+        return {"cascade": self.cascade, **(length if self.chunk_words else {"max_words": self.max_words})}
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The same for an index's recipe; `least_words` was an option of segments in earlier releases."""
-        return self.options | ({} if self.chunk_words else {"least_words": 0})
+        """The same for an index's recipe; `min_words` was an option of segments in earlier releases."""
+        return self.options | ({} if self.chunk_words else {"min_words": 0})
 
 
 def _version(name: str) -> str:

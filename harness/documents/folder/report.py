@@ -17,7 +17,7 @@ _SHOWN = 5  # documents that could not be read, on the console
 
 
 @dataclass(slots=True)
-class Row:
+class DocumentRow:
     """What one file gave."""
 
     name: str
@@ -48,7 +48,7 @@ class Row:
         }
 
 
-def write_report(folder: Path, documents: Path, rows: Sequence[Row]) -> None:
+def write_report(folder: Path, documents: Path, rows: Sequence[DocumentRow]) -> None:
     """Write the report as a page and as JSON Lines, a line for each file.
 
     Raises:
@@ -58,7 +58,7 @@ def write_report(folder: Path, documents: Path, rows: Sequence[Row]) -> None:
     write_text(folder / REPORT, "\n".join(_page(documents, rows)) + "\n")
 
 
-def say_summary(folder: Path, documents: Path, rows: Sequence[Row]) -> None:
+def say_summary(folder: Path, documents: Path, rows: Sequence[DocumentRow]) -> None:
     """Print what was read, what was not, and where the report is."""
     indexed, failed = _indexed(rows), [row for row in rows if row.failed]
     now = sum(row.read_now for row in indexed)
@@ -73,11 +73,11 @@ def say_summary(folder: Path, documents: Path, rows: Sequence[Row]) -> None:
     say(f"{further}{f'left out: {left_out}; ' if left_out else ''}report: {folder / REPORT}")
 
 
-def _indexed(rows: Sequence[Row]) -> list[Row]:
+def _indexed(rows: Sequence[DocumentRow]) -> list[DocumentRow]:
     return [row for row in rows if not row.why and not row.copy_of]
 
 
-def _segments(rows: Sequence[Row]) -> Counter[str]:
+def _segments(rows: Sequence[DocumentRow]) -> Counter[str]:
     return sum((Counter(row.segments) for row in rows), Counter())
 
 
@@ -86,7 +86,7 @@ def _in_words(segments: Counter[str]) -> str:
     return f"{segments.total():,} segments" + (f" ({kinds})" if kinds else "")
 
 
-def _page(documents: Path, rows: Sequence[Row]) -> list[str]:
+def _page(documents: Path, rows: Sequence[DocumentRow]) -> list[str]:
     indexed = _indexed(rows)
     columns = ("document", "format", "pages", "headings", "tables", "images", "segments", "seconds", "lost", "invented")
     lines = [f"# Documents of {_cell(str(documents))}", ""]

@@ -84,7 +84,7 @@ def passages_of(document: Document, name: str, cutting: Cutting) -> list[Passage
     document = replace(document, name=name, title=document.title if own_title else title_of(name))
     if cutting.chunk_words is not None:
         return passages(fixed_chunks(document, cutting.chunk_words, cutting.chunk_overlap), cutting.cascade)
-    return passages(segments(document, cutting.most_words), cutting.cascade)
+    return passages(segments(document, cutting.max_words), cutting.cascade)
 
 
 def _shares(kind: str, data: bytes, document: Document) -> dict[str, float]:

@@ -16,7 +16,7 @@ from common.documents import Block, Document
 from common.errors import UnavailableError
 from common.progress import Progress
 from common.ranges import NonNegativeInt, PositiveInt, Share
-from harness.documents.llm.output import Limits, blocks_markdown, converted
+from harness.documents.llm.output import OutputLimits, blocks_markdown, converted
 from harness.documents.llm.windows import Window, windows
 from harness.documents.normal_form import normalized
 from harness.documents.segments.splitting import word_count
@@ -33,10 +33,10 @@ class LlmFormatter:
         llm: The language model.
         window_words: W, the words of a window; the paper's released code uses 3,000 characters.
         padding_words: K, the words shown before and after it; 300 characters there.
-        most_lost: Share of a window's words that a conversion may lose before it counts as garbled.
-        most_invented: Share of the conversion's words that the window may lack.
-        most_torn: Share of a window's pairs of neighbouring words that a conversion may lose.
-        most_garbled: Share of a document's windows that may be garbled; with more, the whole document keeps its first
+        max_lost: Share of a window's words that a conversion may lose before it counts as garbled.
+        max_invented: Share of the conversion's words that the window may lack.
+        max_torn: Share of a window's pairs of neighbouring words that a conversion may lose.
+        max_garbled: Share of a document's windows that may be garbled; with more, the whole document keeps its first
             reading, because its levels would not fit together.
         prompt: Name of a prompt, or a .yaml file, with the places before, window and after.
     """
@@ -46,15 +46,15 @@ class LlmFormatter:
         llm: LanguageModel,
         window_words: PositiveInt = 500,
         padding_words: NonNegativeInt = 50,
-        most_lost: Share = 0.1,
-        most_invented: Share = 0.1,
-        most_torn: Share = 0.3,
-        most_garbled: Share = 0.5,
+        max_lost: Share = 0.1,
+        max_invented: Share = 0.1,
+        max_torn: Share = 0.3,
+        max_garbled: Share = 0.5,
         prompt: str = "format_document",
     ) -> None:
         self.llm, self._prompt = llm, prompt
-        self.window_words, self.padding_words, self.most_garbled = window_words, padding_words, most_garbled
-        self.limits = Limits(most_lost, most_invented, most_torn)
+        self.window_words, self.padding_words, self.max_garbled = window_words, padding_words, max_garbled
+        self.limits = OutputLimits(max_lost, max_invented, max_torn)
         self._replies: list[Reply] = []  # of all calls of this object
 
     @cached_property
@@ -115,7 +115,7 @@ class LlmFormatter:
         if failed:
             reasons = ", ".join(f"{times} x {reason}" for reason, times in work.failures.most_common())
             notes.append(f"{failed} of {count} windows as read without {self.llm.name}: {reasons}")
-        if failed > self.most_garbled * count:
+        if failed > self.max_garbled * count:
             notes[-1] = notes[-1].replace(f"{failed} of {count} windows", "all windows", 1)
             return replace(document, left_out=tuple(notes))
         blocks = tuple(block for of_window in work.blocks for block in of_window)
@@ -130,7 +130,7 @@ class _Work:
         self.blocks: list[list[Block]] = []  # of each window so far
         self.failures: Counter[str] = Counter()
 
-    def take(self, reply: Reply, limits: Limits) -> None:
+    def take(self, reply: Reply, limits: OutputLimits) -> None:
         """The conversion of the next window; the reading without the model where it cannot be used."""
         window = self.windows[len(self.blocks)]
         try:

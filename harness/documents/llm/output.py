@@ -23,7 +23,7 @@ _RUN = 3  # words in a row by which a block is found in the source
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class OutputLimits:
     """What a conversion may lose and invent before it counts as garbled, as shares of the words."""
 
     lost: float
@@ -31,7 +31,7 @@ class Limits:
     torn: float  # of pairs of neighbouring words: these are lost when the text is mixed up
 
 
-def converted(reply: str, window: Window, limits: Limits) -> list[Block]:
+def converted(reply: str, window: Window, limits: OutputLimits) -> list[Block]:
     """The blocks of a reply.
 
     Args:

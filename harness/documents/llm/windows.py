@@ -104,14 +104,14 @@ def plain(blocks: Sequence[Block]) -> str:
     return "\n".join(lines)
 
 
-def _parts(block: Block, most_words: int) -> list[Part]:
+def _parts(block: Block, max_words: int) -> list[Part]:
     match block:
         case Heading():
             return [Part(block, block.text)]
         case Paragraph():
-            made = [Paragraph(piece.text, piece.page, block.code) for piece in pieces(block, most_words)]
+            made = [Paragraph(piece.text, piece.page, block.code) for piece in pieces(block, max_words)]
             return [Part(each, block_markdown(each)) for each in made]
         case Table():
-            return [Part(each, block_markdown(each)) for each in split_table(block, most_words)]
+            return [Part(each, block_markdown(each)) for each in split_table(block, max_words)]
         case Image():
             return [Part(block, block_markdown(block))]

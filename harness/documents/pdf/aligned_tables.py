@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from harness.documents.pdf.captions import assign_captions
 from harness.documents.pdf.clusters import around
-from harness.documents.pdf.columns import Piece, reading_order
-from harness.documents.pdf.page import Box, Page, Word
+from harness.documents.pdf.columns import ColumnPiece, reading_order
+from harness.documents.pdf.page import Box, Page, PageWord
 from harness.documents.pdf.ruled_tables import area_of, is_horizontal
 from harness.documents.pdf.table_columns import column_at, separators
 from harness.documents.pdf.table_lines import Line, center, font_size, fragments, lines_of, middle
@@ -40,7 +40,7 @@ def aligned(page: Page, taken: Sequence[Box]) -> list[Area]:
     parts = [part for line in lines_of(words) for part in fragments(line, CELL_GAP)]
     boxes = [around([word.box for word in part]) for part in parts]
     areas = []
-    for region in reading_order([Piece(box, len(part) > 2) for box, part in zip(boxes, parts, strict=True)]):
+    for region in reading_order([ColumnPiece(box, len(part) > 2) for box, part in zip(boxes, parts, strict=True)]):
         lines = lines_of(word for index in region.pieces for word in parts[index])
         for run in _runs(lines):
             if area := _believed(run, page, words):
@@ -82,7 +82,7 @@ def _trimmed(run: list[Line]) -> list[Line]:
     return run[:end]
 
 
-def _believed(run: Sequence[Line], page: Page, words: Sequence[Word]) -> Area | None:
+def _believed(run: Sequence[Line], page: Page, words: Sequence[PageWord]) -> Area | None:
     """The area of a run that is a table; None if it is something else."""
     inside = [word for line in run for word in line]
     box = around([word.box for word in inside])
@@ -127,7 +127,7 @@ def _header_stands_out(run: Sequence[Line], page: Page) -> bool:
     )
 
 
-def _column(word: Word, borders: Sequence[float]) -> int:
+def _column(word: PageWord, borders: Sequence[float]) -> int:
     return column_at(center(word.box), borders)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from common.documents import Block, Heading, Paragraph
 from harness.documents.pdf.footnotes import begins_note
-from harness.documents.pdf.headings import Found
+from harness.documents.pdf.headings import FoundHeading
 from harness.documents.pdf.hyphenation import vocabulary
 from harness.documents.pdf.lines import Line, Placed
 from harness.documents.pdf.list_items import item_mark
@@ -64,7 +64,7 @@ class _Writer:
 
 def blocks(
     items: Sequence[Line | Placed],
-    headings: Sequence[Found],
+    headings: Sequence[FoundHeading],
     notes: Container[int],
     left_out: Container[int],
     body: Body,
@@ -80,7 +80,7 @@ def blocks(
     """
     words = vocabulary(item.text for item in items if isinstance(item, Line))
     writer = _Writer(body, words)
-    starts: Mapping[int, Found] = {found.first: found for found in headings}
+    starts: Mapping[int, FoundHeading] = {found.first: found for found in headings}
     note: Open | None = None
     end = -1  # of the heading that is being passed
     for at, item in enumerate(items):

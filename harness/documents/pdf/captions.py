@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from harness.documents.pdf.clusters import around
-from harness.documents.pdf.page import Box, Word
+from harness.documents.pdf.page import Box, PageWord
 from harness.documents.pdf.table_lines import Line, cell_text, fragments, lines_of
 
 Kind = Literal["table", "figure"]
@@ -36,7 +36,7 @@ class Caption(NamedTuple):
     box: Box
 
 
-def assign_captions(kind: Kind, boxes: Sequence[Box], words: Sequence[Word]) -> list[Caption | None]:
+def assign_captions(kind: Kind, boxes: Sequence[Box], words: Sequence[PageWord]) -> list[Caption | None]:
     """The caption of each table or figure, the nearest ones first; a caption names one thing only.
 
     Args:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.documents.pdf.fonts import base_name, is_bold, is_italic
-from harness.documents.pdf.placement import Matrix
+from harness.documents.pdf.placement import PlacementMatrix
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfTextPage
@@ -17,7 +17,7 @@ _FORCE_BOLD = 1 << 18  # font descriptor flag (table 123)
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class CharacterStyle:
     """How a text object's characters are drawn."""
 
     font: str
@@ -38,10 +38,10 @@ class Character(NamedTuple):
     right: float
     bottom: float
     top: float
-    style: Style
+    style: CharacterStyle
 
 
-def characters(text: "PdfTextPage", placed: Matrix) -> Iterator[Character | None]:
+def characters(text: "PdfTextPage", placed: PlacementMatrix) -> Iterator[Character | None]:
     """Characters of a page; None stands for a blank, a line break, or several of them.
 
     One pdfium call costs about 1 µs, so each character has three; its style is asked for once per text object.
@@ -57,7 +57,7 @@ def characters(text: "PdfTextPage", placed: Matrix) -> Iterator[Character | None
     left, right, bottom, top = edges
     references = [byref(edge) for edge in edges]
     unicode_of, object_of, box_of = raw.FPDFText_GetUnicode, raw.FPDFText_GetTextObject, raw.FPDFText_GetCharBox
-    styles: dict[int | None, Style] = {}
+    styles: dict[int | None, CharacterStyle] = {}
     for index in range(min(text.count_chars(), MOST_CHARACTERS)):
         code = unicode_of(page, index)
         if (code <= 0x20 and code != 0x02) or code == 0xA0:
@@ -83,7 +83,7 @@ def origin(text: "PdfTextPage", index: int) -> tuple[float, float]:
     return x.value, y.value
 
 
-def _style(text: "PdfTextPage", index: int, placed: Matrix) -> Style:
+def _style(text: "PdfTextPage", index: int, placed: PlacementMatrix) -> CharacterStyle:
     """The style of a character's text object."""
     from pypdfium2 import raw
 
@@ -92,13 +92,13 @@ def _style(text: "PdfTextPage", index: int, placed: Matrix) -> Style:
     name = _font_name(font)
     matrix = raw.FS_MATRIX()
     raw.FPDFText_GetMatrix(text, index, byref(matrix))
-    drawn = Matrix(matrix.a, matrix.b, matrix.c, matrix.d, 0, 0).then(placed)
+    drawn = PlacementMatrix(matrix.a, matrix.b, matrix.c, matrix.d, 0, 0).then(placed)
     size = raw.FPDFText_GetFontSize(text, index) * (drawn.c**2 + drawn.d**2) ** 0.5
     mode = raw.FPDFTextObj_GetTextRenderMode(handle)
     color = [c_uint() for _ in range(4)]
     known = raw.FPDFText_GetFillColor(text, index, *(byref(part) for part in color))
     red, green, blue, opacity = (part.value for part in color) if known else (0, 0, 0, 255)
-    return Style(
+    return CharacterStyle(
         font=name,
         size=size,
         bold=is_bold(name) or mode in _STROKED or bool(raw.FPDFFont_GetFlags(font) & _FORCE_BOLD),
@@ -109,7 +109,7 @@ def _style(text: "PdfTextPage", index: int, placed: Matrix) -> Style:
     )
 
 
-def _slant(drawn: Matrix) -> float:
+def _slant(drawn: PlacementMatrix) -> float:
     """How far an upright text's ascenders lean, relative to their height.
 
     Fonts without an italic shape are slanted so.

@@ -27,7 +27,7 @@ _MOST_DEPTH = 3  # gutters inside columns
 _MOST_PIECES = 3000  # of a page; a fuller one is read row by row
 
 
-class Piece(NamedTuple):
+class ColumnPiece(NamedTuple):
     """What is put in order: a run of words, a table or an image."""
 
     box: Box
@@ -52,7 +52,7 @@ class _Band:
     right: list[int] = field(default_factory=list)
 
 
-def reading_order(pieces: Sequence[Piece]) -> list[Region]:
+def reading_order(pieces: Sequence[ColumnPiece]) -> list[Region]:
     """The regions of a page in reading order; each piece is in one of them.  The order of `pieces` does not count."""
     if not pieces:
         return []
@@ -74,7 +74,7 @@ def rows(boxes: Sequence[Box]) -> list[list[int]]:
     return found
 
 
-def _split(pieces: Sequence[Piece], members: Sequence[int], depth: int) -> list[Region]:
+def _split(pieces: Sequence[ColumnPiece], members: Sequence[int], depth: int) -> list[Region]:
     """Regions of some pieces, which are sorted from the top."""
     boxes = [pieces[at].box for at in members]
     left, right = min(box.left for box in boxes), max(box.right for box in boxes)
@@ -99,7 +99,7 @@ def _edges(boxes: Sequence[Box], column: tuple[float, float]) -> tuple[float, fl
 
 
 def _bands(
-    pieces: Sequence[Piece], members: Sequence[int], drawn: Sequence[Sequence[int]], gutter: float
+    pieces: Sequence[ColumnPiece], members: Sequence[int], drawn: Sequence[Sequence[int]], gutter: float
 ) -> list[_Band]:
     """From the top: rows across the gutter, and rows beside it.
 
@@ -120,7 +120,7 @@ def _bands(
     return bands
 
 
-def _gutter(pieces: Sequence[Piece], members: Sequence[int], share: float) -> float | None:
+def _gutter(pieces: Sequence[ColumnPiece], members: Sequence[int], share: float) -> float | None:
     """The left edge of the column beside which most rows of running text stand; None if there is none.
 
     Args:
@@ -142,7 +142,7 @@ def _gutter(pieces: Sequence[Piece], members: Sequence[int], share: float) -> fl
     return best
 
 
-def _columns(pieces: Sequence[Piece], band: _Band) -> int:
+def _columns(pieces: Sequence[ColumnPiece], band: _Band) -> int:
     """How many rows of running text stand beside each other in a band; 0 if its sides are no columns."""
     if min(len(band.left), len(band.right)) < _LEAST_ROWS:
         return 0

@@ -30,7 +30,7 @@ _SAME_LEFT = 3.0  # points
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ContentsEntry:
     """A heading that the table of contents or an outline names."""
 
     title: str
@@ -54,7 +54,7 @@ def key(text: str) -> str:
     return "".join(char for char in folded if char.isalnum())
 
 
-def table_of_contents(items: Sequence[Line | Placed]) -> tuple[list[Entry], set[int]]:
+def table_of_contents(items: Sequence[Line | Placed]) -> tuple[list[ContentsEntry], set[int]]:
     """Entries of the tables of contents, and the items that these take, with lists of figures and tables and titles."""
     lines = [(at, item) for at, item in enumerate(items) if isinstance(item, Line)]
     later = {key(line.text): at for at, line in lines}  # where a text stands last
@@ -140,7 +140,7 @@ def _captions(found: Sequence[_Found]) -> bool:
     ) > 0.5 * len(found)
 
 
-def _levels(found: Sequence[_Found]) -> list[Entry]:
+def _levels(found: Sequence[_Found]) -> list[ContentsEntry]:
     """Entries with their levels: by their numbers.
 
     Those without one by the entries that begin at the same place, or by that place.
@@ -166,7 +166,7 @@ def _levels(found: Sequence[_Found]) -> list[Entry]:
         else:
             below = [other for other in numbered if other < at]
             level = numbered[max(below)] + at - max(below) if below else at + 1 if not numbered else 1
-        entries.append(Entry(item.title, max(1, level), label=item.label))
+        entries.append(ContentsEntry(item.title, max(1, level), label=item.label))
     return entries
 
 

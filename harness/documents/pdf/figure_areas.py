@@ -10,7 +10,7 @@ from typing import NamedTuple
 from harness.documents.pdf.captions import GUTTER, Caption, assign_captions, is_caption_start
 from harness.documents.pdf.clusters import around, groups
 from harness.documents.pdf.drawings import area, contains, overlap
-from harness.documents.pdf.page import Box, Page, Word
+from harness.documents.pdf.page import Box, Page, PageWord
 from harness.documents.pdf.table_lines import Line, center, fragments, lines_of
 from harness.documents.pdf.table_reader import words_in
 
@@ -166,7 +166,7 @@ def _with_labels(box: Box, pieces: Sequence[Line]) -> Box:
     return box
 
 
-def _sideways(words: Sequence[Word]) -> list[Line]:
+def _sideways(words: Sequence[PageWord]) -> list[Line]:
     """What is set sideways: words that follow each other in the file above each other, with no wide gap."""
     runs: list[Line] = []
     for word in words:
@@ -189,7 +189,7 @@ def _is_label(piece: Line, label: Box, box: Box) -> bool:
     return _mostly_in(label, box) or len(piece) <= LABEL_WORDS
 
 
-def _stands_alone(box: Box, bitmaps: Sequence[Box], words: Sequence[Word]) -> bool:
+def _stands_alone(box: Box, bitmaps: Sequence[Box], words: Sequence[PageWord]) -> bool:
     """Whether a picture without a caption is one: large enough, and not a frame or a background of running text."""
     if max(_sides(box)) < SMALLEST or area(box) < SMALLEST_AREA or min(_sides(box)) < SMALLEST_FRAME:
         return False

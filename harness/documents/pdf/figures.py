@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from common.documents import Image
 from harness.documents.pdf.clusters import around
 from harness.documents.pdf.figure_areas import PROSE_WORDS, FigureArea, figure_areas
-from harness.documents.pdf.page import Box, Page, Word
+from harness.documents.pdf.page import Box, Page, PageWord
 from harness.documents.pdf.pictures import Pictures
 from harness.documents.pdf.table_lines import cell_text, fragments, lines_of
 from harness.documents.pdf.table_reader import words_in
@@ -43,7 +43,7 @@ def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> li
     return found
 
 
-def _names_of_axes(page: Page, area: FigureArea) -> list[Word]:
+def _names_of_axes(page: Page, area: FigureArea) -> list[PageWord]:
     """What is written between a figure and its caption, in few words."""
     if area.caption is None:
         return []
@@ -57,7 +57,7 @@ def _names_of_axes(page: Page, area: FigureArea) -> list[Word]:
     return [word for part in pieces if len(part) < PROSE_WORDS for word in part]
 
 
-def _text(words: Sequence[Word]) -> str:
+def _text(words: Sequence[PageWord]) -> str:
     """What is written in a figure.
 
     From the top, then what is set sideways, such as the name of an axis, in the order of the file.

@@ -6,7 +6,7 @@ Headings that are known to be ones.
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from harness.documents.pdf.contents import Entry, key
+from harness.documents.pdf.contents import ContentsEntry, key
 from harness.documents.pdf.heading_candidates import Group
 from harness.documents.pdf.numbering import number_of
 from harness.documents.pdf.spacing import Body
@@ -14,7 +14,7 @@ from harness.documents.pdf.spacing import Body
 _LEAST_LETTERS = 2  # of a title without its number
 
 
-def known(entries: Sequence[Entry], groups: Sequence[Group], body: Body) -> dict[int, Entry]:
+def known(entries: Sequence[ContentsEntry], groups: Sequence[Group], body: Body) -> dict[int, ContentsEntry]:
     """Groups and the entries that name them.
 
     An entry's group is on the page that the outline gives; or where the page's printed number says, as the other
@@ -25,7 +25,7 @@ def known(entries: Sequence[Entry], groups: Sequence[Group], body: Body) -> dict
         for name in _names(group.text):
             places[name].append(at)
     offset = _offset(entries, groups, places)
-    named: dict[int, Entry] = {}
+    named: dict[int, ContentsEntry] = {}
     after = -1
     for entry in entries:
         options = sorted(
@@ -60,7 +60,7 @@ def _names(text: str) -> set[str]:
     return {name for name in names if len(name) >= _LEAST_LETTERS}
 
 
-def _plausible(group: Group, entry: Entry, body: Body) -> bool:
+def _plausible(group: Group, entry: ContentsEntry, body: Body) -> bool:
     """Whether a group may be an entry's heading: both have the same number or one has none.
 
     It must not look like running text either.
@@ -73,7 +73,7 @@ def _plausible(group: Group, entry: Entry, body: Body) -> bool:
     return distinct or (apart and entry.page is not None) or one is not None
 
 
-def _offset(entries: Sequence[Entry], groups: Sequence[Group], places: dict[str, list[int]]) -> int | None:
+def _offset(entries: Sequence[ContentsEntry], groups: Sequence[Group], places: dict[str, list[int]]) -> int | None:
     """What is added to printed page numbers to get pages of the file, by most entries."""
     votes = Counter[int]()
     for entry in entries:

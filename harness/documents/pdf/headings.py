@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.documents.pdf.contents import Entry
+from harness.documents.pdf.contents import ContentsEntry
 from harness.documents.pdf.heading_candidates import Group, Style, is_chapter, looks_like_heading
 from harness.documents.pdf.heading_entries import known
 from harness.documents.pdf.heading_levels import levels
@@ -18,7 +18,7 @@ _LEAST_KNOWN = 4  # headings that an outline or a table of contents names, for t
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundHeading:
     """A heading and the items that it takes."""
 
     first: int
@@ -28,7 +28,9 @@ class Found:
     page: int
 
 
-def named_groups(groups: Sequence[Group], entries: Sequence[Sequence[Entry]], body: Body) -> dict[int, Entry]:
+def named_groups(
+    groups: Sequence[Group], entries: Sequence[Sequence[ContentsEntry]], body: Body
+) -> dict[int, ContentsEntry]:
     """Groups that the outline or the table of contents names, with their levels there.
 
     Args:
@@ -37,7 +39,7 @@ def named_groups(groups: Sequence[Group], entries: Sequence[Sequence[Entry]], bo
             agrees on levels.
         body: The style of the document's text.
     """
-    named: dict[int, Entry] = {}
+    named: dict[int, ContentsEntry] = {}
     for source in entries:
         found = known(source, groups, body)
         if not named:
@@ -54,10 +56,10 @@ def named_groups(groups: Sequence[Group], entries: Sequence[Sequence[Entry]], bo
 def headings(
     items: Sequence[Line | Placed],
     groups: Sequence[Group],
-    named: Mapping[int, Entry],
+    named: Mapping[int, ContentsEntry],
     body: Body,
     front: Container[int],
-) -> list[Found]:
+) -> list[FoundHeading]:
     """Headings in reading order.
 
     Args:
@@ -79,7 +81,7 @@ def headings(
     picked = [groups[at] for at in chosen]
     depth = levels(picked, {position: named[at].level for position, at in enumerate(chosen) if at in named})
     return [
-        Found(groups[at].first, groups[at].last, _text(groups[at], named.get(at)), level, groups[at].line.page)
+        FoundHeading(groups[at].first, groups[at].last, _text(groups[at], named.get(at)), level, groups[at].line.page)
         for at, level in zip(chosen, depth, strict=True)
     ]
 
@@ -89,7 +91,7 @@ def _look(group: Group) -> tuple[Style, str, tuple[int, int, int]]:
     return group.style, group.line.font, group.line.color
 
 
-def _text(group: Group, entry: Entry | None) -> str:
+def _text(group: Group, entry: ContentsEntry | None) -> str:
     """A heading's text; that of its entry if the page sets "CHAPTER ONE" above it."""
     return entry.title if entry and is_chapter(group.lines[0].text) and len(group.lines) > 1 else group.text
 

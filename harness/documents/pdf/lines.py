@@ -9,7 +9,7 @@ from statistics import median
 
 from common.documents import Image, Table
 from harness.documents.pdf.fonts import is_monospaced
-from harness.documents.pdf.page import Box, Page, Word
+from harness.documents.pdf.page import Box, Page, PageWord
 
 _BASELINE = 0.8  # of a word's height below its top, see read_page.ASCENT
 _SAME_BASELINE = 0.12  # font sizes
@@ -64,12 +64,12 @@ def union(boxes: Iterable[Box]) -> Box:
     return Box(min(lefts), min(tops), max(rights), max(bottoms))
 
 
-def baseline(word: Word) -> float:
+def baseline(word: PageWord) -> float:
     """A word's baseline, from the page's top."""
     return word.box.top + _BASELINE * (word.box.bottom - word.box.top)
 
 
-def fragments(words: Iterable[Word]) -> list[tuple[Word, ...]]:
+def fragments(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
     """Words that follow each other on a baseline with no wide gap, with their sub- and superscripts.
 
     From left to right.
@@ -78,7 +78,7 @@ def fragments(words: Iterable[Word]) -> list[tuple[Word, ...]]:
     file.
     """
     upright = sorted((word for word in words if word.upright), key=lambda word: (baseline(word), word.box, word.text))
-    rows: list[list[Word]] = []
+    rows: list[list[PageWord]] = []
     for word in upright:
         if rows and baseline(word) - baseline(rows[-1][-1]) <= _SAME_BASELINE * min(word.size, rows[-1][-1].size):
             rows[-1].append(word)
@@ -88,7 +88,7 @@ def fragments(words: Iterable[Word]) -> list[tuple[Word, ...]]:
     return [tuple(part) for part in _with_scripts(parts)]
 
 
-def _parts(row: list[Word]) -> list[list[Word]]:
+def _parts(row: list[PageWord]) -> list[list[PageWord]]:
     """A row, from the left, cut at wide gaps."""
     parts = [[row[0]]]
     for word in row[1:]:
@@ -100,7 +100,7 @@ def _parts(row: list[Word]) -> list[list[Word]]:
     return parts
 
 
-def _with_scripts(parts: list[list[Word]]) -> list[list[Word]]:
+def _with_scripts(parts: list[list[PageWord]]) -> list[list[PageWord]]:
     """Fragments, with those that are sub- and superscripts of a word inside the fragment of that word."""
     boxes = [union(word.box for word in part) for part in parts]
     order = sorted(range(len(parts)), key=lambda at: boxes[at])
@@ -138,7 +138,7 @@ def page_lines(page: Page) -> list[Line]:
     return [*found, _line(turned, page.number, ())] if turned else found
 
 
-def _monospaced(words: Iterable[Word]) -> bool:
+def _monospaced(words: Iterable[PageWord]) -> bool:
     """Whether nearly all characters are equally wide."""
     width = Counter[bool]()
     for word in words:
@@ -146,7 +146,7 @@ def _monospaced(words: Iterable[Word]) -> bool:
     return width[True] >= _MONOSPACED_SHARE * width.total()
 
 
-def _line(words: Sequence[Word], page: int, underscores: Sequence[Box]) -> Line:
+def _line(words: Sequence[PageWord], page: int, underscores: Sequence[Box]) -> Line:
     """A line of words in the order in which they are read."""
     style = Counter[tuple[float, str, bool, bool, tuple[int, int, int]]]()
     for word in [word for word in words if len(word.text) > 1] or words:
@@ -171,7 +171,7 @@ def _line(words: Sequence[Word], page: int, underscores: Sequence[Box]) -> Line:
     return Line(text, box, page, box.left, box.right, size, font, bold, italic, monospaced, color, cell, lead=lead)
 
 
-def _lead(words: Sequence[Word]) -> int:
+def _lead(words: Sequence[PageWord]) -> int:
     """How many characters of a line its first words have that are bold, or italic, unlike the last one."""
     for is_led in (lambda word: word.bold, lambda word: word.italic):
         led = list(takewhile(is_led, words))
@@ -180,13 +180,13 @@ def _lead(words: Sequence[Word]) -> int:
     return 0
 
 
-def _is_plain(word: Word) -> bool:
+def _is_plain(word: PageWord) -> bool:
     """Whether a word is neither bold nor code nor of a formula."""
     letters = sum(char.isalpha() for char in word.text)
     return not word.bold and not is_monospaced(word.font) and letters >= _LEAST_LETTERS
 
 
-def _underscore(one: Word, other: Word, rules: Sequence[Box]) -> bool:
+def _underscore(one: PageWord, other: PageWord, rules: Sequence[Box]) -> bool:
     """Whether an underscore is drawn as a rule between two words, as TeX does outside of code."""
     slack = 0.15 * one.size
     first = bisect_left(rules, (one.box.right - slack,))

@@ -18,7 +18,7 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class PageWord:
     """Characters without a blank between them."""
 
     text: str
@@ -45,7 +45,7 @@ class Page:
     number: int  # from 1
     width: float
     height: float
-    words: tuple[Word, ...]
+    words: tuple[PageWord, ...]
     rules: tuple[Rule, ...] = ()
     fills: tuple[Box, ...] = ()  # filled areas that are no rules, e.g. the shade of a table's header
     bitmaps: tuple[Box, ...] = ()

@@ -5,7 +5,7 @@ from ctypes import byref, c_float
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.documents.pdf.page import Box
-from harness.documents.pdf.placement import Matrix, placement
+from harness.documents.pdf.placement import PlacementMatrix, placement
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
@@ -20,7 +20,8 @@ class PageObject(NamedTuple):
 
     kind: int  # raw.FPDF_PAGEOBJ_...
     handle: Any  # raw.FPDF_PAGEOBJECT
-    placed: Matrix  # from the coordinates that the object's bounds are given in to those of the page as it is shown
+    # from the coordinates that the object's bounds are given in to those of the page as it is shown
+    placed: PlacementMatrix
 
 
 def objects(page: "PdfPage") -> Iterator[PageObject]:
@@ -31,7 +32,7 @@ def objects(page: "PdfPage") -> Iterator[PageObject]:
     from pypdfium2 import raw
 
     looked_at = 0
-    pending: list[tuple[Any, int, int, Matrix, int]] = [
+    pending: list[tuple[Any, int, int, PlacementMatrix, int]] = [
         (page.raw, 0, raw.FPDFPage_CountObjects(page), placement(page), 0)
     ]
     while pending:
@@ -53,14 +54,14 @@ def objects(page: "PdfPage") -> Iterator[PageObject]:
                 yield PageObject(kind, handle, placed)
 
 
-def own_matrix(handle: Any) -> Matrix:
+def own_matrix(handle: Any) -> PlacementMatrix:
     """The matrix of an object: a path's points, a bitmap's unit square and a form's contents go through it."""
     from pypdfium2 import raw
 
     matrix = raw.FS_MATRIX()
     if not raw.FPDFPageObj_GetMatrix(handle, byref(matrix)):
-        return Matrix(1, 0, 0, 1, 0, 0)
-    return Matrix(matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f)
+        return PlacementMatrix(1, 0, 0, 1, 0, 0)
+    return PlacementMatrix(matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f)
 
 
 def bounds(item: PageObject) -> Box | None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 
-class Matrix(NamedTuple):
+class PlacementMatrix(NamedTuple):
     """An affine map: x' = a x + c y + e, y' = b x + d y + f."""
 
     a: float
@@ -22,9 +22,9 @@ class Matrix(NamedTuple):
     e: float
     f: float
 
-    def then(self, after: "Matrix") -> "Matrix":
+    def then(self, after: "PlacementMatrix") -> "PlacementMatrix":
         """The map that applies this one first and `after` to its result."""
-        return Matrix(
+        return PlacementMatrix(
             self.a * after.a + self.b * after.c,
             self.a * after.b + self.b * after.d,
             self.c * after.a + self.d * after.c,
@@ -44,7 +44,7 @@ class Matrix(NamedTuple):
         return Box(min(xs), min(ys), max(xs), max(ys))
 
 
-def placement(page: "PdfPage") -> Matrix:
+def placement(page: "PdfPage") -> PlacementMatrix:
     """From the page's own coordinates to those it is shown with.
 
     Its own are points from the bottom left of its media, before rotation.
@@ -52,13 +52,13 @@ def placement(page: "PdfPage") -> Matrix:
     left, bottom, right, top = visible_area(page)
     match page.get_rotation():
         case 90:
-            return Matrix(0, 1, 1, 0, -bottom, -left)
+            return PlacementMatrix(0, 1, 1, 0, -bottom, -left)
         case 180:
-            return Matrix(-1, 0, 0, 1, right, -bottom)
+            return PlacementMatrix(-1, 0, 0, 1, right, -bottom)
         case 270:
-            return Matrix(0, -1, -1, 0, top, right)
+            return PlacementMatrix(0, -1, -1, 0, top, right)
         case _:
-            return Matrix(1, 0, 0, -1, -left, top)
+            return PlacementMatrix(1, 0, 0, -1, -left, top)
 
 
 def visible_area(page: "PdfPage") -> tuple[float, float, float, float]:

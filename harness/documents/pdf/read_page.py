@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from harness.documents.pdf.characters import Character, characters, origin
 from harness.documents.pdf.drawn_objects import drawn_objects
-from harness.documents.pdf.page import Box, Page, Word
-from harness.documents.pdf.placement import Matrix, placement, visible_area
+from harness.documents.pdf.page import Box, Page, PageWord
+from harness.documents.pdf.placement import PlacementMatrix, placement, visible_area
 from harness.documents.pdf.word_text import word_text
 
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ def _apart(one: Character, other: Character) -> bool:
 class _Found:
     """A word before it is known whether its font's size is what it seems to be."""
 
-    word: Word
+    word: PageWord
     baseline: float  # from the page's top
     visible: bool
 
 
-def _word(text: "PdfTextPage", run: list[Character], placed: Matrix) -> _Found:
+def _word(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) -> _Found:
     """A word of its characters; its box is its ink."""
     styles = [letter.style for letter in run]
     style = max(dict.fromkeys(styles), key=styles.count)
@@ -88,7 +88,9 @@ def _word(text: "PdfTextPage", run: list[Character], placed: Matrix) -> _Found:
     )
     first = next(letter for letter in run if letter.style == style)
     letters = [(letter.text, letter.left, letter.right) for letter in run]
-    word = Word(word_text(letters), ink, style.size, style.font, style.bold, style.italic, style.upright, style.color)
+    word = PageWord(
+        word_text(letters), ink, style.size, style.font, style.bold, style.italic, style.upright, style.color
+    )
     return _Found(word, placed.point(*origin(text, first.position))[1], style.visible)
 
 
@@ -98,7 +100,7 @@ def _inside(box: Box, area: Box) -> bool:
     return area.left <= x <= area.right and area.top <= y <= area.bottom
 
 
-def _sized(found: Sequence[_Found]) -> list[Word]:
+def _sized(found: Sequence[_Found]) -> list[PageWord]:
     """Words with boxes by their baselines and sizes.
 
     Hidden sizes (see `_LEAST_SIZE`) are estimated from the height of the ink.
@@ -118,9 +120,9 @@ def _sized(found: Sequence[_Found]) -> list[Word]:
     return words
 
 
-def _without_doubles(words: Sequence[Word]) -> Iterator[Word]:
+def _without_doubles(words: Sequence[PageWord]) -> Iterator[PageWord]:
     """Words drawn twice, slightly displaced, to look bold or to throw a shadow: one of them, bold."""
-    drawn: dict[tuple[str, int, int, int], list[Word]] = defaultdict(list)  # by text, size and place
+    drawn: dict[tuple[str, int, int, int], list[PageWord]] = defaultdict(list)  # by text, size and place
     bold, left_out = set(), set()
     for word in words:
         size = max(1, round(word.size))
@@ -135,6 +137,6 @@ def _without_doubles(words: Sequence[Word]) -> Iterator[Word]:
     return (replace(word, bold=True) if id(word) in bold else word for word in words if id(word) not in left_out)
 
 
-def _displaced(one: Word, other: Word) -> bool:
+def _displaced(one: PageWord, other: PageWord) -> bool:
     """Whether two equal words stand nearly in the same place."""
     return all(abs(a - b) <= _SHADOW * one.size for a, b in zip(one.box, other.box, strict=True))

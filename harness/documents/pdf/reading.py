@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from harness.documents.pdf.columns import Piece, reading_order
+from harness.documents.pdf.columns import ColumnPiece, reading_order
 from harness.documents.pdf.lines import Line, Placed, union
 
 _WIDE_GAP = 2.0  # font sizes between pieces of a line that are apart: a label and its value, not a word and the next
@@ -30,7 +30,7 @@ def read(pieces: Sequence[Line], placed: Sequence[Placed] = ()) -> list[Line | P
     page = union(item.box for item in everything)
     found: list[Line | Placed] = []
     regions = reading_order(
-        [Piece(item.box, running=not isinstance(item, Line) or _running(item)) for item in everything]
+        [ColumnPiece(item.box, running=not isinstance(item, Line) or _running(item)) for item in everything]
     )
     for region in regions:
         # What stands alone between columns is a title or a footer: its own width says nothing.

@@ -10,7 +10,7 @@ from itertools import pairwise
 from harness.documents.pdf.captions import is_caption_start
 from harness.documents.pdf.clusters import around
 from harness.documents.pdf.drawings import contains
-from harness.documents.pdf.page import Box, Page, Word
+from harness.documents.pdf.page import Box, Page, PageWord
 from harness.documents.pdf.ruled_tables import FRAME_SHARE, area_of, is_large
 from harness.documents.pdf.table_lines import Line, font_size, fragments, lines_of
 from harness.documents.pdf.table_reader import Area, words_in
@@ -71,7 +71,7 @@ def _same_extent(one: Box, other: Box) -> bool:
     return abs(one.left - other.left) <= SAME_EDGE and abs(one.right - other.right) <= SAME_EDGE
 
 
-def _tables_of(stack: Sequence[Box], page: Page, words: Sequence[Word]) -> list[Area]:
+def _tables_of(stack: Sequence[Box], page: Page, words: Sequence[PageWord]) -> list[Area]:
     """Runs of shaded rows with no more than one row between two of them."""
     highest = max(row.bottom - row.top for row in stack)
     runs: list[list[Box]] = [[stack[0]]]
@@ -97,7 +97,7 @@ def _is_row(lines: Sequence[Line], gap: float, highest: float) -> bool:
     return gap <= (WRAPPED_GAP if len(fragments(lines[0], CELL_GAP)) > 1 else ROW_GAP) * highest
 
 
-def _believed(run: Sequence[Box], page: Page, words: Sequence[Word]) -> list[Area]:
+def _believed(run: Sequence[Box], page: Page, words: Sequence[PageWord]) -> list[Area]:
     """The area of a run whose rows have several cells."""
     box = around(list(run))
     limits = sorted({box.top, *(edge for row in run for edge in (row.top, row.bottom))})
@@ -112,7 +112,7 @@ def _believed(run: Sequence[Box], page: Page, words: Sequence[Word]) -> list[Are
     return [area] if is_large(box) and box.bottom - box.top < FRAME_SHARE * page.height else []
 
 
-def _last_row_end(run: Sequence[Box], inside: Sequence[Line], words: Sequence[Word]) -> float:
+def _last_row_end(run: Sequence[Box], inside: Sequence[Line], words: Sequence[PageWord]) -> float:
     """Where a table ends whose every second row is shaded.
 
     Below the row that follows the last shade, if there is one.
@@ -143,7 +143,7 @@ def _is_striped(run: Sequence[Box]) -> bool:
     return run[-1].top - run[-2].bottom > TOUCH
 
 
-def _inside(words: Sequence[Word], box: Box) -> list[Line] | None:
+def _inside(words: Sequence[PageWord], box: Box) -> list[Line] | None:
     """Lines whose words are between the sides of a box; None, or the lines above, where one runs across a side."""
     beside = lines_of(word for word in words if box.top <= (word.box.top + word.box.bottom) / 2 <= box.bottom)
     found: list[Line] = []

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from common.documents import Block
 from harness.documents.pdf.blocks import blocks
-from harness.documents.pdf.contents import Entry, key, table_of_contents
+from harness.documents.pdf.contents import ContentsEntry, key, table_of_contents
 from harness.documents.pdf.footnotes import footnotes
 from harness.documents.pdf.front_matter import front_matter
 from harness.documents.pdf.heading_candidates import groups
@@ -16,7 +16,7 @@ from harness.documents.pdf.title import find_title
 
 
 def structure(
-    items: Sequence[Line | Placed], bookmarks: Sequence[Entry], metadata: str, name: str
+    items: Sequence[Line | Placed], bookmarks: Sequence[ContentsEntry], metadata: str, name: str
 ) -> tuple[str, list[Block]]:
     """The title and the blocks of a document.
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from statistics import median
 
-from harness.documents.pdf.page import Box, Word
+from harness.documents.pdf.page import Box, PageWord
 
 SAME_LINE = 0.5  # of the lower word's height that words on one line share; sub- and superscripts do
 BLANK = 0.5  # font sizes; a wider gap is more than a blank between two words
 NO_BLANK = 0.08  # font sizes; parts of a word that the file draws apart
 
-Line = list[Word]  # from the left
+Line = list[PageWord]  # from the left
 
 
-def lines_of(words: Iterable[Word]) -> list[Line]:
+def lines_of(words: Iterable[PageWord]) -> list[Line]:
     """Words in lines, from the top."""
     lines: list[Line] = []
     tops: list[float] = []
@@ -41,7 +41,7 @@ def fragments(line: Line, gap: float = BLANK) -> list[Line]:
     return parts
 
 
-def cell_text(words: Iterable[Word]) -> str:
+def cell_text(words: Iterable[PageWord]) -> str:
     """What a cell says, its lines joined by blanks.
 
     A word that a hyphen divides at a line's end is joined if it goes on in lower case.
@@ -59,7 +59,7 @@ def cell_text(words: Iterable[Word]) -> str:
     return text
 
 
-def font_size(words: Iterable[Word]) -> float:
+def font_size(words: Iterable[PageWord]) -> float:
     """The usual font size of some words, points."""
     return median(word.size for word in words)
 

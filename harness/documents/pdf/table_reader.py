@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from common.documents import Table
-from harness.documents.pdf.page import Box, Word
+from harness.documents.pdf.page import Box, PageWord
 from harness.documents.pdf.table_columns import rule_borders, separators
 from harness.documents.pdf.table_lines import Line, center, font_size, lines_of, middle
-from harness.documents.pdf.table_rows import Band, Row, bands, rows_of
+from harness.documents.pdf.table_rows import Band, TableRow, bands, rows_of
 from harness.documents.pdf.table_spans import FULL_SHARE, NEAR, Cells
 from harness.documents.pdf.tabular import is_tabular
 
@@ -29,7 +29,7 @@ class Area:
     striped: bool = False  # whether every second row is shaded
 
 
-def words_in(words: Sequence[Word], box: Box) -> list[Word]:
+def words_in(words: Sequence[PageWord], box: Box) -> list[PageWord]:
     """Words whose middle is in a box."""
     return [
         word
@@ -38,7 +38,7 @@ def words_in(words: Sequence[Word], box: Box) -> list[Word]:
     ]
 
 
-def read_table(area: Area, words: Sequence[Word]) -> Table | None:
+def read_table(area: Area, words: Sequence[PageWord]) -> Table | None:
     """The table in an area; None where its words are no table: one column or row, or mostly empty cells.
 
     Args:
@@ -98,7 +98,7 @@ def _borders(lines: Sequence[Line], ruled: Sequence[float], box: Box, size: floa
     return sorted(borders)
 
 
-def _between_words(ruled: Sequence[float], words: Sequence[Word]) -> list[float]:
+def _between_words(ruled: Sequence[float], words: Sequence[PageWord]) -> list[float]:
     """Those of the vertical rules that have words on both sides before the next one.
 
     The others are frames in frames.
@@ -115,7 +115,7 @@ def _between_words(ruled: Sequence[float], words: Sequence[Word]) -> list[float]
 
 def _header_rows(
     cells: Cells,
-    rows: Sequence[Row],
+    rows: Sequence[TableRow],
     found: Sequence[Band],
     full_heights: Sequence[float],
     full_grid: bool,
@@ -136,7 +136,7 @@ def _header_rows(
     return 2 if cells.spans_columns(0) and len(rows) > 2 else 1
 
 
-def _stands_out(row: Row, fills: Sequence[Box]) -> bool:
+def _stands_out(row: TableRow, fills: Sequence[Box]) -> bool:
     words = [word for line in row.lines for word in line]
     if all(word.bold for word in words):
         return True

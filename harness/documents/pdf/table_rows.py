@@ -30,7 +30,7 @@ class Band(NamedTuple):
     lines: list[Line]
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table."""
 
     top: float
@@ -56,7 +56,7 @@ def bands(lines: Sequence[Line], heights: Sequence[float], box: Box) -> list[Ban
     return found
 
 
-def rows_of(all_bands: Sequence[Band], borders: Sequence[float], divided: bool) -> list[Row]:
+def rows_of(all_bands: Sequence[Band], borders: Sequence[float], divided: bool) -> list[TableRow]:
     """The rows of a table.
 
     Args:
@@ -64,7 +64,7 @@ def rows_of(all_bands: Sequence[Band], borders: Sequence[float], divided: bool) 
         borders: Where columns end.
         divided: Whether rules or shades divide all rows.
     """
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for number, band in enumerate(all_bands):
         if divided:
             parts = _lines_of_grid(band.lines, borders)
@@ -73,9 +73,9 @@ def rows_of(all_bands: Sequence[Band], borders: Sequence[float], divided: bool) 
         else:
             parts = join_lines(band.lines, borders)
         if len(parts) == 1:
-            rows.append(Row(band.top, band.bottom, parts[0], number))
+            rows.append(TableRow(band.top, band.bottom, parts[0], number))
         else:
-            rows += [Row(*_extent(part), part, number) for part in parts]
+            rows += [TableRow(*_extent(part), part, number) for part in parts]
     return rows
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from harness.documents.pdf.page import Box, Word
+from harness.documents.pdf.page import Box, PageWord
 from harness.documents.pdf.table_columns import column_at
 from harness.documents.pdf.table_lines import Line, cell_text, center, fragments, lines_of, middle
-from harness.documents.pdf.table_rows import Row
+from harness.documents.pdf.table_rows import TableRow
 
 NEAR = 3.0  # points between a rule and the border of cells that it draws
 SAME_START = 1.5  # points between the beginnings of cells of one column
@@ -24,18 +24,18 @@ class Cells:
         box: The table's area.
     """
 
-    def __init__(self, rows: Sequence[Row], borders: Sequence[float], box: Box) -> None:
+    def __init__(self, rows: Sequence[TableRow], borders: Sequence[float], box: Box) -> None:
         self.rows, self.borders, self.box = rows, list(borders), box
         self.columns = len(borders) + 1
         self._parent = list(range(len(rows) * self.columns))
-        self.words: list[list[list[Word]]] = [[[] for _ in range(self.columns)] for _ in rows]
+        self.words: list[list[list[PageWord]]] = [[[] for _ in range(self.columns)] for _ in rows]
         for row, cells in zip(rows, self.words, strict=True):
             for line in row.lines:
                 for word in line:
                     cells[column_at(center(word.box), borders)].append(word)
         self._starts = [_usual_start([cells[column] for cells in self.words]) for column in range(self.columns)]
 
-    def add(self, words: Iterable[Word]) -> None:
+    def add(self, words: Iterable[PageWord]) -> None:
         """Put words that stand upside down or sideways, and so make no lines, into the cells they are in."""
         for word in words:
             at = middle(word.box)
@@ -44,7 +44,7 @@ class Cells:
 
     def texts(self) -> list[tuple[str, ...]]:
         """What the cells say, row by row."""
-        joined: dict[int, list[Word]] = {}
+        joined: dict[int, list[PageWord]] = {}
         for row in range(len(self.rows)):
             for column in range(self.columns):
                 joined.setdefault(self._root(row, column), []).extend(self.words[row][column])
@@ -180,7 +180,7 @@ class Cells:
         self._parent[second] = first
 
 
-def _usual_start(cells: Sequence[Sequence[Word]]) -> float | None:
+def _usual_start(cells: Sequence[Sequence[PageWord]]) -> float | None:
     """Where most cells of a column begin; None where they differ."""
     starts = [min(word.box.left for word in words) for words in cells if words]
     for start in starts:

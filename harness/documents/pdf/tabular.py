@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from harness.documents.pdf.fonts import is_monospaced
-from harness.documents.pdf.page import Word
+from harness.documents.pdf.page import PageWord
 from harness.documents.pdf.table_columns import column_at, separators
 from harness.documents.pdf.table_lines import Line, center, font_size, fragments
 
@@ -65,7 +65,7 @@ def is_tabular(lines: Sequence[Line], borders: Sequence[float] | None = None) ->
     )
 
 
-def _part(line: Line, borders: Sequence[float], column: int) -> list[Word]:
+def _part(line: Line, borders: Sequence[float], column: int) -> list[PageWord]:
     return [word for word in line if column_at(center(word.box), borders) == column]
 
 
@@ -86,7 +86,7 @@ def _is_aligned(column: Sequence[Line]) -> bool:
     return False
 
 
-def _is_code(words: Sequence[Word]) -> bool:
+def _is_code(words: Sequence[PageWord]) -> bool:
     """Whether words are set in a font all of whose characters are equally wide, by its name or as measured."""
     if sum(is_monospaced(word.font) for word in words) > CODE_SHARE * len(words):
         return True

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from harness.documents.pdf.contents import Entry, key
+from harness.documents.pdf.contents import ContentsEntry, key
 from harness.documents.pdf.heading_candidates import Group, join_lines
 from harness.documents.pdf.spacing import Body
 
@@ -37,7 +37,9 @@ class Title(NamedTuple):
     is_known: bool  # whether it is more than the file's name
 
 
-def find_title(groups: Sequence[Group], entries: Sequence[Entry], metadata: str, body: Body, name: str) -> Title:
+def find_title(
+    groups: Sequence[Group], entries: Sequence[ContentsEntry], metadata: str, body: Body, name: str
+) -> Title:
     """The title: what page and metadata agree on, or what is printed largest, or the metadata's, or the file's name.
 
     Args:

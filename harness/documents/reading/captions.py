@@ -8,7 +8,7 @@ from harness.documents.markdown_writing import TABLE_CAPTION
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class CaptionPiece:
     """A block, and what its style says about it."""
 
     block: Block
@@ -16,7 +16,7 @@ class Piece:
     is_list: bool = False
 
 
-def with_captions(pieces: Sequence[Piece]) -> list[Block]:
+def with_captions(pieces: Sequence[CaptionPiece]) -> list[Block]:
     """The blocks, each caption given to the table or image beside it that has none.
 
     A paragraph is a caption by its style, or if it begins like "Table 2" and a table follows. A table is sought behind

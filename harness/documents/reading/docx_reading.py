@@ -24,9 +24,9 @@ from lxml import etree
 from common.documents import Document, Heading, Image, Paragraph
 from common.errors import DataError
 from harness.documents.normal_form import normalized, one_line, title_of
-from harness.documents.reading.captions import Piece, with_captions
+from harness.documents.reading.captions import CaptionPiece, with_captions
 from harness.documents.reading.docx_numbering import Numbering
-from harness.documents.reading.docx_styles import BODY_LEVEL, Style, Styles, value
+from harness.documents.reading.docx_styles import BODY_LEVEL, DocxStyle, Styles, value
 from harness.documents.reading.docx_text import boxes_of, cells_of, images_of, read_table, rows_of, text_of
 from harness.documents.reading.image_files import image_of
 from harness.documents.reading.outline import titled
@@ -67,7 +67,7 @@ class _Reader:
     """Reads the body of a document in its order."""
 
     def __init__(self, word: WordDocument) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[CaptionPiece] = []
         self.title = ""
         self.left_out: list[str] = []
         self._part = word.part
@@ -104,7 +104,7 @@ class _Reader:
             for cell in chain.from_iterable(rows):
                 self.read_children(cell)
         else:
-            self.pieces.append(Piece(read_table(element, "", self.left_out)))
+            self.pieces.append(CaptionPiece(read_table(element, "", self.left_out)))
 
     def _paragraph(self, element: etree._Element) -> None:
         properties = element.find(qn("w:pPr"))
@@ -122,24 +122,24 @@ class _Reader:
                 self.title = one_line(text)
             elif outline is not None and outline < BODY_LEVEL and not style.is_caption:
                 label = number[0] if number else ""
-                self.pieces.append(Piece(Heading(one_line(f"{label} {text}"), outline + 1)))
+                self.pieces.append(CaptionPiece(Heading(one_line(f"{label} {text}"), outline + 1)))
             elif number is not None:
                 self._item(one_line(text), number, self._place(properties, style))
             else:
-                self.pieces.append(Piece(Paragraph(one_line(text)), is_caption=style.is_caption))
+                self.pieces.append(CaptionPiece(Paragraph(one_line(text)), is_caption=style.is_caption))
         for relation, description in images_of(element):
             self._image(relation, description)
         for box in boxes_of(element):
             self.read_children(box)
         self._read_notes(element)
 
-    def _number(self, properties: etree._Element | None, style: Style) -> tuple[str, int] | None:
+    def _number(self, properties: etree._Element | None, style: DocxStyle) -> tuple[str, int] | None:
         """What Word prints before a paragraph; None if it has no number and no bullet."""
         own = "" if properties is None else value(properties, "w:numPr/w:numId")
         list_id = own or style.list_id
         return self._numbering.next(list_id, self._place(properties, style)) if list_id not in ("", "0") else None
 
-    def _place(self, properties: etree._Element | None, style: Style) -> int:
+    def _place(self, properties: etree._Element | None, style: DocxStyle) -> int:
         own = "" if properties is None else value(properties, "w:numPr/w:ilvl")
         return int(own) if own.isdecimal() and len(own) < 3 else style.list_level
 
@@ -147,16 +147,16 @@ class _Reader:
         line = f"{'  ' * place}{f'{number[1]}.' if number[0] else '-'} {text}"
         last = self.pieces[-1] if self.pieces else None
         if last is not None and last.is_list and isinstance(last.block, Paragraph):
-            self.pieces[-1] = Piece(Paragraph(f"{last.block.text}\n{line}"), is_list=True)
+            self.pieces[-1] = CaptionPiece(Paragraph(f"{last.block.text}\n{line}"), is_list=True)
         else:
-            self.pieces.append(Piece(Paragraph(line), is_list=True))
+            self.pieces.append(CaptionPiece(Paragraph(line), is_list=True))
 
     def _code(self, text: str) -> None:
         last = self.pieces[-1].block if self.pieces else None
         if isinstance(last, Paragraph) and last.code:
-            self.pieces[-1] = Piece(Paragraph(f"{last.text}\n{text}", code=True))
+            self.pieces[-1] = CaptionPiece(Paragraph(f"{last.text}\n{text}", code=True))
         else:
-            self.pieces.append(Piece(Paragraph(text, code=True)))
+            self.pieces.append(CaptionPiece(Paragraph(text, code=True)))
 
     def _image(self, relation: str, description: str) -> None:
         part = self._part.related_parts.get(relation)
@@ -165,14 +165,14 @@ class _Reader:
             where = "not in the file" if part is None else part.partname.rpartition("/")[2]
             self.left_out.append(f"image {description or relation}: {where}")
         else:
-            self.pieces.append(Piece(Image(*found, text=description)))
+            self.pieces.append(CaptionPiece(Image(*found, text=description)))
 
     def _read_notes(self, element: etree._Element) -> None:
         """Footnotes and endnotes stand behind the paragraph that refers to them."""
         for tag, notes in self._notes.items():
             for reference in element.iter(tag):
                 if text := notes.get(reference.get(qn("w:id")) or ""):
-                    self.pieces.append(Piece(Paragraph(text)))
+                    self.pieces.append(CaptionPiece(Paragraph(text)))
 
 
 def _texts_by_id(root: etree._Element | None) -> dict[str, str]:

@@ -15,7 +15,7 @@ _MOST_BASES = 20  # styles that build on each other
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class DocxStyle:
     """A paragraph style, with what it takes over from the styles that it builds on."""
 
     name: str = ""  # lower-case; names of built-in styles are English in every language
@@ -53,7 +53,7 @@ class Styles:
 
     def __init__(self, root: etree._Element | None) -> None:
         self._elements: dict[str, etree._Element] = {}
-        self._known: dict[str, Style] = {}
+        self._known: dict[str, DocxStyle] = {}
         self._default = ""
         for element in root.iterfind(qn("w:style")) if root is not None else ():
             if element.get(qn("w:type")) in (None, "paragraph"):
@@ -62,14 +62,14 @@ class Styles:
                 if element.get(qn("w:default")) in ("1", "true", "on"):
                     self._default = id_
 
-    def style(self, id_: str | None) -> Style:
+    def style(self, id_: str | None) -> DocxStyle:
         """A paragraph's style by its id; the default style without one."""
         id_ = self._default if id_ is None else id_
         if id_ not in self._known:
             self._known[id_] = self._read(id_)
         return self._known[id_]
 
-    def _read(self, id_: str) -> Style:
+    def _read(self, id_: str) -> DocxStyle:
         chain = list(self._chain(id_))
         name = value(chain[0], "w:name").lower() if chain else id_.lower()
         outlines = [level for element in chain if (level := value(element, "w:pPr/w:outlineLvl")).isdecimal()]
@@ -80,7 +80,7 @@ class Styles:
         lists = [found for element in chain if (found := value(element, "w:pPr/w:numPr/w:numId"))]
         levels = [level for element in chain if (level := value(element, "w:pPr/w:numPr/w:ilvl")).isdecimal()]
         list_level = int(levels[0]) if levels else outline or 0
-        return Style(name, outline, lists[0] if lists else "", list_level)
+        return DocxStyle(name, outline, lists[0] if lists else "", list_level)
 
     def _chain(self, id_: str) -> Iterator[etree._Element]:
         """A style, the one that it builds on, and so on."""

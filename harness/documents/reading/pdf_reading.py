@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_PAGES = 5000
 
 
-def parse_pdf(data: bytes, name: str, use_outline: bool = True, most_pages: int = MOST_PAGES) -> Document:
+def parse_pdf(data: bytes, name: str, use_outline: bool = True, max_pages: int = MOST_PAGES) -> Document:
     """A document from a PDF file's bytes, in normal form.
 
     Args:
@@ -26,7 +26,7 @@ def parse_pdf(data: bytes, name: str, use_outline: bool = True, most_pages: int 
         name: Its name.
         use_outline: Whether headings are looked up in the file's outline (bookmarks); without it, pages alone say what
             is a heading.
-        most_pages: Pages of the file that are read; the document's `left_out` says how many follow.
+        max_pages: Pages of the file that are read; the document's `left_out` says how many follow.
 
     Raises:
         DataError: If the file is broken, encrypted or no PDF file.
@@ -38,7 +38,7 @@ def parse_pdf(data: bytes, name: str, use_outline: bool = True, most_pages: int 
 
     with closing(_open(data, name)) as file:
         pages, broken = [], []
-        for number in range(1, min(len(file), most_pages) + 1):
+        for number in range(1, min(len(file), max_pages) + 1):
             try:
                 with closing(file[number - 1]) as page:
                     pages.append(page_contents(page, number))
@@ -47,9 +47,9 @@ def parse_pdf(data: bytes, name: str, use_outline: bool = True, most_pages: int 
         scanned = [page.number for page in pages if page.has_bitmaps and not page.has_text]
         left_out = [f"{numbers}: no text (scanned?)" for numbers in ranges(scanned)]
         left_out += [f"{numbers}: broken" for numbers in ranges(broken)]
-        if len(file) > most_pages:
-            rest = ranges(range(most_pages + 1, len(file) + 1))
-            left_out.append(f"{rest[0]}: only the first {most_pages} pages are read")
+        if len(file) > max_pages:
+            rest = ranges(range(max_pages + 1, len(file) + 1))
+            left_out.append(f"{rest[0]}: only the first {max_pages} pages are read")
         bookmarks = outline(file) if use_outline else []
         title, found = structure(in_reading_order(pages), bookmarks, file.get_metadata_value("Title"), name)
         return normalized(Document(name, title, tuple(found), len(file), tuple(left_out)))

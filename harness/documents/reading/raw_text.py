@@ -6,18 +6,18 @@ What a conversion is measured against.
 from contextlib import closing
 
 
-def raw_text(data: bytes, most_pages: int) -> str:
+def raw_text(data: bytes, max_pages: int) -> str:
     """The text of the first pages, in the order of the file; pages that cannot be read have none.
 
     Args:
         data: A PDF file that can be opened.
-        most_pages: Number of pages.
+        max_pages: Number of pages.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
     texts = []
     with closing(PdfDocument(data)) as file:
-        for place in range(min(len(file), most_pages)):
+        for place in range(min(len(file), max_pages)):
             try:
                 with closing(file[place]) as page, closing(page.get_textpage()) as text:
                     texts.append(text.get_text_bounded())

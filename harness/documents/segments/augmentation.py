@@ -15,27 +15,27 @@ from common.records import Passage
 from harness.documents.markdown_writing import table_markdown
 from harness.documents.normal_form import normalized, without_repeats
 from harness.documents.segments.sections import Section, sections
-from harness.documents.segments.splitting import Piece, joined, packed, pieces, sentences, split_table, word_spans
+from harness.documents.segments.splitting import TextPiece, joined, packed, pieces, sentences, split_table, word_spans
 
 MOST_WORDS = 200  # of a segment's text; about 270 tokens
 CONTEXT_WORDS = 40  # of the text beside a table or an image
 Cascade = Literal["path", "heading", "none"]
 
 
-def segments(document: Document, most_words: int = MOST_WORDS) -> list[Segment]:
+def segments(document: Document, max_words: int = MOST_WORDS) -> list[Segment]:
     """The segments of a document, in reading order: of each section its text, then its tables and images.
 
     A heading without content and without headings below it is its own text, so that it can be found.
 
     Args:
         document: The document.
-        most_words: A longer segment is split between paragraphs, sentences or rows.
+        max_words: A longer segment is split between paragraphs, sentences or rows.
     """
     document = normalized(document)
     made: list[Segment] = []
     for section in sections(document.blocks):
-        made += _text(document, section, most_words)
-        made += _tables_and_images(document, section, most_words)
+        made += _text(document, section, max_words)
+        made += _tables_and_images(document, section, max_words)
     return made
 
 
@@ -61,28 +61,28 @@ def _base(document: Document, section: Section) -> Segment:
     return Segment(document.name, document.title, section.headings, "text", "", "", section.page)
 
 
-def _tables_and_images(document: Document, section: Section, most_words: int) -> Iterator[Segment]:
+def _tables_and_images(document: Document, section: Section, max_words: int) -> Iterator[Segment]:
     base = _base(document, section)
     for place, block in enumerate(section.blocks):
         if isinstance(block, Table):
-            yield from _table(base, block, section.blocks[:place], most_words)
+            yield from _table(base, block, section.blocks[:place], max_words)
         elif isinstance(block, Image):
             yield from _image(base, block, section.blocks[:place], section.blocks[place + 1 :])
 
 
-def _text(document: Document, section: Section, most_words: int) -> Iterator[Segment]:
+def _text(document: Document, section: Section, max_words: int) -> Iterator[Segment]:
     base = _base(document, section)
     if not section.blocks and section.headings and section.is_leaf:
         yield replace(base, text=section.headings[-1], embedded=section.headings[-1], last_page=section.page)
     if not any(isinstance(block, Paragraph) for block in section.blocks):
         return
-    parts: list[Piece] = []
+    parts: list[TextPiece] = []
     for block in section.blocks:
         if isinstance(block, Paragraph):
-            parts += pieces(block, most_words)
+            parts += pieces(block, max_words)
         elif isinstance(block, Table | Image):
-            parts += pieces(Paragraph(block.caption, block.page), most_words) if block.caption else []
-    groups = packed(parts, most_words)
+            parts += pieces(Paragraph(block.caption, block.page), max_words) if block.caption else []
+    groups = packed(parts, max_words)
     for number, group in enumerate(groups, start=1):
         known = [piece.page for piece in group if piece.page is not None]
         text = joined(group)
@@ -90,9 +90,9 @@ def _text(document: Document, section: Section, most_words: int) -> Iterator[Seg
                       part=number, parts=len(groups))  # fmt: skip
 
 
-def _table(base: Segment, table: Table, before: Sequence[Block], most_words: int) -> Iterator[Segment]:
+def _table(base: Segment, table: Table, before: Sequence[Block], max_words: int) -> Iterator[Segment]:
     """A.4: numbers are noise for an embedding, so that only what describes a table is indexed."""
-    tables = split_table(table, most_words)
+    tables = split_table(table, max_words)
     for number, part in enumerate(tables, start=1):
         header = [" ".join(filter(None, without_repeats(row))) for row in part.rows[: part.header_rows]]
         names = [row[0] for row in part.rows[part.header_rows :] if any(map(str.isalpha, row[0]))]

@@ -22,7 +22,7 @@ _SENTENCE_END = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """A text that is not split further."""
 
     text: str
@@ -42,33 +42,33 @@ def sentences(text: str) -> list[str]:
     return [part for start, end in pairwise(borders) if (part := text[start:end].strip())]
 
 
-def pieces(paragraph: Paragraph, most_words: int) -> list[Piece]:
-    """A paragraph, or its lines, sentences and runs of words where it is longer than `most_words`."""
-    if word_count(paragraph.text) <= most_words:
-        return [Piece(paragraph.text, paragraph.page)]
-    made: list[Piece] = []
+def pieces(paragraph: Paragraph, max_words: int) -> list[TextPiece]:
+    """A paragraph, or its lines, sentences and runs of words where it is longer than `max_words`."""
+    if word_count(paragraph.text) <= max_words:
+        return [TextPiece(paragraph.text, paragraph.page)]
+    made: list[TextPiece] = []
     for line in paragraph.text.split("\n"):
-        parts = [line] if paragraph.code or word_count(line) <= most_words else sentences(line)
-        shorter = [run for part in parts for run in _runs(part, most_words)]
-        made += [Piece(run, paragraph.page, " " if place else "\n") for place, run in enumerate(shorter)]
+        parts = [line] if paragraph.code or word_count(line) <= max_words else sentences(line)
+        shorter = [run for part in parts for run in _runs(part, max_words)]
+        made += [TextPiece(run, paragraph.page, " " if place else "\n") for place, run in enumerate(shorter)]
     return made
 
 
-def packed(parts: Iterable[Piece], most_words: int) -> list[list[Piece]]:
-    """Neighbouring pieces together, at most `most_words` words, in groups of about the same length.
+def packed(parts: Iterable[TextPiece], max_words: int) -> list[list[TextPiece]]:
+    """Neighbouring pieces together, at most `max_words` words, in groups of about the same length.
 
     Raises:
         ValueError: If a piece has more words.
     """
     counted = [(piece, word_count(piece.text)) for piece in parts]
-    if any(words > most_words for _, words in counted):
+    if any(words > max_words for _, words in counted):
         raise ValueError("a piece is too long")
     total = sum(words for _, words in counted)
-    target = total / max(1, -(-total // most_words))
-    groups: list[list[Piece]] = []
+    target = total / max(1, -(-total // max_words))
+    groups: list[list[TextPiece]] = []
     held = 0
     for piece, words in counted:
-        if not groups or held + words > most_words or held >= target:
+        if not groups or held + words > max_words or held >= target:
             groups.append([])
             held = 0
         groups[-1].append(piece)
@@ -76,19 +76,19 @@ def packed(parts: Iterable[Piece], most_words: int) -> list[list[Piece]]:
     return groups
 
 
-def joined(group: Sequence[Piece]) -> str:
+def joined(group: Sequence[TextPiece]) -> str:
     """The text of neighbouring pieces."""
     return group[0].text + "".join(piece.glue + piece.text for piece in group[1:])
 
 
-def split_table(table: Table, most_words: int) -> list[Table]:
+def split_table(table: Table, max_words: int) -> list[Table]:
     """The table, or tables of some of its rows, each with the header.
 
-    A row is never split, so that a table may be longer than `most_words`.
+    A row is never split, so that a table may be longer than `max_words`.
     """
     words = [sum(map(word_count, row)) for row in table.rows]
     header = sum(words[: table.header_rows]) + word_count(table.caption)
-    room = max(most_words - header, most_words // 2, 1)  # also below a long header
+    room = max(max_words - header, max_words // 2, 1)  # also below a long header
     if sum(words[table.header_rows :]) <= room:
         return [table]
     groups: list[list[tuple[str, ...]]] = []
@@ -102,11 +102,11 @@ def split_table(table: Table, most_words: int) -> list[Table]:
     return [replace(table, rows=(*table.rows[: table.header_rows], *group)) for group in groups]
 
 
-def _runs(text: str, most_words: int) -> list[str]:
+def _runs(text: str, max_words: int) -> list[str]:
     spans = word_spans(text)
-    if len(spans) <= most_words:
+    if len(spans) <= max_words:
         return [text]
     return [
-        text[spans[start][0] : spans[min(start + most_words, len(spans)) - 1][1]]
-        for start in range(0, len(spans), most_words)
+        text[spans[start][0] : spans[min(start + max_words, len(spans)) - 1][1]]
+        for start in range(0, len(spans), max_words)
     ]

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from common.records import Question
 from harness.evaluation.answer_scores import Bootstrap, row_cells
 from harness.evaluation.dmqr.methods import ALL_STRATEGIES
-from harness.evaluation.dmqr.search import Found
+from harness.evaluation.dmqr.search import DmqrResults
 from harness.evaluation.dmqr.tables import Scored, is_relevant
-from harness.evaluation.page import Case
+from harness.evaluation.page import QuestionCase
 from harness.evaluation.plots import axes_of, save, write_png
-from harness.evaluation.tables import Cell, Cells, Table
+from harness.evaluation.tables import Cell, Cells, ReportTable
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryHits, QueryHits
 
 CASE_COLUMNS = ("made by", "query", "found", "alone", "relevant, with their ranks")
 
 
-def query_case(question: Question, hits: MultiQueryHits, by_gold: bool) -> Case:
+def query_case(question: Question, hits: MultiQueryHits, by_gold: bool) -> QuestionCase:
     """One row per query of a question."""
     rows = []
     for place, search in enumerate(hits.searches):
@@ -33,11 +33,11 @@ def query_case(question: Question, hits: MultiQueryHits, by_gold: bool) -> Case:
         )
     fallbacks = hits.rewrites.fallbacks if hits.rewrites else {}
     note = "; ".join(f"{name}: the question itself, because {why}" for name, why in fallbacks.items())
-    return Case("What each query found (Figure 5)", CASE_COLUMNS, tuple(rows), note)
+    return QuestionCase("What each query found (Figure 5)", CASE_COLUMNS, tuple(rows), note)
 
 
 def chosen_cases(
-    questions: Sequence[Question], cases: Sequence[Case], own_N: NDArray[np.float64], oqr_N: NDArray[np.float64]
+    questions: Sequence[Question], cases: Sequence[QuestionCase], own_N: NDArray[np.float64], oqr_N: NDArray[np.float64]
 ) -> str:
     """A complex and a simple question in words.
 
@@ -58,7 +58,7 @@ def chosen_cases(
     )
 
 
-def _told(case: Case) -> str:
+def _told(case: QuestionCase) -> str:
     return " ".join(
         f'{made_by}: "{query}" found {found} passages, {alone} of them alone; relevant: {relevant or "none"}.'
         for made_by, query, found, alone, relevant in case.rows
@@ -82,7 +82,7 @@ queries besides the question itself. Of the paper's four strategies, its adaptiv
 """
 
 
-def rewrites_table(found: Mapping[str, Found]) -> Table:
+def rewrites_table(found: Mapping[str, DmqrResults]) -> ReportTable:
     """How many different queries besides the question each method has (Figure 2).
 
     Args:
@@ -100,7 +100,7 @@ def rewrites_table(found: Mapping[str, Found]) -> Table:
             *(Cell(100 * times[number] / len(own)) for number in range(most + 1)),
         ]
     columns = ("strategies", "mean", *(f"{number} %" for number in range(most + 1)))
-    return Table("rewrites", "Number of rewrites (Figure 2)", columns, rows, note=_REWRITES_NOTE)
+    return ReportTable("rewrites", "Number of rewrites (Figure 2)", columns, rows, note=_REWRITES_NOTE)
 
 
 def rewrites_of(hits: MultiQueryHits) -> int:
@@ -113,7 +113,7 @@ def strategies_of(hits: MultiQueryHits) -> int:
     return len(hits.rewrites.queries) if hits.rewrites else 0
 
 
-def plot_rewrites(table: Table, path: Path) -> None:
+def plot_rewrites(table: ReportTable, path: Path) -> None:
     """Figure 2: bars of the number of rewrites, from its table."""
     figure, (axes,) = axes_of()
     numbers = np.arange(len(table.columns) - 2)
@@ -138,8 +138,12 @@ by Llama3-8B and 2.46 by GPT-4; accuracy gains
 
 
 def choice_table(
-    found: Mapping[str, Found], scored: Mapping[str, Scored], own: str, columns: Sequence[str], bootstrap: Bootstrap
-) -> Table:
+    found: Mapping[str, DmqrResults],
+    scored: Mapping[str, Scored],
+    own: str,
+    columns: Sequence[str],
+    bootstrap: Bootstrap,
+) -> ReportTable:
     """Rewrites and metrics with and without the choice, and their paired differences (Figure 3).
 
     Args:
@@ -166,14 +170,14 @@ def choice_table(
     fewer, searches = (
         -100 * change / every if every else 0.0 for change, every in zip(changes, counts[ALL_STRATEGIES], strict=True)
     )
-    return Table(
+    return ReportTable(
         "choice", "With and without the choice of strategies (Figure 3)",
         ("rewrites", "different queries", *(f"{name} %" for name in known)), rows,
         note=_CHOICE_NOTE.format(fewer=fewer, searches=searches), signed=frozenset({DIFFERENCE}),
     )  # fmt: skip
 
 
-def plot_choice(table: Table, path: Path) -> None:
+def plot_choice(table: ReportTable, path: Path) -> None:
     """Figure 3: bars of the metrics with and without the choice, with their intervals, from its table."""
     figure, (axes,) = axes_of()
     names = [name for name in table.columns if name.endswith(" %")]

@@ -11,7 +11,7 @@ from common.errors import UserError
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryFusion
 
 if TYPE_CHECKING:
-    from harness.strategies.dmqr import Dmqr
+    from harness.systems.dmqr import Dmqr
 
 OQR = "OQR"  # original query retrieval (Section 3.1.3)
 OQR_DEEP = "OQR deep"  # with as many passages as all queries of the system retrieve together
@@ -51,17 +51,17 @@ class Method:
         return len(self.strategies) + self.original
 
     @classmethod
-    def of(cls, strategy: "Dmqr", name: str = OWN, rewriter: str = OWN_REWRITER, retriever: str = "") -> "Method":
+    def of(cls, system: "Dmqr", name: str = OWN, rewriter: str = OWN_REWRITER, retriever: str = "") -> "Method":
         """A whole system as a row.
 
         Args:
-            strategy: The system.
+            system: The system.
             name: Of the row; the configured system with one strategy is named after it, and without a rewriter OQR.
             rewriter: Name of its rewriter.
             retriever: Name of its retriever.
         """
-        search = strategy.search
-        if strategy.rewriter is None:
+        search = system.search
+        if system.rewriter is None:
             name = OQR if name == OWN else name
             return cls(name, None, (), search.per_query, search.fusion, retriever=retriever)
         if name == OWN and len(search.strategies) == 1:

@@ -28,14 +28,14 @@ from harness.retrievers.rerank import relevance, shortened
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.runtime.provenance import computed_in, configuration, hardware
 from harness.runtime.resumable import ResumableBatches
-from harness.strategies.dmqr import Dmqr
+from harness.systems.dmqr import Dmqr
 from models.token_count import tokens_read
 
 QUESTIONS_AT_ONCE = 64  # rewritten, searched and scored together, as `evaluate` asks a system
 
 
 @dataclass(slots=True)
-class Found:
+class DmqrResults:
     """What one method found.  All lists have one entry per question."""
 
     method: Method
@@ -63,14 +63,14 @@ def rewrite_all(search: MultiQueryRetriever, questions: Sequence[Question], file
         file: For the results; nothing is saved if the rewriter's configuration is unknown.
         spent: Gets the seconds of results that are used again.
     """
-    saved = _saved(file, {"rewriter": search.rewriter, "retriever": search.feedback or search.retriever},
+    saved = _saved(file, {"rewriter": search.rewriter, "retriever": search.feedback_retriever or search.retriever},
                    strategies=search.strategies, questions=digest(questions),
                    recipe=getattr(search.rewriter, "recipe", None))  # fmt: skip
 
     def work(batch: Sequence[Question]) -> list[list[Any]]:
         started = time.perf_counter()
         first = search.first_search(batch, search.per_query)
-        if search.feedback is None:  # it is the question's own search, and charged as such
+        if search.feedback_retriever is None:  # it is the question's own search, and charged as such
             started = time.perf_counter()
         found = search.rewrites(batch, first)
         seconds = {"seconds/rewriting": (time.perf_counter() - started) / len(batch)}
@@ -78,7 +78,7 @@ def rewrite_all(search: MultiQueryRetriever, questions: Sequence[Question], file
 
     results = saved.run(_batches(questions), work, "rewriting, batches")
     rewrites = [
-        Rewrites({strategy: tuple(texts) for strategy, texts in queries.items()}, *others)
+        Rewrites({system: tuple(texts) for system, texts in queries.items()}, *others)
         for batch in results
         for queries, *others in batch
     ]
@@ -162,7 +162,7 @@ def _searches_an_index(retriever: object) -> bool:
 
 
 def find_all(
-    strategy: Dmqr,
+    system: Dmqr,
     methods: Iterable[Method],
     retrievers: Mapping[str, Retriever],
     questions: Sequence[Question],
@@ -170,11 +170,11 @@ def find_all(
     most: int,
     file: Path,
     spent: Spent,
-) -> dict[str, Found]:
+) -> dict[str, DmqrResults]:
     """What every method finds, ranked by its fusion.
 
     Args:
-        strategy: The measured system; its scorer reranks.
+        system: The measured system; its scorer reranks.
         methods: All rows.
         retrievers: By name.
         questions: All of them.
@@ -183,14 +183,14 @@ def find_all(
         file: For the scores; nothing is saved if the system's configuration is unknown.
         spent: Gets the costs.
     """
-    found = {method.name: Found(method) for method in methods}
+    found = {method.name: DmqrResults(method) for method in methods}
     passages: dict[str, Passage] = {}
     once = {name: _SearchedOnce(retriever, passages) for name, retriever in retrievers.items()}
     known = {name: _Known(dict(zip(map(id, questions), each, strict=True))) for name, each in rewrites.items()}
     searches = {
         method.name: MultiQueryRetriever(
             once[method.retriever], None if method.rewriter is None else known[method.rewriter], method.strategies,
-            method.per_query, "rrf", None, method.original, strategy.search.rank_constant,
+            method.per_query, "rrf", None, method.original, system.search.rank_constant,
         )
         for method in methods
     }  # fmt: skip
@@ -211,7 +211,7 @@ def find_all(
                 replace(hits, rewrites=restricted(made, [*each.method.strategies, name]))
                 for hits, made in zip(each.hits, rewrites[rewriter], strict=True)
             ]
-    scores = _score(strategy, found.values(), questions, file, spent)
+    scores = _score(system, found.values(), questions, file, spent)
     for each in found.values():
         each.hits = [
             _ranked(each.method, hits, own.get(judge, {}), most)
@@ -233,13 +233,13 @@ def _ranked(method: Method, hits: MultiQueryHits, scores: Mapping[str, float], m
 
 
 def _score(
-    strategy: Dmqr, found: Iterable[Found], questions: Sequence[Question], file: Path, spent: Spent
+    system: Dmqr, found: Iterable[DmqrResults], questions: Sequence[Question], file: Path, spent: Spent
 ) -> list[dict[str, dict[str, float]]]:
     """The relevance of every passage that a reranking method found, for each question.
 
     Text that it is judged by -> id -> score.
     """
-    scorer = strategy.search.scorer
+    scorer = system.search.scorer
     wanted: list[dict[str, dict[str, Passage]]] = [{} for _ in questions]
     for each in found:
         if each.method.fusion == "rerank":
@@ -250,7 +250,7 @@ def _score(
     keys = [sorted((judge, *sorted(passages)) for judge, passages in own.items()) for own in wanted]
     saved = _saved(
         file,
-        {"strategy": strategy},
+        {"system": system},
         questions=digest(questions),
         pairs=hashlib.sha256(repr(keys).encode()).hexdigest(),
         computed_in=computed_in(scorer),
@@ -294,7 +294,7 @@ def _batches(items: Sequence[Any]) -> list[Sequence[Any]]:
 
 def method_answers(
     questions: Sequence[Question],
-    found: Found,
+    found: DmqrResults,
     k: int,
     spent: Spent,
     read: Sequence[Answer] | None,

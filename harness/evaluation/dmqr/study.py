@@ -30,19 +30,19 @@ from harness.evaluation.dmqr.methods import (
     methods_of,
     selected,
 )
-from harness.evaluation.dmqr.search import Found, Spent, find_all, method_answers, rewrite_all
+from harness.evaluation.dmqr.search import DmqrResults, Spent, find_all, method_answers, rewrite_all
 from harness.evaluation.paper_figures import DMQR, dmqr
 from harness.evaluation.reading import read_choices
 from harness.evaluation.study import Asked, Findings, Settings, word_of
-from harness.evaluation.tables import Table
+from harness.evaluation.tables import ReportTable
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
-from harness.rewriters.chosen_strategies import check_strategies
+from harness.rewriters.strategy_checks import check_strategies
 from harness.runtime.provenance import computed_in, reusing
-from harness.strategies.dmqr import Dmqr
+from harness.systems.dmqr import Dmqr
 
-_ALLOWED = "give the config file of a system of class harness.strategies.dmqr.Dmqr"
+_ALLOWED = "give the config file of a system of class harness.systems.dmqr.Dmqr"
 Further = dict[str, tuple[Method, MultiQueryRetriever]]  # rewriters with what they search with, none of them loaded
 
 
@@ -50,7 +50,7 @@ Further = dict[str, tuple[Method, MultiQueryRetriever]]  # rewriters with what t
 class Shared:
     """What the tables are made of; by method."""
 
-    found: dict[str, Found]
+    found: dict[str, DmqrResults]
     texts: dict[str, list[Answer]]  # of the reader; empty without one
     answers: dict[str, list[Answer]]
     spent: Spent
@@ -74,34 +74,34 @@ class Study:
     ) -> None:
         self.rows, self.deep, self.rewriters = rows, deep, dict(rewriters or {})
 
-    def check(self, strategy: Dmqr, out: Path, layout: str) -> None:
+    def check(self, system: Dmqr, out: Path, layout: str) -> None:
         """Check rows and rewriters.  Raises UserError or a subclass."""
-        check_names((*strategy.search.strategies, word_of(strategy)), self.rewriters)
-        self._methods(strategy, self._further(strategy))
+        check_names((*system.search.strategies, word_of(system)), self.rewriters)
+        self._methods(system, self._further(system))
 
-    def _further(self, strategy: Dmqr) -> Further:
+    def _further(self, system: Dmqr) -> Further:
         """The further rewriters by name; the system's own without its choice of strategies, if it chooses."""
-        systems = {name: _system(f"study.rewriters.{name}", file, strategy) for name, file in self.rewriters.items()}
+        systems = {name: _system(f"study.rewriters.{name}", file, system) for name, file in self.rewriters.items()}
         further: Further = {}
-        for name, system in systems.items():
-            if system.rewriter is not None:
-                check_strategies(system.rewriter, system.search.strategies)
-            place = OWN_REWRITER if system.retriever is strategy.retriever else name
-            further[name] = Method.of(system, name, name, place), _rewriting(system, system.rewriter)
-        if getattr(strategy.rewriter, "adaptive", False):
-            every = strategy.rewriter.without_choice()  # type: ignore[union-attr]  # what chooses has it
+        for name, other in systems.items():
+            if other.rewriter is not None:
+                check_strategies(other.rewriter, other.search.strategies)
+            place = OWN_REWRITER if other.retriever is system.retriever else name
+            further[name] = Method.of(other, name, name, place), _rewriting(other, other.rewriter)
+        if getattr(system.rewriter, "adaptive", False):
+            every = system.rewriter.without_choice()  # type: ignore[union-attr]  # what chooses has it
             further[ALL_STRATEGIES] = (
-                Method.of(strategy, ALL_STRATEGIES, ALL_STRATEGIES),
-                _rewriting(strategy, every),
+                Method.of(system, ALL_STRATEGIES, ALL_STRATEGIES),
+                _rewriting(system, every),
             )
         return further
 
-    def _methods(self, strategy: Dmqr, further: Further) -> dict[str, Method]:
+    def _methods(self, system: Dmqr, further: Further) -> dict[str, Method]:
         """The rows to measure."""
-        own = Method.of(strategy)
+        own = Method.of(system)
         return selected(methods_of(own, [method for method, _ in further.values()], self.deep), self.rows, own.name)
 
-    def ask(self, strategy: Dmqr, questions: Sequence[Question], settings: Settings) -> Asked:
+    def ask(self, system: Dmqr, questions: Sequence[Question], settings: Settings) -> Asked:
         """What all methods find, and what the reader answers from it.
 
         Raises:
@@ -113,25 +113,25 @@ class Study:
                 f"question {turned.id!r} has earlier turns, and the study of DMQR-RAG compares questions that stand "
                 "alone: rewrite them first."
             )
-        spent, further, facts, folder = Spent(), self._further(strategy), list[str](), settings.partial
-        methods, own = self._methods(strategy, further), Method.of(strategy).name
-        retrievers: dict[str, Retriever] = {OWN_REWRITER: strategy.retriever}
+        spent, further, facts, folder = Spent(), self._further(system), list[str](), settings.partial
+        methods, own = self._methods(system, further), Method.of(system).name
+        retrievers: dict[str, Retriever] = {OWN_REWRITER: system.retriever}
         retrievers |= {method.retriever: search.retriever for method, search in further.values()}
         check_same_corpus([*retrievers.values()])
         used = {method.retriever for method in methods.values()}
         retrievers = {name: each for name, each in retrievers.items() if name in used}
-        rewrites = _rewrites(strategy, questions, methods, further, folder, spent, facts)
-        most = max(strategy.k, *settings.ks)
+        rewrites = _rewrites(system, questions, methods, further, folder, spent, facts)
+        most = max(system.k, *settings.ks)
         file = folder / "scores.jsonl"
-        found = find_all(strategy, methods.values(), retrievers, questions, rewrites, most, file, spent)
+        found = find_all(system, methods.values(), retrievers, questions, rewrites, most, file, spent)
         texts, seconds_each, seconds_before = dict[str, list[Answer]](), 0.0, spent.seconds_before
-        if strategy.reader is not None and any(question.answers for question in questions):
-            chosen = [[hits.ranked[: strategy.k] for hits in each.hits] for each in found.values()]
-            read = read_choices(strategy.reader, questions, chosen, folder / "reading.jsonl", [*found])
+        if system.reader is not None and any(question.answers for question in questions):
+            chosen = [[hits.ranked[: system.k] for hits in each.hits] for each in found.values()]
+            read = read_choices(system.reader, questions, chosen, folder / "reading.jsonl", [*found])
             texts, seconds_each = dict(zip(found, read.answers, strict=True)), read.seconds_each
             seconds_before += read.seconds_before
         answers = {
-            name: method_answers(questions, each, strategy.k, spent, texts.get(name), seconds_each)
+            name: method_answers(questions, each, system.k, spent, texts.get(name), seconds_each)
             for name, each in found.items()
         }
         further_indexes = index_records({name: each for name, each in retrievers.items() if name != OWN_REWRITER})
@@ -139,7 +139,7 @@ class Study:
         variants = {name: each for name, each in answers.items() if name != own}
         return Asked(answers[own], variants, seconds_before, shared)
 
-    def measure(self, strategy: Dmqr, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: Dmqr, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Tables of all methods.
 
         Retrieval on questions to which the rule applies, answers on those with gold answers.
@@ -147,7 +147,7 @@ class Study:
         shared: Shared = asked.found
         spent, methods = shared.spent, {name: each.method for name, each in shared.found.items()}
         findings = Findings(facts=shared.facts)
-        _add_tables(findings, strategy, questions, shared, settings)
+        _add_tables(findings, system, questions, shared, settings)
         costs = costs_of(shared.answers)
         costs.name, costs.title = "costs of the methods", "Costs of the methods per question"
         findings.tables.append(costs)
@@ -155,7 +155,7 @@ class Study:
         findings.facts += [
             f"{len(methods)} methods; {spent.pairs:,} (question, passage) scored once each in "
             f"{spent.pairs * spent.pair_seconds:.0f} s"
-            + (f", matrix products in {dtype}" if (dtype := computed_in(strategy.search.scorer)) else "")
+            + (f", matrix products in {dtype}" if (dtype := computed_in(system.search.scorer)) else "")
         ]
         findings.settings |= {
             "methods": {name: asdict(method) for name, method in methods.items()},
@@ -165,16 +165,16 @@ class Study:
         return findings
 
 
-def _rewriting(system: Dmqr, rewriter: object) -> MultiQueryRetriever:
+def _rewriting(other: Dmqr, rewriter: object) -> MultiQueryRetriever:
     """Makes and searches the queries of a system, with its rewriter or another one."""
-    own = system.search
+    own = other.search
     return MultiQueryRetriever(
-        system.retriever, rewriter, own.strategies, own.per_query, "rrf",  # type: ignore[arg-type]
-        original=own.original, feedback=system.feedback,
+        other.retriever, rewriter, own.strategies, own.per_query, "rrf",  # type: ignore[arg-type]
+        original=own.original, feedback_retriever=other.feedback_retriever,
     )  # fmt: skip
 
 
-def _config(strategy: Dmqr) -> None:
+def _config(system: Dmqr) -> None:
     """What a config holds."""
 
 
@@ -195,12 +195,12 @@ def _system(option: str, file: Path, own: Dmqr) -> Dmqr:
         resolve(options)
     except ArgumentError as error:
         raise UserError(f"{option}: {in_one_line(str(error))}: {_ALLOWED}.") from error
-    system: Dmqr = parser.instantiate(options, instantiators=[(reusing(own), object, True)]).strategy
-    return system
+    other: Dmqr = parser.instantiate(options, instantiators=[(reusing(own), object, True)]).system
+    return other
 
 
 def _rewrites(
-    strategy: Dmqr,
+    system: Dmqr,
     questions: Sequence[Question],
     methods: Mapping[str, Method],
     further: Further,
@@ -215,7 +215,7 @@ def _rewrites(
     used = {name for each in methods.values() for name in (each.rewriter, each.judge[0] if each.judge else None)}
     rewrites: dict[str, list[Rewrites]] = {}
     if OWN_REWRITER in used:
-        rewrites[OWN_REWRITER] = rewrite_all(strategy.search, questions, folder / "rewrites.jsonl", spent)
+        rewrites[OWN_REWRITER] = rewrite_all(system.search, questions, folder / "rewrites.jsonl", spent)
     for number, name in enumerate([*further], 1):
         _, search = further.pop(name)
         if name in used:
@@ -237,18 +237,18 @@ def _record(number: int, answers: Mapping[str, Sequence[Answer]]) -> dict[str, o
 
 
 def _add_tables(
-    findings: Findings, strategy: Dmqr, questions: Sequence[Question], shared: Shared, settings: Settings
+    findings: Findings, system: Dmqr, questions: Sequence[Question], shared: Shared, settings: Settings
 ) -> None:
     """Tables 2 to 4, recall and number of rewrites, their plots, and the cases."""
-    found, k, bootstrap = shared.found, strategy.k, settings.bootstrap
-    by_gold = _by_gold(strategy, questions)
+    found, k, bootstrap = shared.found, system.k, settings.bootstrap
+    by_gold = _by_gold(system, questions)
     scored = tables.score_methods(questions, found, by_gold, k, settings.ks)
     for name, texts in shared.texts.items():
         values = answer_values(questions, texts, settings)
         scored[name].values |= {"EM": values[0], "F1": values[1]}
     columns = [f"H@{k}", f"P@{k}", "EM", "F1"]
-    own, search = found[Method.of(strategy).name], strategy.search
-    judge_costs: list[Table] = []
+    own, search = found[Method.of(system).name], system.search
+    judge_costs: list[ReportTable] = []
     if settings.judge is not None:
         judged, judge_costs = tables.judge_methods(settings.judge, questions, found, scored, shared.texts)
         columns += judged
@@ -283,11 +283,11 @@ def _add_tables(
         findings.cases = [[case] for case in cases]
 
 
-def _by_gold(strategy: Dmqr, questions: Sequence[Question]) -> bool:
+def _by_gold(system: Dmqr, questions: Sequence[Question]) -> bool:
     """Whether gold passages are relevant; not if the index holds none of them: it is of another corpus."""
     known = [question for question in questions if question.support and not question.unshipped_support]
     try:
-        gold_not_in_index(strategy.retriever, known, count=False)
+        gold_not_in_index(system.retriever, known, count=False)
     except ArtifactError:
         return False
     return bool(known)

@@ -17,14 +17,14 @@ from common.answer_metrics import has_answer
 from common.records import Answer, Passage, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap, differences_table, row_cells
 from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, Method
-from harness.evaluation.dmqr.search import Found
+from harness.evaluation.dmqr.search import DmqrResults
 from harness.evaluation.judge import Judge, Verdict
 from harness.evaluation.judging.system import judged_values
 from harness.evaluation.judging.tables import costs_table
 from harness.evaluation.paper_figures import Paper, dmqr, dmqr_average_falls
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.retrieval_scores import retrieval_scores
-from harness.evaluation.tables import Cell, Cells, Table
+from harness.evaluation.tables import Cell, Cells, ReportTable
 
 COMPARED_TO = (OQR, OQR_DEEP, ALL_STRATEGIES)  # rows to which the others are compared
 _RECALL_AT = re.compile(r"recall@(\d+)")
@@ -79,7 +79,7 @@ def is_relevant(question: Question, passage: Passage, by_gold: bool) -> bool:
 
 
 def score_methods(
-    questions: Sequence[Question], found: Mapping[str, Found], by_gold: bool, k: int, ks: Sequence[int]
+    questions: Sequence[Question], found: Mapping[str, DmqrResults], by_gold: bool, k: int, ks: Sequence[int]
 ) -> dict[str, Scored]:
     """H@k, P@k and recall of every method, NaN for questions without what the rule needs.
 
@@ -114,10 +114,10 @@ def score_methods(
 def judge_methods(
     judge: Judge,
     questions: Sequence[Question],
-    found: Mapping[str, Found],
+    found: Mapping[str, DmqrResults],
     scored: Mapping[str, Scored],
     texts: Mapping[str, Sequence[Answer]],
-) -> tuple[list[str], list[Table]]:
+) -> tuple[list[str], list[ReportTable]]:
     """Add judged H@k, P@k and accuracy to the values of every method, as far as the judge is asked for them.
 
     Args:
@@ -152,7 +152,7 @@ def judge_methods(
 
 def method_tables(
     scored: Mapping[str, Scored], columns: Sequence[str], title: str, bootstrap: Bootstrap, paper: Paper | None = None
-) -> list[Table]:
+) -> list[ReportTable]:
     """Tables 2 and 3, and the differences of their rows; Table 4 where strategies were left out.
 
     Args:
@@ -182,7 +182,9 @@ def _is_whole(method: Method, without: Mapping[str, Scored]) -> bool:
     return not method.part and method.rewriter == one.rewriter and method.fusion == one.fusion
 
 
-def _add_average(table: Table, scored: Mapping[str, Scored], columns: Sequence[str], bootstrap: Bootstrap) -> None:
+def _add_average(
+    table: ReportTable, scored: Mapping[str, Scored], columns: Sequence[str], bootstrap: Bootstrap
+) -> None:
     """Table 4's last column: how much P@k falls without a strategy; the paper's is the mean over its three data sets.
 
     Args:
@@ -202,7 +204,9 @@ def _add_average(table: Table, scored: Mapping[str, Scored], columns: Sequence[s
     table.note = f"{column}: on these questions; the paper's is the mean over its three data sets."
 
 
-def recall_tables(scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bootstrap: Bootstrap) -> list[Table]:
+def recall_tables(
+    scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bootstrap: Bootstrap
+) -> list[ReportTable]:
     """Recall@k of every method by its fusion, with differences.
 
     Without Table 4.
@@ -222,7 +226,7 @@ def _differences(
     columns: Sequence[str],
     bootstrap: Bootstrap,
     to: Sequence[str] = COMPARED_TO,
-) -> list[Table]:
+) -> list[ReportTable]:
     """Paired differences to rows, in points; one table for each of these rows that there is."""
     tables = []
     for baseline in (name for name in to if name in scored and len(scored) > 1):
@@ -240,7 +244,7 @@ def _table(
     columns: Sequence[str],
     bootstrap: Bootstrap,
     paper: Mapping[str, Mapping[str, float]] | None = None,
-) -> Table:
+) -> ReportTable:
     """The means of every method, with its queries and passages per question; values that nobody has are left out.
 
     The paper's H@5, P@5 and accuracy are a judge's: they stand beside the judged ones of the rows where there are any.
@@ -259,7 +263,7 @@ def _table(
         row: [*(Cell(own[key]) if (key := _of_paper(each, columns)) in own else None for each in known), None, None]
         for row, own in (paper or {}).items()
     }
-    return Table(name, title, (*(f"{column} %" for column in known), "queries", "passages"), rows, published)
+    return ReportTable(name, title, (*(f"{column} %" for column in known), "queries", "passages"), rows, published)
 
 
 def _of_paper(column: str, columns: Sequence[str]) -> str:
@@ -270,7 +274,7 @@ def _of_paper(column: str, columns: Sequence[str]) -> str:
     return "" if f"{JUDGED}{column}" in columns else column
 
 
-def plot_recall(table: Table, path: Path) -> None:
+def plot_recall(table: ReportTable, path: Path) -> None:
     """Recall@k of every method, from its table."""
     figure, (axes,) = axes_of()
     places = {place: int(match[1]) for place, name in enumerate(table.columns) if (match := _RECALL_AT.match(name))}

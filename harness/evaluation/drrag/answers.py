@@ -11,17 +11,17 @@ import numpy as np
 from common.records import Answer, Ranked
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import MEASURES, answer_values, percent_cells
-from harness.evaluation.drrag.recall import BASELINE, Evaluation, Outcome
+from harness.evaluation.drrag.recall import BASELINE, Evaluation, RowOutcome
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Cell, Cells, Table
+from harness.evaluation.tables import Cell, Cells, ReportTable
 from harness.readers.read_answers import sum_costs
 from harness.selection.lazy_scoring import Decision
-from harness.strategies.drrag import selected_answer
+from harness.systems.drrag import selected_answer
 
 COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:], "steps", "time")
 
 
-def selected_documents(evaluation: Evaluation, outcomes: Sequence[Outcome]) -> list[list[list[Ranked]]]:
+def selected_documents(evaluation: Evaluation, outcomes: Sequence[RowOutcome]) -> list[list[list[Ranked]]]:
     """Each outcome's documents for every question, for a reader: in the order of selection, their scores are 0."""
     return [
         [[Ranked(evaluation.passages[id_], 0.0) for id_ in documents] for documents in outcome.documents]
@@ -30,7 +30,7 @@ def selected_documents(evaluation: Evaluation, outcomes: Sequence[Outcome]) -> l
 
 
 def selected_answers(
-    evaluation: Evaluation, outcome: Outcome, read: Sequence[Answer] | None, reading_seconds: float
+    evaluation: Evaluation, outcome: RowOutcome, read: Sequence[Answer] | None, reading_seconds: float
 ) -> list[Answer]:
     """An outcome as the answers of a system: evidence, text, costs and notes of every question.
 
@@ -65,7 +65,7 @@ def selection_tables(
     reading_seconds: float,
     settings: Settings,
     paper: paper_figures.Paper | None,
-) -> list[Table]:
+) -> list[ReportTable]:
     """One table per k, with paired differences to similarity matching.
 
     Args:
@@ -96,7 +96,7 @@ def selection_tables(
             rows[outcome.name] = cells if outcome.name != BASELINE else [cells[0], None, *cells[2:]]
         published = paper_figures.dr_rag_answers(paper, k) if paper else {}
         tables.append(
-            Table(
+            ReportTable(
                 f"answers, k = {k}",
                 f"Answers from at most {k} documents, normalization: {settings.normalization} (Tables 2-4)",
                 COLUMNS,

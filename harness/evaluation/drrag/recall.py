@@ -21,11 +21,11 @@ from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, Triple
 
 BASELINE = "SM"
-OWN = "own"  # the strategy's own selection, where it is not a row of the table
+OWN = "own"  # the system's own selection, where it is not a row of the table
 
 
 @dataclass(slots=True)
-class Outcome:
+class RowOutcome:
     """One row of the table at one k.
 
     `documents` and `scores` hold, per question, the chosen ids in order and the pair scores used; `retrieved`, for
@@ -67,15 +67,15 @@ class Evaluation:
     """All rows, in the order of the table, with the passages by id."""
 
     questions: list[Question]
-    outcomes: list[Outcome]
+    outcomes: list[RowOutcome]
     passages: dict[str, Passage]
     seconds: dict[str, float]  # per stage, all questions together
     results: dict[int, list[StageResults]] = field(
         default_factory=dict
     )  # of both stages, by question weight and question
-    own: Outcome | None = None  # of the strategy's own selection; one of `outcomes` or a further one
+    own: RowOutcome | None = None  # of the system's own selection; one of `outcomes` or a further one
 
-    def recall(self, outcome: Outcome) -> NDArray[np.float64]:
+    def recall(self, outcome: RowOutcome) -> NDArray[np.float64]:
         """Share of gold passages found, per question; NaN where the file does not ship all of them."""
         shares = [
             len(set(question.support) & set(documents)) / len(set(question.support)) if is_known else np.nan
@@ -90,17 +90,20 @@ class Evaluation:
 
 
 def table_selections(base: SelectionOptions, with_classifier: bool) -> dict[str, SelectionOptions]:
-    """The selections of the table by row name, with the options of `base`; only the row `CFS, filled` sets `fill`."""
-    base = replace(base, fill=False)
+    """The selections of the table by row name, with the options of `base`.
+
+    Only the row `CFS, filled` sets `fill_budget`.
+    """
+    base = replace(base, fill_budget=False)
     selections = {
         BASELINE: replace(base, method="sm"),
         "QDC": replace(base, method="qdc"),
         "CIS": replace(base, method="cis", second_stage="qdc"),
         "CIS w/o QDC": replace(base, method="cis", second_stage="ranking"),
-        "CFS": replace(base, method="cfs", second_stage="qdc", take="first"),
-        "CFS w/o QDC": replace(base, method="cfs", second_stage="ranking", take="first"),
-        "CFS, all": replace(base, method="cfs", second_stage="qdc", take="all"),
-        "CFS, filled": replace(base, method="cfs", second_stage="qdc", take="first", fill=True),
+        "CFS": replace(base, method="cfs", second_stage="qdc", cfs_rule="first"),
+        "CFS w/o QDC": replace(base, method="cfs", second_stage="ranking", cfs_rule="first"),
+        "CFS, all": replace(base, method="cfs", second_stage="qdc", cfs_rule="all"),
+        "CFS, filled": replace(base, method="cfs", second_stage="qdc", cfs_rule="first", fill_budget=True),
         "ranked": replace(base, method="ranked"),
     }
     return {name: options for name, options in selections.items() if with_classifier or not options.needs_classifier}
@@ -118,7 +121,7 @@ def run(
     complete: Callable[[SelectionOptions], SelectionOptions] = lambda options: options,
     second_retriever: Retriever | None = None,
 ) -> Evaluation:
-    """Retrieve, score pairs and select documents for every row and k, and for the strategy's own selection.
+    """Retrieve, score pairs and select documents for every row and k, and for the system's own selection.
 
     Args:
         questions: With their gold passages where these are known.
@@ -128,7 +131,7 @@ def run(
         ks: Document budgets.
         cache: Scores pairs; may be None if no selection needs the classifier.
         lookahead: See `harness.selection.lazy_scoring.decide`.
-        own: The strategy's own selection with its own k; None to leave it out.
+        own: The system's own selection with its own k; None to leave it out.
         complete: Completes a row's options once its k is known.
         second_retriever: Of the second stage; `retriever` when None.
     """
@@ -157,11 +160,11 @@ def run(
     second_seconds = sum(each.second_seconds for each in retrievals.values())
     first = first_seconds / len(questions)
     each_concatenation = second_seconds / max(1, sum(each.concatenations for each in retrievals.values()))
-    by_row: dict[tuple[str, int], Outcome] = {}
+    by_row: dict[tuple[str, int], RowOutcome] = {}
     for position, ((name, k), options) in enumerate(variants.items()):
         decided = decisions[position * len(questions) : (position + 1) * len(questions)]
         documents = [tuple(d.documents) for d in decided]
-        outcome = Outcome(name, options.k, documents, 0.0, [d.scores for d in decided], options)
+        outcome = RowOutcome(name, options.k, documents, 0.0, [d.scores for d in decided], options)
         scoring = outcome.pairs_per_question * (cache.seconds_per_pair if cache is not None else 0.0)
         second = options.concatenations * each_concatenation
         outcome.stages = {"first_stage": first, "second_stage": second, "scoring": scoring}
@@ -175,7 +178,7 @@ def run(
             top = [row[:k] for row in rankings]
             documents = [tuple(hit.passage.id for hit in row) for row in top]
             seconds = baseline_seconds[name] / len(questions)
-            outcomes.append(Outcome(name, k, documents, seconds, stages={"retrieval": seconds}, retrieved=top))
+            outcomes.append(RowOutcome(name, k, documents, seconds, stages={"retrieval": seconds}, retrieved=top))
         outcomes += [by_row[name, k] for name in selections]
     stage_seconds = {
         **{f"baseline {name}": value for name, value in baseline_seconds.items()},

@@ -17,12 +17,12 @@ from common.ranges import PositiveInt
 from common.records import Answer, Question
 from harness.evaluation.drrag import recall
 from harness.evaluation.drrag.answers import selected_answers, selected_documents, selection_tables
-from harness.evaluation.drrag.recall import OWN, Evaluation, Outcome
+from harness.evaluation.drrag.recall import OWN, Evaluation, RowOutcome
 from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, cases_of, plot_recall, recall_tables, selection_record
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.reading import ReadChoices, read_choices
 from harness.evaluation.study import Asked, Findings, Settings, partial_folder
-from harness.evaluation.tables import Table, not_measured
+from harness.evaluation.tables import ReportTable, not_measured
 from harness.indexing.index_folder import open_index
 from harness.interfaces import Reader, Retriever
 from harness.retrievers.bm25 import Bm25Retriever
@@ -31,12 +31,12 @@ from harness.retrievers.fusion import FusedRetriever
 from harness.runtime.provenance import computed_in
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, scores_file
-from harness.strategies.drrag import DrRag, tuned_options
+from harness.systems.drrag import DrRag, tuned_options
 from models.serving_manifest import MANIFEST
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DrRagResults:
     """What the tables are made of."""
 
     evaluation: Evaluation
@@ -44,16 +44,16 @@ class Found:
     reading_seconds: float  # per question
     pairs: int  # scored
     further_indexes: dict[str, list[dict[str, object]]]
-    rows: dict[str, list[Answer]]  # of the strategy's k
+    rows: dict[str, list[Answer]]  # of the system's k
 
 
 class Study:
     """Retrieves once and scores each pair once for all selections and budgets.
 
     Args:
-        rows: Selections to measure besides SM and the strategy's own, e.g. [QDC, CFS, ranked]; all when omitted.
+        rows: Selections to measure besides SM and the system's own, e.g. [QDC, CFS, ranked]; all when omitted.
         ks: Document budgets.
-        bm25: BM25 index of the same corpus: adds a BM25 row, and one that fuses it with the strategy's retriever.
+        bm25: BM25 index of the same corpus: adds a BM25 row, and one that fuses it with the system's retriever.
         scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished
             report.
     """
@@ -72,7 +72,7 @@ class Study:
         _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), rows)
         self.rows, self.ks, self.bm25, self.scores = rows, ks, bm25, scores
 
-    def check(self, strategy: DrRag, out: Path, layout: str) -> None:
+    def check(self, system: DrRag, out: Path, layout: str) -> None:
         """Check indexes, files and folders.
 
         Raises:
@@ -80,7 +80,7 @@ class Study:
         """
         selected = _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), self.rows)
         for k, options in product(self.ks, selected.values()):  # the file has each k that a row needs
-            tuned_options(replace(options, k=k, keep_first=0), strategy.selection_file, strategy.serving)
+            tuned_options(replace(options, k=k, keep_first=0), system.selection_file, system.serving)
         if self.bm25 is not None:
             open_index(self.bm25, "bm25", "off")
         replaced, scores = (out.resolve(), partial_folder(out).resolve()), self.scores
@@ -90,25 +90,25 @@ class Study:
                 "replaced or removed at the end."
             )
 
-    def ask(self, strategy: DrRag, questions: Sequence[Question], settings: Settings) -> Asked:
+    def ask(self, system: DrRag, questions: Sequence[Question], settings: Settings) -> Asked:
         """What every selection chooses, and what the reader answers from it; every pair is scored once."""
-        selections = _selected_rows(recall.table_selections(strategy.given, strategy.scorer is not None), self.rows)
-        baselines = _baselines(strategy.retriever, self.bm25)
-        cache = self._score_cache(strategy, settings.partial)
+        selections = _selected_rows(recall.table_selections(system.given, system.scorer is not None), self.rows)
+        baselines = _baselines(system.retriever, self.bm25)
+        cache = self._score_cache(system, settings.partial)
         evaluation = recall.run(
-            questions, strategy.retriever, baselines, selections, self.ks, cache, strategy.lookahead,
-            strategy.selection, strategy.complete, strategy.second_retriever,
+            questions, system.retriever, baselines, selections, self.ks, cache, system.lookahead,
+            system.selection, system.complete, system.second_retriever,
         )  # fmt: skip
-        assert evaluation.own is not None  # the strategy's selection is given
+        assert evaluation.own is not None  # the system's selection is given
         outcomes = [*evaluation.outcomes, *([] if evaluation.own in evaluation.outcomes else [evaluation.own])]
-        reading = self._read(strategy.reader, evaluation, outcomes, settings.partial)
+        reading = self._read(system.reader, evaluation, outcomes, settings.partial)
         read = None if reading is None else reading.answers
         seconds = reading.seconds_each if reading else 0.0
         read_of = dict(zip(map(id, outcomes), read, strict=True)) if read else {}
         of_own_k = [each for each in outcomes if each.k == evaluation.own.k and each.stages]
         answers = {id(each): selected_answers(evaluation, each, read_of.get(id(each)), seconds) for each in of_own_k}
-        names = {id(each): each.name if each.name != OWN else strategy.selection.method for each in of_own_k}
-        found = Found(
+        names = {id(each): each.name if each.name != OWN else system.selection.method for each in of_own_k}
+        found = DrRagResults(
             evaluation, read, seconds, cache.scored if cache else 0, index_records(baselines),
             {names[place]: each for place, each in answers.items()},
         )  # fmt: skip
@@ -116,21 +116,21 @@ class Study:
         seconds_before = reading.seconds_before if reading else 0.0
         return Asked(answers[id(evaluation.own)], variants, seconds_before, found)
 
-    def measure(self, strategy: DrRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: DrRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Tables of every selection: recall on questions whose gold passages are all in the file, answers on all."""
-        found: Found = asked.found
+        found: DrRagResults = asked.found
         evaluation, read, pairs = found.evaluation, found.read, found.pairs
-        findings = Findings(budget=strategy.selection.k, cases=cases_of(questions, found.rows))
+        findings = Findings(budget=system.selection.k, cases=cases_of(questions, found.rows))
         self._add_tables(evaluation, read, found.reading_seconds, settings, findings)
         texts = None if read is None else [[answer.text for answer in row] for row in read]
         findings.records = [selection_record(evaluation, n, texts) for n in range(len(questions))]
-        serving = strategy.serving
-        dtype = computed_in(strategy.scorer)
+        serving = system.serving
+        dtype = computed_in(system.scorer)
         findings.facts = [
-            f"classifier: {serving or 'none'}, threshold {strategy.selection.threshold:.4f}, "
+            f"classifier: {serving or 'none'}, threshold {system.selection.threshold:.4f}, "
             f"{pairs:,} pairs scored in {evaluation.seconds['scoring']:.0f} s"
             + (f", matrix products in {dtype}" if dtype else ""),
-            *_depth_fact(strategy, evaluation),
+            *_depth_fact(system, evaluation),
         ]
         findings.settings = {
             "classifier": {
@@ -138,7 +138,7 @@ class Study:
                 "sha256": sha256(Path(serving) / MANIFEST) if serving else None,
                 "computed in": dtype,
             },
-            "selection": asdict(strategy.selection),
+            "selection": asdict(system.selection),
             "further indexes": found.further_indexes,
             "pairs scored": pairs,
             "seconds": evaluation.seconds,
@@ -146,17 +146,17 @@ class Study:
         }
         return findings
 
-    def _score_cache(self, strategy: DrRag, folder: Path) -> ScoreCache | None:
-        if strategy.scorer is None:
+    def _score_cache(self, system: DrRag, folder: Path) -> ScoreCache | None:
+        if system.scorer is None:
             return None
         file = None
-        if strategy.serving is not None:
-            file = scores_file(self.scores or folder, Path(strategy.serving), strategy.scorer)
-        return ScoreCache(strategy.scorer, file)
+        if system.serving is not None:
+            file = scores_file(self.scores or folder, Path(system.serving), system.scorer)
+        return ScoreCache(system.scorer, file)
 
     @staticmethod
     def _read(
-        reader: Reader | None, evaluation: Evaluation, outcomes: Sequence[Outcome], folder: Path
+        reader: Reader | None, evaluation: Evaluation, outcomes: Sequence[RowOutcome], folder: Path
     ) -> ReadChoices | None:
         """What the reader answers from every outcome's documents; None without a reader or without gold answers."""
         if reader is None or not any(question.answers for question in evaluation.questions):
@@ -199,7 +199,9 @@ class Study:
             }
         else:
             reason = not_measured("no question ships its gold passages")
-            findings.tables = [Table("recall", "Recall of gold passages", ("recall %",), {recall.BASELINE: [reason]})]
+            findings.tables = [
+                ReportTable("recall", "Recall of gold passages", ("recall %",), {recall.BASELINE: [reason]})
+            ]
         if given is not None:
             findings.tables += selection_tables(evaluation, given, reading_seconds, settings, paper)
 
@@ -210,7 +212,7 @@ def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] 
     if unknown:
         raise UserError(
             f"study.rows contains {unknown[0]!r}; allowed: {', '.join(selections)}"
-            + ("." if "CFS" in selections else " (the others need the strategy's serving folder).")
+            + ("." if "CFS" in selections else " (the others need the system's serving folder).")
         )
     baseline = recall.BASELINE
     return {name: options for name, options in selections.items() if rows is None or name in rows or name == baseline}
@@ -235,12 +237,12 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
     return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
 
 
-def _depth_fact(strategy: DrRag, evaluation: Evaluation) -> list[str]:
+def _depth_fact(system: DrRag, evaluation: Evaluation) -> list[str]:
     """Per stage, that the rows' shared search is deeper than the candidates of a fusing or reranking retriever."""
     options = [outcome.options for outcome in (*evaluation.outcomes, evaluation.own) if outcome and outcome.options]
     searched = [
-        (strategy.retriever, max(each.ranking_size for each in options)),
-        (strategy.second_retriever or strategy.retriever, max(each.concatenated_size for each in options)),
+        (system.retriever, max(each.ranking_size for each in options)),
+        (system.second_retriever or system.retriever, max(each.concatenated_size for each in options)),
     ]
     facts: dict[int, str] = {}  # one of a retriever that searches both stages: the deeper one
     for retriever, depth in sorted(searched, key=lambda each: each[1]):

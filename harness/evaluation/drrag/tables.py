@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from common.records import Answer, Question
-from harness.evaluation.drrag.recall import BASELINE, Evaluation, Metrics, Outcome, differing
-from harness.evaluation.page import Case
+from harness.evaluation.drrag.recall import BASELINE, Evaluation, Metrics, RowOutcome, differing
+from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
 from harness.evaluation.plots import axes_of, write_png
-from harness.evaluation.tables import Cell, Table
+from harness.evaluation.tables import Cell, ReportTable
 
 COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
 CASE_COLUMNS = ("selection", "document", "gold", "stage", "why")
@@ -30,7 +30,7 @@ than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's E
 """
 
 
-def recall_tables(evaluation: Evaluation, measured: Sequence[Metrics], paper: DrRagPaper | None) -> list[Table]:
+def recall_tables(evaluation: Evaluation, measured: Sequence[Metrics], paper: DrRagPaper | None) -> list[ReportTable]:
     """Per k a table of all rows.
 
     Args:
@@ -44,7 +44,7 @@ def recall_tables(evaluation: Evaluation, measured: Sequence[Metrics], paper: Dr
         different = differing(evaluation, k)
         count = int(evaluation.known.sum())
         tables.append(
-            Table(
+            ReportTable(
                 f"recall, k = {k}",
                 f"Recall of gold passages, k = {k}",
                 COLUMNS + PAPER_COLUMNS * bool(paper),
@@ -60,7 +60,7 @@ def recall_tables(evaluation: Evaluation, measured: Sequence[Metrics], paper: Dr
     return tables
 
 
-def _cells(outcome: Outcome, metrics: Metrics, paper: DrRagPaper | None) -> list[Cell | None]:
+def _cells(outcome: RowOutcome, metrics: Metrics, paper: DrRagPaper | None) -> list[Cell | None]:
     low, high = metrics.interval
     difference = Cell(100 * metrics.difference, (100 * low, 100 * high))
     cells: list[Cell | None] = [
@@ -136,7 +136,7 @@ def plot_recall(evaluation: Evaluation, measured: Sequence[Metrics], path: Path,
     write_png(figure, path)
 
 
-def selection_case(question: Question, answers: Mapping[str, Answer]) -> Case:
+def selection_case(question: Question, answers: Mapping[str, Answer]) -> QuestionCase:
     """One row per selection and chosen document, in the order of the selection.
 
     Args:
@@ -155,7 +155,7 @@ def selection_case(question: Question, answers: Mapping[str, Answer]) -> Case:
             rows.append((name if place == 0 else "", hit.passage.title, gold, stage, _why(note, titles)))
         rows.append(("" if answer.evidence else name, _summary(question, answer), "", "", ""))
     note = "P: the classifier's probability that two documents together answer the question, of the best pair chosen."
-    return Case("What each selection chose (Table 8)", CASE_COLUMNS, tuple(rows), note)
+    return QuestionCase("What each selection chose (Table 8)", CASE_COLUMNS, tuple(rows), note)
 
 
 def _why(note: Mapping[str, object], titles: Mapping[str, str]) -> str:
@@ -170,7 +170,7 @@ def _summary(question: Question, answer: Answer) -> str:
     return f"{found} of {len(set(question.support))} gold passages{read}"
 
 
-def cases_of(questions: Sequence[Question], variants: Mapping[str, Sequence[Answer]]) -> list[list[Case]]:
+def cases_of(questions: Sequence[Question], variants: Mapping[str, Sequence[Answer]]) -> list[list[QuestionCase]]:
     """One case per question."""
     return [
         [selection_case(question, {name: answers[number] for name, answers in variants.items()})]

@@ -17,7 +17,7 @@ from harness.evaluation.judge import Verdict
 from harness.evaluation.judging.system import adequacy, judged_values
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Table, not_measured
+from harness.evaluation.tables import ReportTable, not_measured
 
 RIGHT_OR_WRONG = ("choice", "calculation", "comparison", "true or false")  # kinds with one right answer, no half credit
 MOST_WORDS = 10  # of the main accepted answer: nobody repeats a worked solution word for word
@@ -37,7 +37,7 @@ Values = dict[str, NDArray[np.float64]]  # row -> (N,), NaN where it is undefine
 
 def answer_tables_of_rows(
     rows: Mapping[str, Sequence[Answer]], questions: Sequence[Question], settings: Settings
-) -> list[Table]:
+) -> list[ReportTable]:
     """Accuracy by exact match, accuracy by a judge, adequacy, and their paired differences to the first row.
 
     Args:
@@ -53,7 +53,7 @@ def answer_tables_of_rows(
     measured: dict[str, Values] = {"accuracy %, exact match": exact_accuracy(rows, questions)}
     notes = [_EXACT]
     asked: dict[str, list[Verdict]] = {}
-    judge, tables = settings.judge, list[Table]()
+    judge, tables = settings.judge, list[ReportTable]()
     for kind, title in (("answers", JUDGED), ("ranking", "adequacy")):
         if judge is None or kind not in judge.prompts:
             tables.append(_absent(title, f"Table 1: {title}", NO_JUDGE if judge is None else NOT_ASKED_FOR))
@@ -110,7 +110,7 @@ def in_words(text: str) -> str:
     return " ".join(word.text for word in words_of(clean(text))) or clean(text)
 
 
-def _by_kind(title: str, values: Values, questions: Sequence[Question], note: str, bootstrap: Bootstrap) -> Table:
+def _by_kind(title: str, values: Values, questions: Sequence[Question], note: str, bootstrap: Bootstrap) -> ReportTable:
     """One column for all questions and one for each kind that has a value."""
     known_N = ~np.isnan(np.stack([*values.values()])).all(axis=0)
     if not known_N.any():
@@ -121,8 +121,8 @@ def _by_kind(title: str, values: Values, questions: Sequence[Question], note: st
     rows = {name: [np.where(mask_N, own_N, np.nan) for mask_N in places.values()] for name, own_N in values.items()}
     columns = tuple(f"{name} ({place_N.sum()})" for name, place_N in places.items())
     heading = f"Table 1: {title} by kind of question (number)"
-    return Table(title, heading, columns, row_cells(rows, bootstrap, 100), note=note)
+    return ReportTable(title, heading, columns, row_cells(rows, bootstrap, 100), note=note)
 
 
-def _absent(name: str, title: str, reason: str) -> Table:
-    return Table(name, title, ("mean",), {"all rows": [not_measured(reason)]})
+def _absent(name: str, title: str, reason: str) -> ReportTable:
+    return ReportTable(name, title, ("mean",), {"all rows": [not_measured(reason)]})

@@ -17,7 +17,7 @@ from common.records import Passage, Question, Ranked
 from harness.evaluation.retrieval_scores import by_document, gold_places, holders_of, retrieval_scores
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import passages_of
-from harness.strategies.hiqa import fitting, shown_words
+from harness.systems.hiqa import fitting, shown_words
 
 RANKED_AT_ONCE = 200_000  # passages of the rankings that are held in memory: those of a few questions, or of one
 HIT, RECALL, WHOLE = "hit", "recall", "all gold"  # of a context of so many words
@@ -27,7 +27,7 @@ Ranks = list[int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class HiQaRow:
     """How one retriever ranks the segments of its index.  Scores are (N,) by name."""
 
     segments: int  # of the index
@@ -84,7 +84,7 @@ def rank_all(
     sizes: Sequence[int] = (),
     seed: int = 0,
     budgets: Sequence[int] = (),
-) -> Row:
+) -> HiQaRow:
     """The rankings of all segments, scored.
 
     Args:
@@ -121,7 +121,7 @@ def rank_all(
                 indexed = _count(segments, kept)
                 scores.append(retrieval_scores([question], [hits], (k,), indexed=indexed, gamma=gamma, holders=[held]))
     by_size, by_budget = ({key: _joined(parts) for key, parts in each.items()} for each in (smaller, shown))
-    return Row(count, _joined(found), by_size, by_budget, contexts)
+    return HiQaRow(count, _joined(found), by_size, by_budget, contexts)
 
 
 def _of_context(places: Ranks) -> Scores:

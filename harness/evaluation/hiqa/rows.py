@@ -17,7 +17,7 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.keywords import KeywordRetriever
 from harness.retrievers.multi_route import MultiRouteRetriever
-from harness.strategies.hiqa import HiQa
+from harness.systems.hiqa import HiQa
 
 OWN = "HCA, three routes"
 KINDS = ("dense", "bm25", "keywords")  # sub-folders of a row's folder
@@ -75,14 +75,14 @@ def retrievers_of(own: Retriever, rows: Mapping[str, Path]) -> dict[str, Retriev
 
 
 def answer_rows(
-    strategy: HiQa, retrievers: Mapping[str, Retriever], questions: Sequence[Question], file: Path
+    system: HiQa, retrievers: Mapping[str, Retriever], questions: Sequence[Question], file: Path
 ) -> tuple[dict[str, list[Answer]], float]:
     """The answers of every row, with the evidence that the system would keep of it.
 
     Without texts if the system has no reader.
 
     Args:
-        strategy: Its number of passages, budget and reader count for all rows.
+        system: Its number of passages, budget and reader count for all rows.
         retrievers: Of the rows, by name.
         questions: The questions; those without gold answers are not read.
         file: For what was read, so that an interrupted evaluation goes on.
@@ -90,13 +90,11 @@ def answer_rows(
     Returns:
         One answer per question by row, and the seconds of reading that an interrupted run had spent.
     """
-    found = {
-        name: HiQa(each, strategy.k, strategy.most_words).answer(list(questions)) for name, each in retrievers.items()
-    }
-    if strategy.reader is None:
+    found = {name: HiQa(each, system.k, system.max_words).answer(list(questions)) for name, each in retrievers.items()}
+    if system.reader is None:
         return found, 0.0
     chosen = [[answer.evidence for answer in answers] for answers in found.values()]
-    read = read_choices(strategy.reader, questions, chosen, file, [*found])
+    read = read_choices(system.reader, questions, chosen, file, [*found])
     return {
         name: [
             replace(

@@ -12,7 +12,7 @@ from common.errors import UserError
 from common.ranges import PositiveFloat, PositiveInt
 from common.records import Answer, Question
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
-from harness.evaluation.hiqa.ranking import Row, rank_all, segments_by_document
+from harness.evaluation.hiqa.ranking import HiQaRow, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import answer_rows, check_rows, read_at_budgets, retrievers_of
 from harness.evaluation.hiqa.table_fields import TableVectors, embed_tables, fields_table
 from harness.evaluation.hiqa.tables import (
@@ -31,16 +31,16 @@ from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Reader
 from harness.retrievers.corpora import indexes_of
 from harness.retrievers.dense import DenseRetriever
-from harness.strategies.hiqa import HiQa
+from harness.systems.hiqa import HiQa
 
 BUDGETS = (500, 1000, 1500, 3000)  # words
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HiQaResults:
     """What the tables are made of."""
 
-    rows: dict[str, Row]
+    rows: dict[str, HiQaRow]
     read: dict[str, list[list[Answer]]]  # by reader and budget
     vectors: DenseRetriever | None  # of the system's retriever
     embedded: TableVectors | None  # None also where no gold segment is a table
@@ -81,19 +81,19 @@ class Study:
         self.budgets, self.readers, self.table_fields = budgets, dict(readers or {}), table_fields
         self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
 
-    def check(self, strategy: HiQa, out: Path, layout: str) -> None:
+    def check(self, system: HiQa, out: Path, layout: str) -> None:
         """Raise MissingInputError if an index is missing."""
         check_rows(self.rows)
 
-    def scorable(self, strategy: HiQa, questions: Sequence[Question]) -> list[int]:
+    def scorable(self, system: HiQa, questions: Sequence[Question]) -> list[int]:
         """The places of the questions with gold segments; none if the retriever searches no index."""
         known = [place for place, question in enumerate(questions) if question.gold_segments]
-        return known if indexes_of(strategy.retriever) else []
+        return known if indexes_of(system.retriever) else []
 
-    def ask(self, strategy: HiQa, questions: Sequence[Question], settings: Settings) -> Asked:
+    def ask(self, system: HiQa, questions: Sequence[Question], settings: Settings) -> Asked:
         """Rank all segments by every row, and answer from the passages of every row, and at every budget."""
-        retrievers = retrievers_of(strategy.retriever, self.rows)
-        rows: dict[str, Row] = {}
+        retrievers = retrievers_of(system.retriever, self.rows)
+        rows: dict[str, HiQaRow] = {}
         for name, retriever in retrievers.items():
             segments = segments_by_document(retriever)
             sizes = [size for size in self.documents if size <= len(segments)]
@@ -102,20 +102,20 @@ class Study:
             )
         own, *_ = rows
         read, seconds = read_at_budgets(self.readers, questions, rows[own].contexts, settings.partial)
-        answers, seconds_before = answer_rows(strategy, retrievers, questions, settings.partial / "rows.jsonl")
-        dense = getattr(strategy.retriever, "dense", strategy.retriever)
+        answers, seconds_before = answer_rows(system, retrievers, questions, settings.partial / "rows.jsonl")
+        dense = getattr(system.retriever, "dense", system.retriever)
         vectors = dense if isinstance(dense, DenseRetriever) else None
         embedded = embed_tables(vectors, questions, self.k, self.gamma) if vectors and self.table_fields else None
-        found = Found(rows, read, vectors, embedded)
+        found = HiQaResults(rows, read, vectors, embedded)
         return Asked(answers.pop(own), answers, seconds + seconds_before, found)
 
-    def measure(self, strategy: HiQa, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: HiQa, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Tables of the rankings and of the answers."""
         if not questions:
-            searched = bool(indexes_of(strategy.retriever))
+            searched = bool(indexes_of(system.retriever))
             why = "no question names gold segments" if searched else "the retriever searches no index"
             return Findings(facts=[f"rankings: not measured, {why}"])
-        found: Found = asked.found
+        found: HiQaResults = asked.found
         rows, bootstrap = found.rows, settings.bootstrap
         own, scores = next(iter(rows.values())), {name: row.scores for name, row in rows.items()}
         findings = Findings(settings={"rows": list(rows), "k": self.k, "gamma": self.gamma})
@@ -133,7 +133,7 @@ class Study:
             words = "words of the context"
             findings.plots["budgets.png"] = partial(draw_curves, by_budget, self.budgets, TITLES, words)
             findings.tables.append(readers_table(found.read, own, self.budgets, questions, settings))
-        passages = PassageStore(indexes_of(strategy.retriever)[0].folder)
+        passages = PassageStore(indexes_of(system.retriever)[0].folder)
         tokenizer = found.vectors.encoder.tokenizer if found.vectors else None
         findings.tables.append(overview_table(passages, questions, tokenizer))
         if found.vectors is not None and self.table_fields:

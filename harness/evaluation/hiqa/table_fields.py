@@ -17,7 +17,7 @@ from common.progress import say
 from common.records import Passage, Question, clean
 from harness.evaluation.answer_scores import Bootstrap, differences_table, row_cells
 from harness.evaluation.log_rank import log_rank_index
-from harness.evaluation.tables import Cells, Table, not_measured
+from harness.evaluation.tables import Cells, ReportTable, not_measured
 from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.retrievers.dense import DenseRetriever
 
@@ -114,11 +114,11 @@ def _rank(scores_N: NDArray[np.float64], place: int) -> int:
     return int((scores_N > scores_N[place]).sum() + (scores_N[:place] == scores_N[place]).sum()) + 1
 
 
-def fields_table(found: TableVectors | None, bootstrap: Bootstrap) -> Table:
+def fields_table(found: TableVectors | None, bootstrap: Bootstrap) -> ReportTable:
     """Table 3, with paired differences; not measured without a gold table."""
     if found is None:
         absent: Cells = [not_measured("no gold segment is a table of the index")]
-        return Table("table fields", _TITLE, ("inner product",), {WITHOUT: absent})
+        return ReportTable("table fields", _TITLE, ("inner product",), {WITHOUT: absent})
     columns = tuple(found.values[WITHOUT])
     values = {way: [*each.values()] for way, each in found.values.items()}
     table = differences_table("table fields", _TITLE, columns, values, WITHOUT, bootstrap, True, 100)

@@ -21,12 +21,12 @@ from common.records import Answer, Passage, Question
 from common.words import word_count
 from harness.evaluation.answer_scores import Bootstrap, answer_values, differences_table, row_cells
 from harness.evaluation.hiqa.accuracy import RIGHT_OR_WRONG, exact_accuracy
-from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, Row, Scores, document_of
+from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, HiQaRow, Scores, document_of
 from harness.evaluation.judging.system import judged_values
 from harness.evaluation.log_rank import log_rank
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Cell, Cells, Table, not_measured
+from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 
 LOG_RANK = "Log-Rank"
 GAMMAS = (0.1, 1.0, 10.0)
@@ -40,7 +40,7 @@ BySize = Mapping[str, Mapping[int, Scores]]  # row -> number of documents, or wo
 
 def ranking_tables(
     rows: Mapping[str, Scores], k: int, gamma: float, segments: int, bootstrap: Bootstrap
-) -> list[Table]:
+) -> list[ReportTable]:
     """Hit rate, recall, MRR and Log-Rank Index of every row, in per cent (Table 2), and differences of the first row.
 
     Args:
@@ -58,7 +58,7 @@ def ranking_tables(
         "counts as last."
     )
     cells, columns = row_cells(values, bootstrap), tuple(f"{measure} %" for measure in measures)
-    tables = [Table("ranking", "Table 2: augmentation and routes", columns, cells, note=note)]
+    tables = [ReportTable("ranking", "Table 2: augmentation and routes", columns, cells, note=note)]
     if len(rows) > 1:
         own, points = next(iter(rows)), [f"{measure}, points" for measure in measures]
         title = f"Differences of {own} to the others"
@@ -66,11 +66,11 @@ def ranking_tables(
     return tables
 
 
-def degradation_tables(rows: BySize, sizes: Sequence[int], k: int, bootstrap: Bootstrap) -> list[Table]:
+def degradation_tables(rows: BySize, sizes: Sequence[int], k: int, bootstrap: Bootstrap) -> list[ReportTable]:
     """Hit rate and Log-Rank Index of every row by number of documents (Figure 2 in shape)."""
     columns = tuple(f"{size} documents" for size in sizes)
     return [
-        Table(
+        ReportTable(
             f"documents - {measure}", f"Figure 2: {measure} % as documents are added", columns,
             row_cells(_values(rows, measure, sizes), bootstrap),
         )
@@ -78,7 +78,7 @@ def degradation_tables(rows: BySize, sizes: Sequence[int], k: int, bootstrap: Bo
     ]  # fmt: skip
 
 
-def budget_tables(rows: BySize, budgets: Sequence[int], bootstrap: Bootstrap) -> list[Table]:
+def budget_tables(rows: BySize, budgets: Sequence[int], bootstrap: Bootstrap) -> list[ReportTable]:
     """What the context of every row holds, and the paired differences of the first row to the others."""
     tables = []
     for measure, title in TITLES.items():
@@ -119,11 +119,11 @@ def draw_curves(rows: BySize, sizes: Sequence[int], titles: Mapping[str, str], x
 
 def readers_table(
     answers: Mapping[str, Sequence[Sequence[Answer]]],
-    own: Row,
+    own: HiQaRow,
     budgets: Sequence[int],
     questions: Sequence[Question],
     settings: Settings,
-) -> Table:
+) -> ReportTable:
     """Table 7: accuracy of every reader by words of the context, below what the context holds.
 
     Args:
@@ -150,7 +150,7 @@ def readers_table(
     for name, cells in row_cells(values, settings.bootstrap, 100).items():
         rows[name] = [cell or absent for cell in cells]
     note = f"{_BUDGETS} Accuracy by exact match: of the kinds {', '.join(RIGHT_OR_WRONG)}."
-    return Table("readers", "Table 7: readers by words of the context, %", columns_of(budgets), rows, note=note)
+    return ReportTable("readers", "Table 7: readers by words of the context, %", columns_of(budgets), rows, note=note)
 
 
 class Tokenizer(Protocol):
@@ -160,7 +160,9 @@ class Tokenizer(Protocol):
         """Token ids of each text under `input_ids`."""
 
 
-def overview_table(passages: Iterable[Passage], questions: Sequence[Question], tokenizer: Tokenizer | None) -> Table:
+def overview_table(
+    passages: Iterable[Passage], questions: Sequence[Question], tokenizer: Tokenizer | None
+) -> ReportTable:
     """Table 6: size of the collection by document, and its questions by kind.
 
     Args:
@@ -193,7 +195,9 @@ def overview_table(passages: Iterable[Passage], questions: Sequence[Question], t
         "texts, without metadata; tokens by the encoder's tokenizer. Mean, least and most: of a document, or of a "
         "question."
     )
-    return Table("overview", "Table 6: the collection", ("all", "mean", "least", "most"), rows, note=note, decimals=1)
+    return ReportTable(
+        "overview", "Table 6: the collection", ("all", "mean", "least", "most"), rows, note=note, decimals=1
+    )
 
 
 def _pages(passages: Sequence[Passage]) -> int:

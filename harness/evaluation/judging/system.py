@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.records import Answer, Passage, Question
-from harness.evaluation.engine import Measured, has_read
+from harness.evaluation.engine import MeasuredSystem, has_read
 from harness.evaluation.judge import CREDIT, CRITERIA, Judge, Kind, Verdict
-from harness.evaluation.judged import Judged
+from harness.evaluation.judgements import Judgements
 from harness.evaluation.judging.tables import (
     ADEQUACY,
     CORRECT,
@@ -34,7 +34,7 @@ from harness.evaluation.judging.tables import (
     not_judged,
     retrieval_rows,
 )
-from harness.evaluation.page import Case
+from harness.evaluation.page import QuestionCase
 from harness.evaluation.study import Settings
 
 _OF_ONE: tuple[Kind, ...] = ("answers", "passages", "criteria")  # verdicts on one system
@@ -42,7 +42,7 @@ _MEASURES = {CORRECT: "judged correct", HALF: "judged correct, half credit"}  # 
 _WORDS = {True: "relevant", False: "not relevant"}
 
 
-def judge_measured(judge: Judge | None, measured: Measured, settings: Settings) -> None:
+def judge_measured(judge: Judge | None, measured: MeasuredSystem, settings: Settings) -> None:
     """Judge a system's answers and passages.  Tables, measures per question and computing time are added to its own.
 
     Without a judge only the table that says so is added.
@@ -64,9 +64,9 @@ def judge_measured(judge: Judge | None, measured: Measured, settings: Settings) 
     measured.seconds += time.perf_counter() - started + judge.seconds_before - seconds_before
 
 
-def _judged(judge: Judge, measured: Measured, settings: Settings) -> Judged:
+def _judged(judge: Judge, measured: MeasuredSystem, settings: Settings) -> Judgements:
     """What the judge finds of one system: each kind of verdict that it is asked for, on every question."""
-    judged = Judged([], judge.facts)
+    judged = Judgements([], judge.facts)
     found: dict[Kind, list[list[Verdict]]] = {}
     failed: dict[str, int] = {}
     rows: dict[Kind, Sequence[str]] = {
@@ -94,7 +94,7 @@ def _judged(judge: Judge, measured: Measured, settings: Settings) -> Judged:
     return judged
 
 
-def _not_judged(judge: Judge, kind: Kind, measured: Measured) -> str:
+def _not_judged(judge: Judge, kind: Kind, measured: MeasuredSystem) -> str:
     """Why a kind of verdict is not asked for; empty if it is."""
     if kind not in judge.prompts:
         return NOT_ASKED_FOR
@@ -180,7 +180,7 @@ def _record(found: Mapping[Kind, Sequence[Verdict]], passages: Sequence[Passage]
     return {"judge": record}
 
 
-def _case(found: Mapping[Kind, Sequence[Verdict]], passages: Sequence[Passage]) -> list[Case]:
+def _case(found: Mapping[Kind, Sequence[Verdict]], passages: Sequence[Passage]) -> list[QuestionCase]:
     """What the page says of one question."""
     rows = [("answer", _word(each, "verdict"), _why(each)) for each in found.get("answers", ())]
     rows += [
@@ -188,7 +188,7 @@ def _case(found: Mapping[Kind, Sequence[Verdict]], passages: Sequence[Passage]) 
         for place, (passage, each) in enumerate(zip(passages, found.get("passages", ()), strict=False), start=1)
     ]
     rows += [(name, _word(each, name), _why(each)) for each in found.get("criteria", ()) for name in CRITERIA]
-    return [Case("Judged by a language model", ("what", "verdict", "reason"), tuple(rows))] if rows else []
+    return [QuestionCase("Judged by a language model", ("what", "verdict", "reason"), tuple(rows))] if rows else []
 
 
 def _word(verdict: Verdict, field: str) -> str:
@@ -200,7 +200,7 @@ def _why(verdict: Verdict) -> str:
     return str(verdict.fields.get("reason", "")) if verdict.fields else verdict.failure
 
 
-def judge_record(judge: Judge, judged: Judged) -> dict[str, object]:
+def judge_record(judge: Judge, judged: Judgements) -> dict[str, object]:
     """The judge and what it found, for report.json."""
     means: dict[str, float | None] = {
         row: float(np.nanmean(values_N)) if not np.isnan(values_N).all() else None
@@ -217,7 +217,7 @@ def judge_record(judge: Judge, judged: Judged) -> dict[str, object]:
     }
 
 
-def judge_several(judge: Judge | None, measured: Mapping[str, Measured], settings: Settings) -> Judged:
+def judge_several(judge: Judge | None, measured: Mapping[str, MeasuredSystem], settings: Settings) -> Judgements:
     """Rank the answers of several systems, and compare all that the judge found of them.
 
     Args:
@@ -227,12 +227,12 @@ def judge_several(judge: Judge | None, measured: Mapping[str, Measured], setting
     """
     judged = {name: each.judged for name, each in measured.items() if each.judged}
     if judge is None or not judged:
-        return Judged([not_judged()])
+        return Judgements([not_judged()])
     questions = next(iter(measured.values())).questions
     readers = {name: each for name, each in measured.items() if has_read(each.answers)}
     names = dict.fromkeys(name for each in judged.values() for name in each.verdicts)
     every = {name: [v for each in judged.values() for v in each.verdicts.get(name, ())] for name in names}
-    cases: list[list[Case]] = []
+    cases: list[list[QuestionCase]] = []
     if "ranking" in judge.prompts and len(readers) > 1:
         texts = [[each.answers[number].text for each in readers.values()] for number in range(len(questions))]
         adequacy_KN, verdicts = adequacy(judge, questions, texts)
@@ -241,7 +241,7 @@ def judge_several(judge: Judge | None, measured: Mapping[str, Measured], setting
         cases = [_order([*readers], adequacy_KN[:, number], each) for number, each in enumerate(verdicts)]
         if ranked := [each for each in verdicts if each]:
             every["order of answers"] = ranked
-    whole = Judged([], judge.facts, verdicts=every, cases=cases)
+    whole = Judgements([], judge.facts, verdicts=every, cases=cases)
     whole.tables = [*compared_tables(judged, settings.bootstrap), costs_table(every)]
     means = {name: judge_record(judge, each)["means"] for name, each in judged.items()}
     whole.record = judge_record(judge, whole) | {"means": means}
@@ -294,10 +294,10 @@ def inverted_ranks(texts: Sequence[str], best_first: Sequence[str]) -> list[floa
     return [values[text] for text in texts]
 
 
-def _order(names: Sequence[str], adequacy_K: NDArray[np.float64], verdict: Verdict | None) -> list[Case]:
+def _order(names: Sequence[str], adequacy_K: NDArray[np.float64], verdict: Verdict | None) -> list[QuestionCase]:
     title = "Order of the answers, judged"
     if verdict is not None and not verdict.fields:
-        return [Case(title, ("failed",), ((verdict.failure,),))]
+        return [QuestionCase(title, ("failed",), ((verdict.failure,),))]
     order = np.argsort(-adequacy_K, kind="stable")
     rows = tuple((names[place], f"{adequacy_K[place]:g}") for place in order)
-    return [Case(title, ("system", "adequacy"), rows, _why(verdict) if verdict else "All answers are equal.")]
+    return [QuestionCase(title, ("system", "adequacy"), rows, _why(verdict) if verdict else "All answers are equal.")]

@@ -12,12 +12,12 @@ import numpy as np
 from common.records import Question
 from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
 from harness.evaluation.judge import CRITERIA, Verdict
-from harness.evaluation.judged import Judged
-from harness.evaluation.tables import Cell, Cells, Table, not_measured
+from harness.evaluation.judgements import Judgements
+from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 
 NO_JUDGE = "no judge is configured; type --judge.llm with a language model"
 NEEDS_SEVERAL = "needs several systems, given as several --config"
-NO_READER = "the strategy has no reader"
+NO_READER = "the system has no reader"
 NOT_ASKED_FOR = "the judge is not asked for it (--judge.verdicts)"
 
 CORRECT, HALF, ADEQUACY = "answers correct %", "answers correct %, half credit", "adequacy"
@@ -27,9 +27,9 @@ _COSTS = {  # cost of a verdict -> its column
 }  # fmt: skip
 
 
-def not_judged() -> Table:
+def not_judged() -> ReportTable:
     """The table of an evaluation without a judge."""
-    return Table("judged", "Judged by a language model", ("mean",), {"ours": [not_measured(NO_JUDGE)]})
+    return ReportTable("judged", "Judged by a language model", ("mean",), {"ours": [not_measured(NO_JUDGE)]})
 
 
 def retrieval_rows(k: int) -> tuple[str, str]:
@@ -37,7 +37,7 @@ def retrieval_rows(k: int) -> tuple[str, str]:
     return f"judged H@{k} %", f"judged P@{k} %"
 
 
-def judged_table(judged: Judged, failed: Mapping[str, int], bootstrap: Bootstrap) -> Table:
+def judged_table(judged: Judgements, failed: Mapping[str, int], bootstrap: Bootstrap) -> ReportTable:
     """The means of one system.
 
     Args:
@@ -57,10 +57,12 @@ def judged_table(judged: Judged, failed: Mapping[str, int], bootstrap: Bootstrap
         "k. Correctness to creativity: DMQR-RAG's Appendix B, 0 to 5. Adequacy: HiQA's, K for the best of K systems' "
         "answers to 1 for the last. A question whose verdict failed does not count."
     )
-    return Table("judged", "Judged by a language model", ("mean", "questions", "failed verdicts"), rows, note=note)
+    return ReportTable(
+        "judged", "Judged by a language model", ("mean", "questions", "failed verdicts"), rows, note=note
+    )
 
 
-def kinds_table(judged: Judged, questions: Sequence[Question], bootstrap: Bootstrap) -> list[Table]:
+def kinds_table(judged: Judgements, questions: Sequence[Question], bootstrap: Bootstrap) -> list[ReportTable]:
     """Judged answers by kind of question, the most frequent kind first.
 
     No table if there is one kind or no judged answer.
@@ -79,10 +81,12 @@ def kinds_table(judged: Judged, questions: Sequence[Question], bootstrap: Bootst
     }
     cells = row_cells(values, bootstrap, 100)
     rows: dict[str, Cells] = {kind: [Cell(int(mask_N.sum())), *cells[kind]] for kind, mask_N in kinds.items()}
-    return [Table("judged by kind", "Answers judged correct, by kind of question", ("questions", CORRECT, HALF), rows)]
+    return [
+        ReportTable("judged by kind", "Answers judged correct, by kind of question", ("questions", CORRECT, HALF), rows)
+    ]
 
 
-def compared_tables(systems: Mapping[str, Judged], bootstrap: Bootstrap) -> list[Table]:
+def compared_tables(systems: Mapping[str, Judgements], bootstrap: Bootstrap) -> list[ReportTable]:
     """Judged means of several systems, and paired differences to the first; criteria in tables of their own.
 
     Args:
@@ -90,7 +94,7 @@ def compared_tables(systems: Mapping[str, Judged], bootstrap: Bootstrap) -> list
         bootstrap: For the intervals.
     """
     found = [*dict.fromkeys(name for judged in systems.values() for name in judged.values)]
-    tables: list[Table] = []
+    tables: list[ReportTable] = []
     for table, title, names in (
         ("judged", "Judged by a language model", [name for name in found if name not in CRITERIA]),
         (
@@ -105,8 +109,8 @@ def compared_tables(systems: Mapping[str, Judged], bootstrap: Bootstrap) -> list
 
 
 def _compared(
-    table: str, title: str, names: Sequence[str], systems: Mapping[str, Judged], bootstrap: Bootstrap
-) -> list[Table]:
+    table: str, title: str, names: Sequence[str], systems: Mapping[str, Judgements], bootstrap: Bootstrap
+) -> list[ReportTable]:
     first = next(iter(systems))
     known_N = next(values_N for judged in systems.values() for values_N in judged.values.values())
     unknown_N = np.full_like(known_N, np.nan)
@@ -114,12 +118,12 @@ def _compared(
     note = "An empty cell: the system has no reader, or the judge was not asked."
     heading = f"{title}: differences to {first}"
     return [
-        Table(table, title, tuple(names), row_cells(values, bootstrap, 100), note=note),
+        ReportTable(table, title, tuple(names), row_cells(values, bootstrap, 100), note=note),
         differences_table(f"{table}, differences", heading, names, values, first, bootstrap, whole=100),
     ]
 
 
-def costs_table(verdicts: Mapping[str, Sequence[Verdict]]) -> Table:
+def costs_table(verdicts: Mapping[str, Sequence[Verdict]]) -> ReportTable:
     """What the verdicts cost: calls, tokens, US dollars, seconds; equal requests count once.
 
     Args:
@@ -134,7 +138,7 @@ def costs_table(verdicts: Mapping[str, Sequence[Verdict]]) -> Table:
         "US dollars: the model has no price in its config. Seconds: shares of the time of batches."
     )
     counts = ("calls", "repairs", "cached calls", "tokens read", "tokens written")
-    return Table("judge costs", "Costs of judging", columns, rows, note=note, decimals=1,
+    return ReportTable("judge costs", "Costs of judging", columns, rows, note=note, decimals=1,
                  column_decimals=dict.fromkeys(counts, 0) | {"US dollars": 4})  # fmt: skip
 
 

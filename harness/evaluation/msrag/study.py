@@ -10,16 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.context_sources import GENERATED, NONE, WEB
 from common.errors import UserError
 from common.ranges import PositiveInt
 from common.records import Answer, Question
-from common.sources import GENERATED, NONE, WEB
-from harness.choice.agreement import Agreement
-from harness.choice.answer_texts import noted_probability
-from harness.choice.estimator import EstimatedRelevance
-from harness.choice.oracle import Oracle
+from harness.answer_selection.agreement import Agreement
+from harness.answer_selection.answer_texts import noted_probability
+from harness.answer_selection.estimator import EstimatedRelevance
+from harness.answer_selection.oracle import Oracle
 from harness.evaluation.answer_scores import MEASURES, differences_table
-from harness.evaluation.msrag.asking import SINGLE_SEARCH, WHOLE_QUESTION, SourceAnswers, ask_sources, sampling_parts
+from harness.evaluation.msrag.source_answers import (
+    SINGLE_SEARCH,
+    WHOLE_QUESTION,
+    SourceAnswers,
+    ask_sources,
+    sampling_parts,
+)
 from harness.evaluation.msrag.tables import (
     GOLD,
     INCLUSION,
@@ -32,17 +38,17 @@ from harness.evaluation.msrag.tables import (
     scores_of,
     scores_table,
 )
-from harness.evaluation.page import Case
+from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import msrag as published
 from harness.evaluation.study import Asked, Findings, Settings
-from harness.evaluation.tables import Table
+from harness.evaluation.tables import ReportTable
 from harness.interfaces import AnswerSelector
 from harness.runtime.turns import with_turns
-from harness.strategies.msrag import Msrag, chosen_answer
+from harness.systems.msrag import Msrag, chosen_answer
 from models.pretrained import MINILM
 
 if TYPE_CHECKING:
-    from harness.choice.answer_encoder import AnswerEncoder
+    from harness.answer_selection.answer_encoder import AnswerEncoder
 
 OWN = "MSRAG"
 NO_RAG, SR_RAG, GPT_RETRIEVAL, WEB_ALONE = "No-RAG", "SR-RAG", "GPT-Retrieval", "web alone"
@@ -67,55 +73,55 @@ class Study:
     def __init__(self, segmentation: bool = True, encoder: str = MINILM, runs: PositiveInt = 1) -> None:
         self.segmentation, self.encoder, self.runs = segmentation, encoder, runs
 
-    def check(self, strategy: Msrag, out: Path, layout: str) -> None:
+    def check(self, system: Msrag, out: Path, layout: str) -> None:
         """Raise UserError if several runs would be equal."""
-        if self.runs > 1 and not _sampling(strategy):
+        if self.runs > 1 and not _sampling(system):
             raise UserError(
                 f"study.runs is {self.runs}, and no part of the system samples, so that all runs would be equal: omit "
                 "study.runs, or give the reader or a source a temperature above 0."
             )
 
-    def ask(self, strategy: Msrag, questions: Sequence[Question], settings: Settings) -> Asked:
+    def ask(self, system: Msrag, questions: Sequence[Question], settings: Settings) -> Asked:
         """Ask every source once per run; every row is a choice among these answers."""
         questions = [with_turns(question) for question in questions]
-        runs = [ask_sources(strategy, questions, settings, self.segmentation, run) for run in range(self.runs)]
-        from harness.choice.answer_encoder import AnswerEncoder
+        runs = [ask_sources(system, questions, settings, self.segmentation, run) for run in range(self.runs)]
+        from harness.answer_selection.answer_encoder import AnswerEncoder
 
         encoder = AnswerEncoder(self.encoder)
         oracle = Oracle(loaded=encoder)
         has_gold = all(question.answers for question in questions)
-        by_run = [self._rows(strategy, questions, found, encoder, oracle if has_gold else None) for found in runs]
+        by_run = [self._rows(system, questions, found, encoder, oracle if has_gold else None) for found in runs]
         common = [
             row for row in by_run[0] if all(row in each for each in by_run)
         ]  # a failed reading notes no P(relevant)
         by_run = [{row: each[row] for row in common} for each in by_run]
-        name = f"{OWN}, {strategy.selector.name}"
+        name = f"{OWN}, {system.selector.name}"
         rows = by_run[0]
         variants = {row: each for row, each in rows.items() if row != name}
-        facts = [*_facts(strategy), *(oracle.facts if has_gold else [])]
+        facts = [*_facts(system), *(oracle.facts if has_gold else [])]
         return Asked(rows[name], variants, sum(found.seconds_before for found in runs), (by_run, facts))
 
-    def measure(self, strategy: Msrag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: Msrag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Score what each row makes of the answers."""
         by_run, facts = asked.found
-        rows, name = by_run[0], f"{OWN}, {strategy.selector.name}"
+        rows, name = by_run[0], f"{OWN}, {system.selector.name}"
         questions = [with_turns(question) for question in questions]
         values = {row: np.stack([scores_of(each[row], questions, settings) for each in by_run]) for row in rows}
         findings = Findings()
-        findings.tables = self._tables(strategy, questions, values, name, settings)
+        findings.tables = self._tables(system, questions, values, name, settings)
         findings.notes = NOTES.format(accuracy=YES_NO if is_yes_no(questions) else INCLUSION)
         findings.paper = OWN if published(settings.paper, 1) else ""
         findings.facts = facts
         if self.runs > 1:
             findings.notes += RUNS.format(runs=self.runs)
-            findings.facts.append(f"runs: {self.runs}, with the samples of {', '.join(_sampling(strategy))}")
-        findings.settings |= {"selector": strategy.selector.name, "sources": list(strategy.names), "runs": self.runs}
+            findings.facts.append(f"runs: {self.runs}, with the samples of {', '.join(_sampling(system))}")
+        findings.settings |= {"selector": system.selector.name, "sources": list(system.names), "runs": self.runs}
         findings.cases = [[_case(answer)] for answer in asked.answers]
         return findings
 
     def _rows(
         self,
-        strategy: Msrag,
+        system: Msrag,
         questions: Sequence[Question],
         found: SourceAnswers,
         encoder: "AnswerEncoder",
@@ -123,12 +129,12 @@ class Study:
     ) -> Rows:
         """The rows of one run."""
         answers, extra = found.answers, found.extra
-        rows: Rows = {SINGLE[source]: [each[source] for each in answers] for source in strategy.names}
-        selectors = [strategy.selector, *([oracle] if oracle and not strategy.selector.uses_gold else [])]
+        rows: Rows = {SINGLE[source]: [each[source] for each in answers] for source in system.names}
+        selectors = [system.selector, *([oracle] if oracle and not system.selector.uses_gold else [])]
         for selector in selectors:
             label = f", {selector.name}"
             rows[f"{OWN}{label}"] = _chosen(questions, answers, selector)
-            for left_out in strategy.names if len(strategy.names) > 1 else ():
+            for left_out in system.names if len(system.names) > 1 else ():
                 others = [{name: own for name, own in each.items() if name != left_out} for each in answers]
                 rows[f"{WITHOUT[left_out]}{label}"] = _chosen(questions, others, selector)
             if WHOLE_QUESTION in extra:
@@ -142,16 +148,16 @@ class Study:
 
     def _tables(
         self,
-        strategy: Msrag,
+        system: Msrag,
         questions: Sequence[Question],
         values: Mapping[str, NDArray[np.float64]],
         name: str,
         settings: Settings,
-    ) -> list[Table]:
+    ) -> list[ReportTable]:
         """Tables 1 to 3, Figure 2, differences and runs.
 
         Args:
-            strategy: The system.
+            system: The system.
             questions: The questions.
             values: (R, 3, N) scores by row.
             name: Row of the system.
@@ -162,7 +168,7 @@ class Study:
         def some(*beginnings: str) -> dict[str, NDArray[np.float64]]:
             return {row: each for row, each in means.items() if row.startswith(beginnings)}
 
-        paper, singles = settings.paper, [SINGLE[source] for source in strategy.names]
+        paper, singles = settings.paper, [SINGLE[source] for source in system.names]
         tables = [
             scores_table("table 1", "Table 1: methods", some(NO_RAG, SINGLE[WEB], SR_RAG, OWN), settings,
                          published(paper, 1), majority_row(questions, settings)),
@@ -201,17 +207,17 @@ def _further_selectors(answers: Sequence[BySource], encoder: "AnswerEncoder") ->
     return found
 
 
-def _sampling(strategy: Msrag) -> list[str]:
+def _sampling(system: Msrag) -> list[str]:
     """The classes of the parts that sample."""
-    return [type(part).__name__ for part in sampling_parts([strategy.reader, *strategy.sources.values()])]
+    return [type(part).__name__ for part in sampling_parts([system.reader, *system.sources.values()])]
 
 
-def _facts(strategy: Msrag) -> list[str]:
-    parts = [*strategy.sources.values(), strategy.selector]
+def _facts(system: Msrag) -> list[str]:
+    parts = [*system.sources.values(), system.selector]
     return [fact for part in parts for fact in getattr(part, "facts", ())]
 
 
-def _case(answer: Answer) -> Case:
+def _case(answer: Answer) -> QuestionCase:
     """The answers of all sources to one question, for the page."""
     columns = ("source", "answer", "score", "from")
     noted: Any = answer.notes["sources"]
@@ -223,6 +229,6 @@ def _case(answer: Answer) -> Case:
             (each["source"], each["answer"], score, passages or str(each.get("missing") or each.get("error") or ""))
         )
     gold = f" ({GOLD})" if answer.notes.get("uses_gold") else ""
-    return Case(
+    return QuestionCase(
         "Answers by source", columns, tuple(rows), f"chosen: {answer.notes['chosen']}, {answer.notes['why']}{gold}"
     )

@@ -12,7 +12,7 @@ from common.answer_metrics import yes_or_no
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_values, known_percent_cells, row_cells
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Cell, Cells, Table
+from harness.evaluation.tables import Cell, Cells, ReportTable
 
 GOLD = "uses the gold answer"
 NOTES = """\
@@ -65,7 +65,7 @@ def scores_table(
     settings: Settings,
     paper: Mapping[str, Cells] | None = None,
     further: Mapping[str, Cells] | None = None,
-) -> Table:
+) -> ReportTable:
     """EM, F1 and accuracy of rows.
 
     Args:
@@ -77,10 +77,12 @@ def scores_table(
         further: Rows of our own that are no system.
     """
     rows = row_cells({row: [*each] for row, each in values.items()}, settings.bootstrap)
-    return Table(name, f"{title}, {settings.normalization}", MEASURES, {**rows, **(further or {})}, dict(paper or {}))
+    return ReportTable(
+        name, f"{title}, {settings.normalization}", MEASURES, {**rows, **(further or {})}, dict(paper or {})
+    )
 
 
-def runs_table(values: Mapping[str, NDArray[np.float64]]) -> Table:
+def runs_table(values: Mapping[str, NDArray[np.float64]]) -> ReportTable:
     """EM of every run, and mean and standard deviation over the runs of each measure, in per cent and points.
 
     Args:
@@ -98,4 +100,4 @@ def runs_table(values: Mapping[str, NDArray[np.float64]]) -> Table:
         *(f"EM %, run {run + 1}" for run in range(runs)),
         *(each for name in names for each in (f"{name} %, mean", f"{name}, standard deviation")),
     )
-    return Table("runs", "Runs: mean and standard deviation over the samples", columns, cells)
+    return ReportTable("runs", "Runs: mean and standard deviation over the samples", columns, cells)

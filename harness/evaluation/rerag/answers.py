@@ -4,28 +4,28 @@ from collections.abc import Sequence
 from itertools import repeat
 
 from common.records import Answer, Ranked
-from harness.evaluation.page import Case
+from harness.evaluation.page import QuestionCase
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import ABLATION, FULL, Confidence, Readings
 from harness.readers.t5 import explanation
-from harness.strategies.rerag import UNANSWERABLE, ReRag
-from models.rerag.marginal_reader import Reading
+from harness.systems.rerag import UNANSWERABLE, ReRag
+from models.rerag.marginal_reader import MarginalReading
 
 COLUMNS = ("", "context", "P_RE", "retriever", "holds an answer", "answer from it alone")
 
 
 def setting_answers(
-    strategy: ReRag,
+    system: ReRag,
     candidate_sets: Sequence[CandidateSet],
     name: str,
-    readings: Sequence[Reading] | None,
+    readings: Sequence[MarginalReading] | None,
     confident: Confidence,
     seconds: dict[str, float],
 ) -> list[Answer]:
-    """The answers under one setting of the ablation; those of the strategy itself under the last, with refusal.
+    """The answers under one setting of the ablation; those of the system itself under the last, with refusal.
 
     Args:
-        strategy: The strategy.
+        system: The system.
         candidate_sets: One per question.
         name: Of the setting.
         readings: Under this setting, one per question; None without a reader.
@@ -35,17 +35,17 @@ def setting_answers(
     (by, weights), full = ABLATION[name], name == FULL
     answers = []
     for number, (each, reading) in enumerate(zip(candidate_sets, readings or repeat(None), strict=False)):
-        order = each.order(by)[: strategy.contexts]
+        order = each.order(by)[: system.contexts]
         scores = each.relevance_C if weights == "estimator" else each.retriever_C
         contexts = [Ranked(each.passages[i], float(scores[i])) for i in order]
-        answerable = None if strategy.threshold is None else bool(confident.max_N[number] >= strategy.threshold)
-        refused = full and strategy.refuse and not answerable
-        read = reading if contexts and not refused else None  # like the strategy, which reads nothing if it refuses
+        answerable = None if system.threshold is None else bool(confident.max_N[number] >= system.threshold)
+        refused = full and system.abstain and not answerable
+        read = reading if contexts and not refused else None  # like the system, which reads nothing if it refuses
         estimated = "estimator" in (by, weights)
         # both rankers' contexts were read at once: a setting is charged its own share, and scoring only where it scores
         shares = {"reading": len(order) / len(each.column_of) if read else 0.0, "scoring": float(estimated)}
         costs = {
-            "retriever_calls": float(strategy.retriever is not None),
+            "retriever_calls": float(system.retriever is not None),
             "model_calls": float(len(each.passages) * estimated + (len(order) if read else 0)),
             "passages_scored": float(len(each.passages) * estimated),
             "contexts_read": float(len(order) if read else 0),
@@ -53,35 +53,35 @@ def setting_answers(
             **{name: value * shares["reading"] for name, value in each.reading_costs.items()},
             **{f"seconds/{s}": value * shares.get(s, 1.0) / len(candidate_sets) for s, value in seconds.items()},
         }
-        notes = explanation(contexts, read, strategy.model.calibration if weights == "estimator" else None)
-        notes |= {"answerable": answerable, "threshold": strategy.threshold} if full else {}
+        notes = explanation(contexts, read, system.model.calibration if weights == "estimator" else None)
+        notes |= {"answerable": answerable, "threshold": system.threshold} if full else {}
         text = UNANSWERABLE if refused else reading.text if reading else ""
         logprob = read.answer_logprob if read else None
         answers.append(Answer(each.question.id, text, tuple(contexts), logprob, costs, notes))
     return answers
 
 
-def contexts_case(strategy: ReRag, item: CandidateSet) -> Case:
+def contexts_case(system: ReRag, item: CandidateSet) -> QuestionCase:
     """Every context that was selected or read, most relevant first.
 
     Calibrated P_RE, retriever score, the answer read from it.
     """
     order = item.order("estimator")
-    shown = [place for place in order if place in item.column_of] or order[: strategy.contexts]
+    shown = [place for place in order if place in item.column_of] or order[: system.contexts]
     alone = _written(item)
     rows = [
         (
             str(order.index(place) + 1),
             item.passages[place].title or item.passages[place].text[:60],
-            f"{strategy.model.calibration(float(item.relevance_C[place])):.3f}",
+            f"{system.model.calibration(float(item.relevance_C[place])):.3f}",
             f"{item.retriever_C[place]:.3f}",
             "yes" if item.has_answer_C[place] else "",
             alone.get(place, ""),
         )
         for place in shown
     ]
-    note = f"{len(order)} candidates, the first {min(len(order), strategy.contexts)} by P_RE are read for the answer."
-    return Case("Contexts by relevance", COLUMNS, tuple(rows), note)
+    note = f"{len(order)} candidates, the first {min(len(order), system.contexts)} by P_RE are read for the answer."
+    return QuestionCase("Contexts by relevance", COLUMNS, tuple(rows), note)
 
 
 def _written(item: CandidateSet) -> dict[int, str]:
@@ -95,7 +95,7 @@ def _written(item: CandidateSet) -> dict[int, str]:
     }
 
 
-def candidates_record(strategy: ReRag, item: CandidateSet, readings: Readings, number: int) -> dict[str, object]:
+def candidates_record(system: ReRag, item: CandidateSet, readings: Readings, number: int) -> dict[str, object]:
     """Every candidate with its scores and the answer generated from it, and the answer under every setting."""
     columns, matrix = item.column_of, item.matrix
     candidates = []
@@ -108,7 +108,7 @@ def candidates_record(strategy: ReRag, item: CandidateSet, readings: Readings, n
                 "title": passage.title,
                 "retriever": round(float(item.retriever_C[place]), 6),
                 "relevance": round(float(item.relevance_C[place]), 6),
-                "probability": round(strategy.model.calibration(float(item.relevance_C[place])), 6),
+                "probability": round(system.model.calibration(float(item.relevance_C[place])), 6),
                 "has_answer": bool(item.has_answer_C[place]),
                 "written": written,
             }

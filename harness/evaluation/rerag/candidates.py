@@ -24,7 +24,7 @@ from harness.interfaces import PerContextReader, RelevanceModel, Retriever
 from harness.readers.read_answers import costs_so_far, spent_since
 from harness.retrievers.rerank import relevance
 from harness.runtime.resumable import ResumableBatches
-from models.rerag.marginal_reader import AnyMarginal, Matrix, Reading, weigh
+from models.rerag.marginal_reader import AnswerMatrix, AnyMarginal, MarginalReading, weigh
 from models.token_count import tokens_read
 
 Ranker = Literal["retriever", "estimator"]
@@ -41,7 +41,7 @@ class CandidateSet:
     relevance_C: NDArray[np.float64]  # the estimator's logits
     has_answer_C: NDArray[np.bool_]  # DPR's has-answer label
     column_of: dict[int, int] = field(default_factory=dict)  # candidate -> its column in the matrix
-    matrix: Matrix | None = None
+    matrix: AnswerMatrix | None = None
     relevance_temperature: float = 1.0  # divides the logits when `thorough` uses them as weights
     source: Source = "retriever"  # of the retriever scores
     retriever_temperature: float = 1.0  # that `retriever_C` was divided by
@@ -60,7 +60,7 @@ class CandidateSet:
             return self.retriever_C
         return self.relevance_C / (self.relevance_temperature if marginal == "thorough" else 1.0)
 
-    def read(self, contexts: Ranker, weights: Ranker, count: int, marginal: AnyMarginal) -> Reading:
+    def read(self, contexts: Ranker, weights: Ranker, count: int, marginal: AnyMarginal) -> MarginalReading:
         """The answer from the first `count` contexts of the ranker `contexts`, weighted by the ranker `weights`.
 
         Raises:
@@ -116,7 +116,7 @@ def collect_candidates(
         times.append(time.perf_counter())
         tokens.append(tokens_read(estimator, model.generator))
         before = costs_so_far(reader)
-        matrices: list[Matrix | None] = [None] * len(batch)
+        matrices: list[AnswerMatrix | None] = [None] * len(batch)
         if reader is not None:
             to_read = [_first_of_either(np.array(logits), contexts) for logits in scores]
             read = [[own[place] for place in rows] for own, rows in zip(passages, to_read, strict=True)]
@@ -177,7 +177,7 @@ def _first_of_either(relevance_C: NDArray[np.float64], contexts: int) -> list[in
     return sorted({*range(min(contexts, len(relevance_C))), *_best_first(relevance_C)[:contexts]})
 
 
-def pack_matrix(matrix: Matrix | None) -> dict[str, Any] | None:
+def pack_matrix(matrix: AnswerMatrix | None) -> dict[str, Any] | None:
     """The matrix as JSON types, its (A, N) log-probabilities row by row."""
     if matrix is None:
         return None
@@ -193,16 +193,16 @@ def pack_matrix(matrix: Matrix | None) -> dict[str, Any] | None:
     }
 
 
-def unpack_matrix(packed: dict[str, Any] | None) -> Matrix | None:
+def unpack_matrix(packed: dict[str, Any] | None) -> AnswerMatrix | None:
     """The inverse of `pack_matrix`, log-probabilities as float32."""
     if packed is None:
         return None
     written, candidates = tuple(packed["written"]), tuple(packed["candidates"])
     failed = tuple(packed.get("failed", ()))
     if packed["answer_logp"] is None:
-        return Matrix(written, candidates, None, failed)
+        return AnswerMatrix(written, candidates, None, failed)
     rows = [[-inf if value is None else value for value in row] for row in packed["answer_logp"]]
     logp_AN = torch.tensor(rows, dtype=torch.float32).reshape(
         len(candidates), len(written)
     )  # an empty list has no shape
-    return Matrix(written, candidates, logp_AN, failed)
+    return AnswerMatrix(written, candidates, logp_AN, failed)

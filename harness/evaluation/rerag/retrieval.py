@@ -2,7 +2,7 @@
 
 Also the file of the temperatures of these scores, which `infer.py tune` fits and the study reads.
 
-A strategy's retriever scores its own candidates. Without one the candidates are the passages that a question ships,
+A system's retriever scores its own candidates. Without one the candidates are the passages that a question ships,
 with the scores that its file gives where every passage of the question has one, else with a sentence encoder's cosine.
 Scores of different sources differ in scale: each source has a temperature and a confidence. Shape legend: C candidates
 of a question.
@@ -22,12 +22,12 @@ from common.answer_metrics import has_answer
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import read_json
 from common.records import Passage, Question, Ranked
-from common.seals import check_fields, unsealed, write_sealed
+from common.sealed_json import check_fields, unsealed, write_sealed
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import index_records
-from harness.retrievers.shipped import cosines, given_ranking
-from harness.strategies.rerag import ReRag
+from harness.retrievers.question_passages import cosines, given_ranking
+from harness.systems.rerag import ReRag
 from models.pretrained import MINILM
 
 Source = Literal["given", "cosine", "retriever"]  # where a question's retriever scores come from
@@ -68,8 +68,8 @@ def retrieve(
     for question in questions:
         if not question.passages:
             raise UserError(
-                f"question {question.id!r} comes without passages and the strategy has no retriever: "
-                "configure --strategy.init_args.retriever, or choose a file that ships passages."
+                f"question {question.id!r} comes without passages and the system has no retriever: "
+                "configure --system.init_args.retriever, or choose a file that ships passages."
             )
     unscored = [question for question in questions if not (use_given and question.given_scores)]
     computed = iter(cosines(unscored, encoder) if unscored and encoder else ())
@@ -94,11 +94,11 @@ def batches_of(questions: Sequence[Question]) -> list[Sequence[Question]]:
     return [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]
 
 
-def encoder_of(strategy: ReRag, name: str | None) -> SentenceEncoder:
+def encoder_of(system: ReRag, name: str | None) -> SentenceEncoder:
     """The encoder whose cosine ranks shipped passages, on the estimator's device; MiniLM without a name."""
-    estimator = strategy.model.estimator
-    device = strategy.device if estimator is None else str(estimator.network.device)
-    return SentenceEncoder(name or MINILM, device, precision=strategy.precision)
+    estimator = system.model.estimator
+    device = system.device if estimator is None else str(estimator.network.device)
+    return SentenceEncoder(name or MINILM, device, precision=system.precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,11 @@ class Fitted:
     scores_of: object = None  # what gave the scores, JSON types: see `identity`
 
 
-def identity(source: Source, strategy: ReRag, encoder: SentenceEncoder | None) -> object:
+def identity(source: Source, system: ReRag, encoder: SentenceEncoder | None) -> object:
     """What gives the scores of a source: the encoder's recipe, or the retriever's class and indexes; None: the file."""
     if source == "retriever":
-        indexes = [[each["kind"], each["corpus"]] for each in index_records({"": strategy.retriever})[""]]
-        return {"retriever": type(strategy.retriever).__name__, "indexes": indexes}
+        indexes = [[each["kind"], each["corpus"]] for each in index_records({"": system.retriever})[""]]
+        return {"retriever": type(system.retriever).__name__, "indexes": indexes}
     return encoder.recipe if source == "cosine" and encoder is not None else None
 
 
@@ -199,7 +199,7 @@ def retrieval_facts(
     names: dict[Source, str] = {
         "given": "given scores",
         "cosine": f"cosine of {encoder.name} over each question's shipped passages" if encoder else "cosine",
-        "retriever": "the strategy's retriever",
+        "retriever": "the system's retriever",
     }
     shown: tuple[Source, ...] = ("retriever",) if retriever is not None else ("given", "cosine")
     parts = []

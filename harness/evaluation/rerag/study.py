@@ -35,7 +35,7 @@ from harness.interfaces import PerContextReader
 from harness.readers.t5 import generator_reader
 from harness.runtime.provenance import computed_in, configuration
 from harness.runtime.resumable import ResumableBatches
-from harness.strategies.rerag import ReRag
+from harness.systems.rerag import ReRag
 from models.rerag.marginal_reader import AnyMarginal
 from models.serving_manifest import MANIFEST
 
@@ -47,13 +47,13 @@ _NO_GENERATOR = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReRagResults:
     """What the tables are made of."""
 
     sets: list[CandidateSet]  # one per question
     readings: rerag_tables.Readings  # one entry per question in each; empty without a reader
     marginals: tuple[AnyMarginal, ...]
-    own: AnyMarginal  # the strategy's
+    own: AnyMarginal  # the system's
     seconds: dict[str, float]  # by stage, all questions together
     encoder: SentenceEncoder | None
     fitted: dict[Source, Fitted]
@@ -67,7 +67,7 @@ class Study:
     Accuracy by share of relevant contexts, detection of unanswerable questions, and risk-coverage curves; all share one
     scoring and one reading of every passage.
 
-    A strategy without an estimator has nothing to study: its answers alone are measured.
+    A system without an estimator has nothing to study: its answers alone are measured.
 
     Args:
         temperatures: File of the temperatures of the retriever's scores, which `infer.py tune` fits on training
@@ -86,7 +86,7 @@ class Study:
     ) -> None:
         self.temperatures, self.encoder, self.baseline_serving = temperatures, encoder, baseline_serving
 
-    def check(self, strategy: ReRag, out: Path, layout: str) -> None:
+    def check(self, system: ReRag, out: Path, layout: str) -> None:
         """Check files and folders.  Raises UserError or a subclass."""
         if self.temperatures is not None:
             read_temperatures(self.temperatures)
@@ -96,18 +96,18 @@ class Study:
                 "exported, such as checkpoints/rerag-nq-baseline/serving."
             )
 
-    def scorable(self, strategy: ReRag, questions: Sequence[Question]) -> list[int]:
+    def scorable(self, system: ReRag, questions: Sequence[Question]) -> list[int]:
         """The places of the questions with gold answers; none without an estimator.
 
         Raises:
-            UserError: If an option needs an estimator or a generator that the strategy lacks, or no question has a gold
+            UserError: If an option needs an estimator or a generator that the system lacks, or no question has a gold
                 answer.
         """
-        model = strategy.model
+        model = system.model
         if model.estimator is None and self.temperatures is not None:
             raise UserError("study.temperatures is for RE-RAG with an estimator only: omit it.")
         if self.baseline_serving is not None and (
-            model.estimator is None or model.generator is None or strategy.reader is not None
+            model.estimator is None or model.generator is None or system.reader is not None
         ):
             raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
         if model.estimator is None:
@@ -115,72 +115,72 @@ class Study:
         with_answers(questions)
         return [place for place, question in enumerate(questions) if question.answers]
 
-    def ask(self, strategy: ReRag, questions: Sequence[Question], settings: Settings) -> Asked:
+    def ask(self, system: ReRag, questions: Sequence[Question], settings: Settings) -> Asked:
         """Score every candidate and read every context once."""
-        model, baseline = strategy.model, None
+        model, baseline = system.model, None
         if self.baseline_serving is not None:
             assert model.generator is not None  # checked in `scorable`
-            baseline = Baseline.load(self.baseline_serving, str(model.generator.network.device), strategy.precision)
-        found, seconds_before = self._candidates(strategy, questions, settings, baseline)
+            baseline = Baseline.load(self.baseline_serving, str(model.generator.network.device), system.precision)
+        found, seconds_before = self._candidates(system, questions, settings, baseline)
         calibrated = rerag_tables.calibrated(found.sets, model.calibration)
-        confident = Confidence.of("RE", "estimator", found.sets, calibrated, strategy.contexts, None)
+        confident = Confidence.of("RE", "estimator", found.sets, calibrated, system.contexts, None)
         answers = {
             name: setting_answers(
-                strategy, found.sets, name, found.readings.get((name, found.own)), confident, found.seconds
+                system, found.sets, name, found.readings.get((name, found.own)), confident, found.seconds
             )
             for name in (rerag_tables.ABLATION if found.readings else (rerag_tables.FULL,))
         }
         return Asked(answers.pop(rerag_tables.FULL), answers, seconds_before, found)
 
     def _candidates(
-        self, strategy: ReRag, questions: Sequence[Question], settings: Settings, baseline: Baseline | None
-    ) -> tuple[Found, float]:
+        self, system: ReRag, questions: Sequence[Question], settings: Settings, baseline: Baseline | None
+    ) -> tuple[ReRagResults, float]:
         """The candidates of every question, scored and read; and the seconds of results that were reused."""
         encoder = None
-        sources = dict.fromkeys(source_of(question, strategy.retriever) for question in questions)
+        sources = dict.fromkeys(source_of(question, system.retriever) for question in questions)
         if "cosine" in sources:
-            encoder = encoder_of(strategy, self.encoder)
-        of_questions, of_baseline = _saved_batches(strategy, questions, encoder, settings.partial, baseline)
-        # fitted for the generator's `thorough`, which the tables have also where the strategy answers by `fast`
-        temperature = strategy.model.relevance_temperature if strategy.reader is None else 1.0
+            encoder = encoder_of(system, self.encoder)
+        of_questions, of_baseline = _saved_batches(system, questions, encoder, settings.partial, baseline)
+        # fitted for the generator's `thorough`, which the tables have also where the system answers by `fast`
+        temperature = system.model.relevance_temperature if system.reader is None else 1.0
         fitted: dict[Source, Fitted] = {}
         if self.temperatures is not None:
-            wanted = {source: identity(source, strategy, encoder) for source in sources}
+            wanted = {source: identity(source, system, encoder) for source in sources}
             fitted = temperatures_for(self.temperatures, wanted)
         sets, seconds = collect_candidates(
-            questions, strategy.model, _reader(strategy), strategy.retriever, encoder, strategy.candidates,
-            strategy.contexts, {source: each.temperature for source, each in fitted.items()}, of_questions, temperature,
+            questions, system.model, _reader(system), system.retriever, encoder, system.candidates,
+            system.contexts, {source: each.temperature for source, each in fitted.items()}, of_questions, temperature,
         )  # fmt: skip
-        marginals = _marginals(strategy)
+        marginals = _marginals(system)
         readings: rerag_tables.Readings = {}
-        if strategy.context_reader is not None:
-            readings = rerag_tables.read_settings(sets, strategy.contexts, marginals)
+        if system.context_reader is not None:
+            readings = rerag_tables.read_settings(sets, system.contexts, marginals)
         if baseline is not None:
             by_baseline = baseline.read(sets, of_baseline)
-            readings |= rerag_tables.read_settings(by_baseline, strategy.contexts, marginals, rerag_tables.BASELINE)
-        own: AnyMarginal = marginals[0] if strategy.reader is not None else strategy.marginal
-        found = Found(sets, readings, marginals, own, seconds, encoder, fitted, temperature, baseline)
+            readings |= rerag_tables.read_settings(by_baseline, system.contexts, marginals, rerag_tables.BASELINE)
+        own: AnyMarginal = marginals[0] if system.reader is not None else system.marginal
+        found = ReRagResults(sets, readings, marginals, own, seconds, encoder, fitted, temperature, baseline)
         return found, of_questions.seconds + of_baseline.seconds
 
-    def measure(self, strategy: ReRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: ReRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """All tables and curves."""
         if not questions:  # without an estimator
             return Findings()
-        found: Found = asked.found
-        findings = _findings(strategy, found, settings)
-        findings.cases = [[contexts_case(strategy, each)] for each in found.sets]
+        found: ReRagResults = asked.found
+        findings = _findings(system, found, settings)
+        findings.cases = [[contexts_case(system, each)] for each in found.sets]
         findings.records = [
-            candidates_record(strategy, each, found.readings, number) for number, each in enumerate(found.sets)
+            candidates_record(system, each, found.readings, number) for number, each in enumerate(found.sets)
         ]
         findings.settings["temperatures file"] = str(self.temperatures) if self.temperatures else None
         return findings
 
 
-def _findings(strategy: ReRag, found: Found, settings: Settings) -> Findings:
+def _findings(system: ReRag, found: ReRagResults, settings: Settings) -> Findings:
     """All tables, plots and facts.
 
     Args:
-        strategy: With an estimator; without a generator, the tables that need one are omitted.
+        system: With an estimator; without a generator, the tables that need one are omitted.
         found: Of questions with answers.
         settings: Of the evaluation.
     """
@@ -189,7 +189,7 @@ def _findings(strategy: ReRag, found: Found, settings: Settings) -> Findings:
     questions = [each.question for each in candidate_sets]
     scoring = rerag_tables.Scoring(settings.normalization, bootstrap, found.marginals)
     others: dict[str, rerag_tables.Orders] = {}
-    if strategy.retriever is None:
+    if system.retriever is None:
         lexical = bm25_of_shipped(questions)
         others["BM25"] = [
             sorted(range(len(each.passages)), key=lambda i: -scores[each.passages[i].id])
@@ -197,7 +197,7 @@ def _findings(strategy: ReRag, found: Found, settings: Settings) -> Findings:
         ]
     report = Findings(tables=[rerag_tables.recall_table(candidate_sets, settings.ks, bootstrap, paper, others)])
     confidences: dict[Ranker, list[NDArray[np.float64]]] = {
-        "estimator": rerag_tables.calibrated(candidate_sets, strategy.model.calibration),
+        "estimator": rerag_tables.calibrated(candidate_sets, system.model.calibration),
         "retriever": rerag_tables.retriever_confidence(candidate_sets),
     }
     exact: dict[Ranker, NDArray[np.float64]] = {}
@@ -206,35 +206,33 @@ def _findings(strategy: ReRag, found: Found, settings: Settings) -> Findings:
             "estimator": scoring.exact(candidate_sets, readings[rerag_tables.FULL, own]),
             "retriever": scoring.exact(candidate_sets, readings["Baseline", own]),
         }
-        by_contexts = rerag_tables.contexts_table(candidate_sets, scoring, strategy.contexts)
-        by_quality = rerag_tables.quality_table(candidate_sets, confidences, exact, strategy.contexts)
+        by_contexts = rerag_tables.contexts_table(candidate_sets, scoring, system.contexts)
+        by_quality = rerag_tables.quality_table(candidate_sets, confidences, exact, system.contexts)
         ablation = rerag_tables.ablation_table(
-            candidate_sets, readings, scoring, strategy.contexts, paper, by_llm=strategy.reader is not None
+            candidate_sets, readings, scoring, system.contexts, paper, by_llm=system.reader is not None
         )
-        if strategy.reader is not None:
-            report.tables.append(rerag_tables.llm_table(candidate_sets, scoring, strategy.contexts, paper))
+        if system.reader is not None:
+            report.tables.append(rerag_tables.llm_table(candidate_sets, scoring, system.contexts, paper))
         report.tables += [ablation, by_contexts, by_quality]
         report.plots["contexts.png"] = partial(rerag_tables.plot_contexts, by_contexts)
         report.plots["quality.png"] = partial(rerag_tables.plot_quality, by_quality)
     systems = [
         Confidence.of(
-            name, ranker, candidate_sets, confidences[ranker], strategy.contexts, exact.get(ranker),
-            strategy.threshold if ranker == "estimator" else None, strategy.threshold_source,
+            name, ranker, candidate_sets, confidences[ranker], system.contexts, exact.get(ranker),
+            system.threshold if ranker == "estimator" else None, system.threshold_source,
         )
         for ranker, name in rerag_tables.RANKERS.items()
     ]  # fmt: skip
     report.tables += refusal_tables(systems, bootstrap, paper)
     report.facts = [
-        *retrieval_facts(questions, strategy.retriever, found.encoder, found.fitted),
-        *[f"temperature of the estimator's weights for `thorough`: {found.temperature:g}"] * (strategy.reader is None),
-        f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} "
-        "contexts per ranker"
-        + _SAME_CONTEXTS
-        * all(len(each.passages) <= strategy.contexts for each in candidate_sets),
-        *_threshold_facts(strategy),
-        *[f"matrix products of the models in {computed_in(strategy.model.estimator)}"]
-        * (computed_in(strategy.model.estimator) is not None),
-        *[_NO_GENERATOR] * (strategy.context_reader is None),
+        *retrieval_facts(questions, system.retriever, found.encoder, found.fitted),
+        *[f"temperature of the estimator's weights for `thorough`: {found.temperature:g}"] * (system.reader is None),
+        f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {system.contexts} "
+        "contexts per ranker" + _SAME_CONTEXTS * all(len(each.passages) <= system.contexts for each in candidate_sets),
+        *_threshold_facts(system),
+        *[f"matrix products of the models in {computed_in(system.model.estimator)}"]
+        * (computed_in(system.model.estimator) is not None),
+        *[_NO_GENERATOR] * (system.context_reader is None),
         "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in found.seconds.items()),
     ]
     if (baseline := found.baseline) is not None:
@@ -243,14 +241,14 @@ def _findings(strategy: ReRag, found: Found, settings: Settings) -> Findings:
             f"{baseline.temperature:.4g}, as in its training: it fits here if one retriever gave the scores of both"
         )
     report.settings = {
-        "serving": str(strategy.serving) if strategy.serving else None,
-        "computed in": computed_in(strategy.model.estimator),
-        "candidates": strategy.candidates,
-        "contexts": strategy.contexts,
+        "serving": str(system.serving) if system.serving else None,
+        "computed in": computed_in(system.model.estimator),
+        "candidates": system.candidates,
+        "contexts": system.contexts,
         "marginal": own,
-        "threshold": strategy.threshold,
-        "threshold_source": strategy.threshold_source,
-        "refuse": strategy.refuse,
+        "threshold": system.threshold,
+        "threshold_source": system.threshold_source,
+        "abstain": system.abstain,
         "temperature": next((each.temperature for each in found.fitted.values()), 1.0),
         "temperatures": {source: each.temperature for source, each in found.fitted.items()},
         "relevance_temperature": found.temperature,
@@ -260,37 +258,37 @@ def _findings(strategy: ReRag, found: Found, settings: Settings) -> Findings:
     return report
 
 
-def _reader(strategy: ReRag) -> PerContextReader | None:
+def _reader(system: ReRag) -> PerContextReader | None:
     """What reads the contexts; the generator scores every answer under every context, for `thorough` and for `fast`."""
-    if strategy.reader is None and strategy.model.generator is not None:
-        return generator_reader(strategy.model, "thorough")[0]
-    return strategy.context_reader
+    if system.reader is None and system.model.generator is not None:
+        return generator_reader(system.model, "thorough")[0]
+    return system.context_reader
 
 
-def _marginals(strategy: ReRag) -> tuple[AnyMarginal, ...]:
+def _marginals(system: ReRag) -> tuple[AnyMarginal, ...]:
     """How answers are marginalized in the tables: `fast` needs no more than every other way."""
-    if strategy.reader is None or strategy.context_reader is None:
+    if system.reader is None or system.context_reader is None:
         return rerag_tables.BY_GENERATOR
-    own = strategy.context_reader.marginal
+    own = system.context_reader.marginal
     return (own,) if own == "fast" else (own, "fast")
 
 
-def _threshold_facts(strategy: ReRag) -> list[str]:
+def _threshold_facts(system: ReRag) -> list[str]:
     """How the refusal threshold was chosen; nothing without one."""
-    if strategy.threshold is None:
+    if system.threshold is None:
         return []
-    fact = f"refusal threshold: {strategy.threshold:g}, {strategy.threshold_source}"
-    if strategy.threshold_source == "exported" and strategy.model.refusal_contexts is not None:
-        cost = strategy.model.refusal_cost
+    fact = f"refusal threshold: {system.threshold:g}, {system.threshold_source}"
+    if system.threshold_source == "exported" and system.model.refusal_contexts is not None:
+        cost = system.model.refusal_cost
         chosen = "best F1"
         if cost is not None:
             chosen = f"lowest cost, where a wrong refusal counts as {cost:g} answered unanswerable questions"
-        fact += f": {chosen} on validation, for the best {strategy.model.refusal_contexts} contexts"
+        fact += f": {chosen} on validation, for the best {system.model.refusal_contexts} contexts"
     return [fact]
 
 
 def _saved_batches(
-    strategy: ReRag,
+    system: ReRag,
     questions: Sequence[Question],
     encoder: SentenceEncoder | None,
     folder: Path | None,
@@ -298,19 +296,19 @@ def _saved_batches(
 ) -> tuple[ResumableBatches, ResumableBatches]:
     """Resumable batches for questions, and for the baseline.
 
-    Nothing is saved if the strategy's parts are unknown.
+    Nothing is saved if the system's parts are unknown.
     """
-    retriever = configuration(strategy.retriever) if strategy.retriever is not None else {}
-    reader = configuration(strategy.reader) if strategy.reader is not None else {}
-    if folder is None or retriever is None or strategy.serving is None or reader is None:
+    retriever = configuration(system.retriever) if system.retriever is not None else {}
+    reader = configuration(system.reader) if system.reader is not None else {}
+    if folder is None or retriever is None or system.serving is None or reader is None:
         return ResumableBatches(), ResumableBatches()
-    assert strategy.model.estimator is not None
-    estimator = strategy.model.estimator
+    assert system.model.estimator is not None
+    estimator = system.model.estimator
     device = f"{estimator.network.device.type}, {estimator.inference_dtype}"
-    candidates = strategy.candidates
+    candidates = system.candidates
     source = {"retriever": retriever, "encoder": encoder and encoder.recipe, "candidates": candidates, "device": device}
-    model = {"serving folder": sha256(Path(strategy.serving) / MANIFEST), "contexts": strategy.contexts}
-    model |= {"reader": reader, "recipe": getattr(strategy.reader, "recipe", None)} if reader else {}
+    model = {"serving folder": sha256(Path(system.serving) / MANIFEST), "contexts": system.contexts}
+    model |= {"reader": reader, "recipe": getattr(system.reader, "recipe", None)} if reader else {}
     of_questions = {"questions": digest(questions), **source, **model}
     of_baseline = {**of_questions, "baseline": baseline.digest if baseline else None}
     return (

@@ -22,9 +22,9 @@ from harness.evaluation.answer_scores import Bootstrap, percent_cells, score_ans
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker
 from harness.evaluation.rerag.retrieval import Source
-from harness.evaluation.tables import Cell, Cells, Table, not_measured
+from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 from models.rerag.calibration import Calibration
-from models.rerag.marginal_reader import AnyMarginal, Marginal, Reading
+from models.rerag.marginal_reader import AnyMarginal, Marginal, MarginalReading
 from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, sweep
 
 QUALITY_BINS = 10  # of the share of relevant contexts, besides the bin "none"
@@ -53,13 +53,13 @@ class Scoring:
     bootstrap: Bootstrap
     marginals: Sequence[AnyMarginal] = BY_GENERATOR
 
-    def exact(self, candidate_sets: Sequence[CandidateSet], readings: Sequence[Reading]) -> NDArray[np.float64]:
+    def exact(self, candidate_sets: Sequence[CandidateSet], readings: Sequence[MarginalReading]) -> NDArray[np.float64]:
         """Exact match of every question, (N,)."""
         questions = [each.question for each in candidate_sets]
         return score_answers([reading.text for reading in readings], questions, self.normalization)[0]
 
 
-Readings = dict[tuple[str, AnyMarginal], list[Reading]]  # (row of the ablation, marginal) -> one per question
+Readings = dict[tuple[str, AnyMarginal], list[MarginalReading]]  # (row of the ablation, marginal) -> one per question
 
 
 def read_settings(
@@ -82,7 +82,7 @@ def recall_table(
     bootstrap: Bootstrap,
     paper: paper_figures.Paper | None,
     others: Mapping[str, Orders] | None = None,
-) -> Table:
+) -> ReportTable:
     """Table 2: share of questions with an answer in the first k candidates of each order, and the estimator's gain.
 
     Args:
@@ -105,7 +105,7 @@ def recall_table(
     note = "Share of questions with an answer in one of the first k passages; differences are paired, in points."
     if all_found:
         note += f" No question has more than {most} candidates: the order does not matter for {all_found}."
-    return Table(
+    return ReportTable(
         "recall",
         "Recall by DPR's has-answer (Table 2)",
         (*(f"R@{k} %" for k in ks), "all candidates %"),
@@ -132,7 +132,7 @@ def ablation_table(
     contexts: int,
     paper: paper_figures.Paper | None,
     by_llm: bool = False,
-) -> Table:
+) -> ReportTable:
     """Table 7: EM with the retriever's or the estimator's contexts and weights, and differences to the baseline.
 
     Args:
@@ -175,7 +175,7 @@ def ablation_table(
     note += " The paper's retriever is FiD-KD's."
     if by_llm:
         note = "The settings of Table 7, read by a language model; the paper's own rows are of trained generators."
-    return Table(
+    return ReportTable(
         "ablation",
         f"Ablation with {contexts} contexts (Table 7)",
         columns,
@@ -188,7 +188,7 @@ def ablation_table(
 
 def llm_table(
     candidate_sets: Sequence[CandidateSet], scoring: Scoring, contexts: int, paper: paper_figures.Paper | None
-) -> Table:
+) -> ReportTable:
     """Table 6: EM of a language model's answers with the retriever's and with the estimator's contexts and weights.
 
     Args:
@@ -207,7 +207,7 @@ def llm_table(
     without, with_re = exact.values()
     exact["RE - retriever"] = [one - other for one, other in zip(with_re, without, strict=True)]
     columns = tuple(f"EM %, top-{count}" for count in counts)
-    return Table(
+    return ReportTable(
         "language model",
         f"RE plugged into a language model, {scoring.marginals[0]} (Table 6)",
         columns,
@@ -224,7 +224,7 @@ def context_counts(contexts: int) -> list[int]:
     return [*(k for k in (1, 2, 5) if k < contexts), *range(10, contexts, 5), contexts]
 
 
-def contexts_table(candidate_sets: Sequence[CandidateSet], scoring: Scoring, contexts: int) -> Table:
+def contexts_table(candidate_sets: Sequence[CandidateSet], scoring: Scoring, contexts: int) -> ReportTable:
     """Figure 2: EM by number of contexts, each ranker with its own weights."""
     most = max((len(each.passages) for each in candidate_sets), default=0)
     counts = context_counts(max(1, min(contexts, most)))  # more contexts than any question has change nothing
@@ -238,7 +238,7 @@ def contexts_table(candidate_sets: Sequence[CandidateSet], scoring: Scoring, con
             for _, ranker, marginal in systems
         ]
         rows[f"{count}"] = percent_cells(np.stack(exact), scoring.bootstrap)
-    return Table(
+    return ReportTable(
         "contexts",
         "EM by number of contexts (Figure 2)",
         tuple(f"EM %, {name}" for name, *_ in systems),
@@ -274,7 +274,7 @@ def quality_table(
     confidences: dict[Ranker, list[NDArray[np.float64]]],
     exact: dict[Ranker, NDArray[np.float64]],
     contexts: int,
-) -> Table:
+) -> ReportTable:
     """Figure 3: EM by the share of selected contexts with a confidence of at least 0.5.
 
     Args:
@@ -297,7 +297,7 @@ def quality_table(
             inside_N = bins_N == place
             accuracy = 100 * float(exact[ranker][inside_N].mean()) if inside_N.any() else float("nan")
             table[name] += [Cell(int(inside_N.sum())), Cell(accuracy)]
-    return Table(
+    return ReportTable(
         "quality",
         f"EM by share of relevant contexts (Figure 3); relevant: confidence of at least {RELEVANT}",
         tuple(columns),
@@ -318,7 +318,7 @@ def _bin(confidence_K: NDArray[np.float64]) -> int:
     return -(-relevant * QUALITY_BINS // len(confidence_K)) if relevant else 0
 
 
-def plot_contexts(table: Table, path: Path) -> None:
+def plot_contexts(table: ReportTable, path: Path) -> None:
     """Figure 2: EM by number of contexts, with intervals, from its table."""
     figure, (axes,) = axes_of()
     counts = [int(name) for name in table.rows]
@@ -334,7 +334,7 @@ def plot_contexts(table: Table, path: Path) -> None:
     save(figure, [axes], path)
 
 
-def plot_quality(table: Table, path: Path) -> None:
+def plot_quality(table: ReportTable, path: Path) -> None:
     """Figure 3: EM (lines) and number of questions (bars) by share of relevant contexts, from its table."""
     figure, (axes,) = axes_of()
     bars = axes.twinx()
@@ -357,7 +357,7 @@ def plot_quality(table: Table, path: Path) -> None:
     save(figure, [axes], path)
 
 
-def _columns(table: Table, number: int) -> list[list]:
+def _columns(table: ReportTable, number: int) -> list[list]:
     return [[cells[2 * number + offset] for cells in table.rows.values()] for offset in (0, 1)]
 
 
@@ -421,7 +421,7 @@ class Confidence:
 
 def refusal_tables(
     systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None
-) -> list[Table]:
+) -> list[ReportTable]:
     """Tables 4 and 5.
 
     Args:
@@ -435,7 +435,7 @@ def refusal_tables(
     return tables
 
 
-def _detection_table(systems: Sequence[Confidence], paper: paper_figures.Paper | None) -> Table:
+def _detection_table(systems: Sequence[Confidence], paper: paper_figures.Paper | None) -> ReportTable:
     columns = ("recall %", "precision %", "F1 %")
     rows: dict[str, Cells] = {}
     for system in systems:
@@ -459,7 +459,7 @@ def _detection_table(systems: Sequence[Confidence], paper: paper_figures.Paper |
             "searched."
         )
     title = "Detection of context sets without an answer (Table 4)"
-    return Table("detection", title, columns, rows, paper_figures.re_rag(paper, 4, (0, 1, 2)), note)
+    return ReportTable("detection", title, columns, rows, paper_figures.re_rag(paper, 4, (0, 1, 2)), note)
 
 
 def _detection_cells(result: Detection) -> Cells:
@@ -467,7 +467,9 @@ def _detection_cells(result: Detection) -> Cells:
     return [Cell(100 * result.recall), precision, Cell(100 * result.f1)]
 
 
-def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None) -> Table:
+def _refusal_table(
+    systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None
+) -> ReportTable:
     columns = ("with answer", "EM % before", "EM % after", "without answer", "refused %")
     rows: dict[str, Cells] = {}
     for system in systems:
@@ -483,7 +485,7 @@ def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: p
         rows[f"{system.name}, threshold {threshold:g} ({source})"] = [
             Cell(int(with_N.sum())), before, after, Cell(int((~with_N).sum())), refused,
         ]  # fmt: skip
-    return Table(
+    return ReportTable(
         "refusal",
         "Refusal of unanswerable questions (Table 5)",
         columns,

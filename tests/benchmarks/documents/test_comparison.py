@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.documents import __main__ as comparison
 from benchmarks.documents import fetch
-from benchmarks.documents.catalogue import Entry, Truth, catalogue
+from benchmarks.documents.catalogue import CatalogueEntry, Truth, catalogue
 
 TRUE = (
     b"<html><title>T</title><body><h1>Pump</h1><h2>Safety</h2><p>Mind the gap.</p>"
@@ -33,7 +33,7 @@ def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _entry(format_: str) -> Entry:
+def _entry(format_: str) -> CatalogueEntry:
     return next(entry for entry in catalogue() if entry.format == format_)
 
 

@@ -44,7 +44,7 @@ def test_labels_follow_eq_2_in_every_draw() -> None:
 
 
 def test_shares_hold_on_average() -> None:
-    sampling = Sampling(negatives_per_positive=2.5, mixed_share=0.7, mined_share=0.25)
+    sampling = Sampling(negatives_per_positive=2.5, mixed_share=0.7, hard_negative_share=0.25)
     triples = [t for epoch in range(800) for t in draw(question(), MINED, sampling, 0, epoch)]
     kinds = Counter(t.kind for t in triples)
     negatives = kinds["gold_noise"] + kinds["noise_noise"]
@@ -74,7 +74,9 @@ def test_questions_without_a_pair_or_without_noise_give_nothing() -> None:
 def test_gold_is_never_noise_even_when_mined_or_only_named() -> None:
     named = Question("q", "who?", ("x",), (*GOLD, *OWN), tuple(p.id for p in GOLD[:2]), unshipped_support=("own3",))
     assert OWN[3] not in noise_of(named)
-    triples = [t for e in range(100) for t in draw(question(), [*GOLD, *MINED], Sampling(mined_share=1.0), 0, e)]
+    triples = [
+        t for e in range(100) for t in draw(question(), [*GOLD, *MINED], Sampling(hard_negative_share=1.0), 0, e)
+    ]
     assert all(t.positive for t in triples if {t.first, t.second} <= set(GOLD[:2]))
 
 

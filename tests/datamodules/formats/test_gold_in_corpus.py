@@ -11,7 +11,7 @@ import pytest
 from common.errors import DataError, UserError
 from common.records import Passage, Question
 from datamodules.drrag import DrRagData
-from datamodules.examples.splits import QuestionSource
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
 from datamodules.formats.mined_negatives import Mined, write_mined
 from tests.helpers.tiny_runs import set_up
@@ -92,14 +92,14 @@ def test_training_draws_the_same_triples_as_from_a_file_that_ships_its_passages(
     noise = Mined([Passage.of(str(row["title"]), str(row["text"])) for row in CORPUS[4:]])
     write_mined(place / "mined.jsonl", [(f"q{number}", noise) for number in range(12)])
 
-    def triples(source: QuestionSource) -> list[tuple[str, str, str, bool]]:
-        data = DrRagData([source], validation_fraction=0.4, mined=["mined.jsonl"], cache=None)
+    def triples(source: QuestionDataFile) -> list[tuple[str, str, str, bool]]:
+        data = DrRagData([source], validation_fraction=0.4, hard_negatives=["mined.jsonl"], cache=None)
         set_up(data, DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load())
         drawn = [*data._epoch(0).examples, *data.validation_triples]
         return [(each.question.text, each.first.text, each.second.text, each.positive) for each in drawn]
 
-    source = QuestionSource(LAYOUT, "questions.jsonl", corpus="corpus.jsonl")
-    expected = triples(QuestionSource("hotpotqa", "shipped.json"))
+    source = QuestionDataFile(LAYOUT, "questions.jsonl", corpus="corpus.jsonl")
+    expected = triples(QuestionDataFile("hotpotqa", "shipped.json"))
     assert triples(source) == expected
     assert len(expected) > 24
     assert DrRagData([source]).files == ["questions.jsonl", "corpus.jsonl"]

@@ -14,8 +14,8 @@ import pytest
 from tests.helpers.commands import Ended, command
 from tests.helpers.river_corpus import QUESTIONS, write_index, write_questions
 
-PLAIN = ("--strategy", "harness.strategies.retrieve_read.RetrieveRead", "--strategy.k", "2")
-BM25 = ("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "bm25")
+PLAIN = ("--system", "harness.systems.retrieve_read.RetrieveRead", "--system.k", "2")
+BM25 = ("--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", "bm25")
 FIRST = {
     "alba river": "Alba",
     "calder river": "Calder",
@@ -32,8 +32,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ask(place: Path, *options: str, strategy: tuple[str, ...] = (*PLAIN, *BM25)) -> Ended:
-    ended = command(place, "infer.py", "ask", *strategy, *options)
+def ask(place: Path, *options: str, system: tuple[str, ...] = (*PLAIN, *BM25)) -> Ended:
+    ended = command(place, "infer.py", "ask", *system, *options)
     assert ended.code == 0, ended.err
     return ended
 
@@ -87,7 +87,7 @@ def test_more_questions_than_are_answered_together(place: Path, tmp_path: Path) 
 
 
 def test_shipped_passages_are_enough_without_a_retriever(place: Path) -> None:
-    found = records(ask(place, *FILE, "--json", strategy=PLAIN))
+    found = records(ask(place, *FILE, "--json", system=PLAIN))
     assert [record["evidence"][0]["passage"]["title"] for record in found] == ["Alba", "Alba", "Alba"]  # in file order
 
 

@@ -22,8 +22,8 @@ from tests.helpers.runs import ROOT
 
 INDEX = "index --kind bm25 --layout hotpotqa --out bm25"
 STRATEGY = (
-    "--strategy harness.strategies.drrag.DrRag --strategy.serving serving --strategy.device cpu "
-    "--strategy.retriever harness.retrievers.bm25.Bm25Retriever --strategy.retriever.index bm25"
+    "--system harness.systems.drrag.DrRag --system.serving serving --system.device cpu "
+    "--system.retriever harness.retrievers.bm25.Bm25Retriever --system.retriever.index bm25"
 )
 EVALUATE = f"evaluate {STRATEGY} --out report --resamples 50"
 ASK = f"ask {STRATEGY} --question name1"
@@ -65,9 +65,9 @@ def test_the_good_way_works(place: Path, tmp_path: Path) -> None:
         (f"{EVALUATE} --questions bare.json", 65, ["bare.json", "context", "line"]),
         (f"{EVALUATE} --questions elsewhere.json", 74, ["index of another corpus"]),
         (f"{INDEX} --corpus elsewhere.json", 2, ["bm25", "--overwrite"]),
-        (f"{ASK} --strategy.threshhold 0.5", 2, ["threshhold"]),
-        (f"{ASK} --strategy.selection.k 0", 2, ["k"]),
-        (f"{ASK} --strategy.selection.k four", 2, ["four"]),
+        (f"{ASK} --system.threshhold 0.5", 2, ["threshhold"]),
+        (f"{ASK} --system.selection.k 0", 2, ["k"]),
+        (f"{ASK} --system.selection.k four", 2, ["four"]),
         (f"{ASK} --config config.yaml", 2, ["qestion"]),
     ],
 )

@@ -19,8 +19,8 @@ from datamodules.formats.reading import read_questions
 from harness.commands.compare import systems_of
 from harness.readers.t5 import PackedReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.strategies.rerag import ReRag
-from harness.strategies.retrieve_read import RetrieveRead
+from harness.systems.rerag import ReRag
+from harness.systems.retrieve_read import RetrieveRead
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.rerag.marginal_reader import MarginalReader
@@ -37,16 +37,16 @@ Config = dict[str, Any]
 
 
 def system(class_path: str, **options: Any) -> Config:
-    return {"class_path": f"harness.strategies.{class_path}", "init_args": {"retriever": RETRIEVER, **options}}
+    return {"class_path": f"harness.systems.{class_path}", "init_args": {"retriever": RETRIEVER, **options}}
 
 
 SYSTEMS: dict[str, Config] = {
-    "bm25": {"strategy": system("retrieve_read.RetrieveRead", k=3, reader=READER)},
+    "bm25": {"system": system("retrieve_read.RetrieveRead", k=3, reader=READER)},
     "drrag": {
-        "strategy": system("drrag.DrRag", serving="classifier", device="cpu", selection={"method": "cfs", "k": 3}),
+        "system": system("drrag.DrRag", serving="classifier", device="cpu", selection={"method": "cfs", "k": 3}),
         "study": {"rows": ["QDC"], "ks": [3]},
     },
-    "rerag": {"strategy": system("rerag.ReRag", serving="both", candidates=6, contexts=3, device="cpu")},
+    "rerag": {"system": system("rerag.ReRag", serving="both", candidates=6, contexts=3, device="cpu")},
 }
 
 
@@ -77,8 +77,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     retriever = Bm25Retriever(root / "index")
     rerag = ReRag(retriever, root / "both", candidates=6, contexts=3, device="cpu")
     bm25 = RetrieveRead(retriever, k=3, reader=PackedReader(root / "packed", device="cpu"))
-    for strategy, places in ((rerag, range(4)), (bm25, range(3, 6))):
-        answers = strategy.answer(asked)
+    for system, places in ((rerag, range(4)), (bm25, range(3, 6))):
+        answers = system.answer(asked)
         for place in places:
             rows[place]["answer"] = answers[place].text or rows[place]["answer"]
     (root / "questions.json").write_text(json.dumps(rows))
@@ -199,15 +199,15 @@ def test_without_studies_the_systems_alone_are_compared(place: Path) -> None:
 
 def test_two_configs_of_one_name_and_options_typed_for_all(place: Path) -> None:
     """What is typed overrides every config, wherever it stands."""
-    write_configs(place / "other", {"bm25": {"strategy": system("retrieve_read.RetrieveRead", k=1)}})
-    more = ("--limit", "3", "--strategy.init_args.reader", "null")
+    write_configs(place / "other", {"bm25": {"system": system("retrieve_read.RetrieveRead", k=1)}})
+    more = ("--limit", "3", "--system.init_args.reader", "null")
     ended = evaluate(place, "two", "bm25", "other/bm25", more=more)
     assert ended.code == 0, ended.err
     found = cells(place / "two")
     assert (found["quality", "bm25-1", "passages"], found["quality", "bm25-2", "passages"]) == (3, 1)
     assert ("quality", "bm25-1", "EM %") not in found
     assert report(place / "two")["questions"]["measured"] == 3
-    ended = evaluate(place, "two", "bm25", "other/bm25", more=(*more, "--strategy.init_args.k", "2"))
+    ended = evaluate(place, "two", "bm25", "other/bm25", more=(*more, "--system.init_args.k", "2"))
     assert ended.code == 0, ended.err  # the earlier comparison is replaced
     found = cells(place / "two")
     assert (found["quality", "bm25-1", "passages"], found["quality", "bm25-2", "passages"]) == (2, 2)
@@ -247,10 +247,10 @@ def test_a_config_may_list_systems_with_their_options(tmp_path: Path) -> None:
 
 MISTAKES: dict[str, tuple[Config, tuple[str, ...], int, str]] = {
     "a selection that is none": (
-        {"strategy": system("drrag.DrRag", selection={"method": "best"})}, (), 2,
-        "strategy.selection.method: Expected a Literal",
+        {"system": system("drrag.DrRag", selection={"method": "best"})}, (), 2,
+        "system.selection.method: Expected a Literal",
     ),
-    "a k out of range": ({"strategy": system("retrieve_read.RetrieveRead", k=0)}, (), 2, "strategy.k: Not of type"),
+    "a k out of range": ({"system": system("retrieve_read.RetrieveRead", k=0)}, (), 2, "system.k: Not of type"),
     "an option that its study has not": (
         {**SYSTEMS["rerag"], "study": {"rows": ["QDC"]}}, (), 2,
         "study.rows is no option of the study of other; allowed: temperatures",
@@ -275,7 +275,7 @@ def test_all_options_are_checked_before_the_first_system_runs(
     """The first config names an index that does not exist: it would be named if anything was loaded."""
     config, more, code, part = MISTAKES[mistake]
     absent = {"class_path": RETRIEVER["class_path"], "init_args": {"index": "no/index"}}
-    write_configs(place, {"no": {"strategy": system("retrieve_read.RetrieveRead", retriever=absent)}, "other": config})
+    write_configs(place, {"no": {"system": system("retrieve_read.RetrieveRead", retriever=absent)}, "other": config})
     before = sorted(path.name for path in place.iterdir())
     assert "no/index" not in refused(evaluate(place, "refused", "no", "other", more=more), code, part)
     assert sorted(path.name for path in place.iterdir()) == before
@@ -283,7 +283,7 @@ def test_all_options_are_checked_before_the_first_system_runs(
 
 def test_without_a_mistake_the_first_system_is_built(place: Path) -> None:
     absent = {"class_path": RETRIEVER["class_path"], "init_args": {"index": "no/index"}}
-    write_configs(place, {"no": {"strategy": system("retrieve_read.RetrieveRead", retriever=absent)}})
+    write_configs(place, {"no": {"system": system("retrieve_read.RetrieveRead", retriever=absent)}})
     refused(evaluate(place, "refused", "no", "rerag"), 66, "no/index: no such index")
     assert not list(place.glob("refused*"))
 

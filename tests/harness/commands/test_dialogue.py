@@ -1,4 +1,4 @@
-"""`infer.py ask --turns` with a strategy whose rewriter reads the earlier turns.
+"""`infer.py ask --turns` with a system whose rewriter reads the earlier turns.
 
 What is asked, searched, read and printed.
 """
@@ -58,14 +58,14 @@ def place(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path
     hyde = {"class_path": "harness.rewriters.prompted.PromptRewriter", "init_args": {"llm": llm, "prompt": "hyde"}}
     for name, rewriter, strategies in (("own", own, STRATEGIES), ("hyde", hyde, ("hyde",))):
         strategy = {
-            "class_path": "harness.strategies.dmqr.Dmqr",
+            "class_path": "harness.systems.dmqr.Dmqr",
             "init_args": {
                 "retriever": {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}},
                 "rewriter": rewriter, "strategies": list(strategies), "fusion": "rrf", "k": 2,
                 "reader": {"class_path": "tests.helpers.judge_lm.FirstPassage"},
             },
         }  # fmt: skip
-        (root / f"{name}.yaml").write_text(yaml.safe_dump({"strategy": strategy}))
+        (root / f"{name}.yaml").write_text(yaml.safe_dump({"system": strategy}))
     return root
 
 
@@ -96,7 +96,7 @@ def test_the_rewriter_reads_the_last_turns_and_every_query_stands_alone(
         assert record["costs"]["rewriter_calls"] == 1
     assert [record["text"] for record in (first, second, third)] == ["brune", "ocean", "lake"]
     shown = clean(ask(place, monkeypatch, *options).out)
-    assert f"(Rewritten by the strategy's rewriter, typed: {LINES[2]}) Question: dorn ends lake" in shown
+    assert f"(Rewritten by the system's rewriter, typed: {LINES[2]}) Question: dorn ends lake" in shown
 
 
 def test_without_turns_each_question_stands_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

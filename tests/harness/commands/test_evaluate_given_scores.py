@@ -39,8 +39,8 @@ def study(tmp_path: Path, checkpoints: dict[str, Path]) -> Callable[..., Ended]:
     """Runs the command on rows, with a tiny reranker and an encoder."""
     write_serving(checkpoints["t5"], tmp_path / "serving", generator=None, max_tokens=96)
 
-    system = ("--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", "serving", "--strategy.contexts",
-              "2", "--strategy.device", "cpu")  # fmt: skip
+    system = ("--system", "harness.systems.rerag.ReRag", "--system.serving", "serving", "--system.contexts",
+              "2", "--system.device", "cpu")  # fmt: skip
 
     def run(
         rows: Rows,

@@ -1,13 +1,13 @@
-"""`infer.py evaluate --held_out`: only the questions that a training holds out."""
+"""`infer.py evaluate --validation_split`: only the questions that a training holds out."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from datamodules.examples.splits import QuestionSource
+from datamodules.cache.splits import split_questions
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.formats.reading import read_passages
-from datamodules.stored.splits import split_questions
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import hotpot_rows
 from tests.helpers.commands import Ended, command, refused
@@ -17,7 +17,7 @@ ROWS = 24
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("held_out")
+    folder = tmp_path_factory.mktemp("validation_split")
     (folder / "train.json").write_text(json.dumps(hotpot_rows(ROWS)))
     build_bm25(read_passages("hotpotqa", [str(folder / "train.json")]), folder / "index")
     return folder
@@ -25,8 +25,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def measure(folder: Path, *more: str) -> Ended:
     return command(
-        folder, "infer.py", "evaluate", "--strategy", "harness.strategies.retrieve_read.RetrieveRead",
-        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "index",
+        folder, "infer.py", "evaluate", "--system", "harness.systems.retrieve_read.RetrieveRead",
+        "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", "index",
         "--questions", "train.json", "--resamples", "20", "--out", "report", *more,
     )  # fmt: skip
 
@@ -37,19 +37,21 @@ def asked(folder: Path) -> list[str]:
 
 
 def test_asks_what_a_training_holds_out(place: Path) -> None:
-    split = split_questions([QuestionSource("hotpotqa", str(place / "train.json"))], [], 0.4)
-    kept, held_out = split.training, split.held_out
-    assert min(len(held_out), len(kept)) >= 3
-    ended = measure(place, "--held_out", "0.4")
+    split = split_questions([QuestionDataFile("hotpotqa", str(place / "train.json"))], [], 0.4)
+    kept, validation_split = split.training, split.held_out
+    assert min(len(validation_split), len(kept)) >= 3
+    ended = measure(place, "--validation_split", "0.4")
     assert ended.code == 0, ended.err
-    assert asked(place) == [question.id for question in held_out]
+    assert asked(place) == [question.id for question in validation_split]
     assert "of which training holds out the share 0.4" in (place / "report" / "report.md").read_text(encoding="utf-8")
 
-    assert measure(place, "--held_out", "0.4", "--limit", "2").code == 0
-    assert asked(place) == [question.id for question in held_out][:2]
+    assert measure(place, "--validation_split", "0.4", "--limit", "2").code == 0
+    assert asked(place) == [question.id for question in validation_split][:2]
 
 
-@pytest.mark.parametrize(("share", "message"), [("1.5", "held_out: Not of type"), ("0.000001", "holds out none")])
+@pytest.mark.parametrize(
+    ("share", "message"), [("1.5", "validation_split: Not of type"), ("0.000001", "holds out none")]
+)
 def test_refuses_what_leaves_no_question(place: Path, share: str, message: str) -> None:
-    refused(measure(place, "--held_out", share, "--out", "refused"), 2, message)
+    refused(measure(place, "--validation_split", share, "--out", "refused"), 2, message)
     assert not (place / "refused").exists()

@@ -49,11 +49,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_judge(root / "judge")
     build_bm25([Passage.of(title, text[0]) for row in ROWS for title, text in row["context"]], root / "index")
     for name, reader in (("first", "FirstPassage"), ("last", "LastPassage")):
-        strategy = {
-            "class_path": "harness.strategies.retrieve_read.RetrieveRead",
+        system = {
+            "class_path": "harness.systems.retrieve_read.RetrieveRead",
             "init_args": {"retriever": RETRIEVER, "k": 3, "reader": {"class_path": f"tests.helpers.judge_lm.{reader}"}},
         }
-        (root / f"{name}.yaml").write_text(yaml.safe_dump({"strategy": strategy}))
+        (root / f"{name}.yaml").write_text(yaml.safe_dump({"system": system}))
     (root / "questions.json").write_text(json.dumps(ROWS))
     return root
 

@@ -21,7 +21,7 @@ from harness.evaluation.rerag.retrieval import has_answer_labels
 from harness.evaluation.rerag.tables import Confidence
 from harness.readers.t5 import generator_reader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.strategies.rerag import ReRag
+from harness.systems.rerag import ReRag
 from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import MarginalReader, weigh
 from models.rerag.model import ReRagModel
@@ -68,8 +68,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
 def run(folders: dict[str, Path], out: Path, *more: str, serving: str = "serving") -> None:
     infer.main(
         [
-            "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", str(folders[serving]),
-            "--strategy.contexts", "4", "--strategy.device", "cpu", "--questions", str(folders["dev"]), "--out",
+            "evaluate", "--system", "harness.systems.rerag.ReRag", "--system.serving", str(folders[serving]),
+            "--system.contexts", "4", "--system.device", "cpu", "--questions", str(folders["dev"]), "--out",
             str(out), "--study.encoder", str(folders["encoder"]), "--resamples", "100", *more,
         ]
     )  # fmt: skip
@@ -91,10 +91,10 @@ def test_a_matrix_of_more_contexts_serves_any_few_of_them(folders: dict[str, Pat
             assert found.shares == model_close(expected.shares, 40.0)
 
 
-def test_the_command_measures_what_the_strategy_answers(folders: dict[str, Path], tmp_path: Path, capsys) -> None:
+def test_the_command_measures_what_the_system_answers(folders: dict[str, Path], tmp_path: Path, capsys) -> None:
     file = str(tmp_path / "temperatures.json")
-    strategy = ReRag(None, folders["serving"], contexts=4, device="cpu")
-    tune(strategy, str(folders["dev"]), Path(file), tuning={"encoder": str(folders["encoder"])})
+    system = ReRag(None, folders["serving"], contexts=4, device="cpu")
+    tune(system, str(folders["dev"]), Path(file), tuning={"encoder": str(folders["encoder"])})
     assert "of cosine scores, fitted on 6 questions" in capsys.readouterr().out
     run(folders, tmp_path / "report", "--paper", "nq", "--ks", "[1,3]", "--study.temperatures", file)
     out = tmp_path / "report"
@@ -102,7 +102,7 @@ def test_the_command_measures_what_the_strategy_answers(folders: dict[str, Path]
         "contexts.png", "quality.png", "questions.jsonl", "report.csv", "report.html", "report.json", "report.md",
     ]  # fmt: skip
     asked = [q for q in read_questions("hotpotqa", str(folders["dev"])) if q.answers]
-    expected = strategy.answer(asked)
+    expected = system.answer(asked)
     records = [json.loads(line) for line in (out / "questions.jsonl").read_text().splitlines()]
     assert len(records) == len(asked) == 6
     for record, answer in zip(records, expected, strict=True):
@@ -172,7 +172,7 @@ def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(folders: 
 
 
 def test_refusing_and_reranking_alone(folders: dict[str, Path], tmp_path: Path) -> None:
-    run(folders, tmp_path / "refusing", "--strategy.refuse", "true", "--strategy.threshold", "1.0")
+    run(folders, tmp_path / "refusing", "--system.abstain", "true", "--system.threshold", "1.0")
     assert cells(tmp_path / "refusing")["answers", "ours, squad", "EM %"] == 0
     assert cells(tmp_path / "refusing")["ablation", "RE context, score", "EM %, thorough"] > 50
     run(folders, tmp_path / "reranker", serving="reranker")
@@ -195,7 +195,7 @@ def test_a_file_whose_sets_all_hold_an_answer_says_that_nothing_is_detected(
     """As `nq-open-20_total_documents`, whose tables of detection had 18 rows of 0.00."""
     file, out = tmp_path / "answerable.json", tmp_path / "report"
     file.write_text(json.dumps(hotpot_rows(3, seed=5)))
-    run(folders, out, "--questions", str(file), "--strategy.contexts", "10", "--paper", "nq")
+    run(folders, out, "--questions", str(file), "--system.contexts", "10", "--paper", "nq")
     text = (out / "report.md").read_text()
     nothing = "not measured: every set holds an answer"
     section = text.split("## Detection of context sets without an answer (Table 4)")[1].split("##")[0]
@@ -211,7 +211,7 @@ def test_a_file_whose_sets_all_hold_an_answer_says_that_nothing_is_detected(
 
 
 def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
-    strategy = ReRag(None, folders["serving"], contexts=2, device="cpu")
+    system = ReRag(None, folders["serving"], contexts=2, device="cpu")
     file, out = str(folders["dev"]), tmp_path / "out"
     bare = tmp_path / "bare.jsonl"
     bare.write_text(json.dumps({"id": "1", "question": "who", "golden_answers": ["x"]}))
@@ -223,7 +223,7 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
         "None of the 2 questions has a gold answer": {"questions": str(hidden)},
     }.items():  # fmt: skip
         with pytest.raises(UserError, match=message):
-            evaluate(**{"strategy": strategy, "questions": file, "out": out, "resamples": 10, **options})
+            evaluate(**{"system": system, "questions": file, "out": out, "resamples": 10, **options})
     assert not out.exists()
 
 
@@ -257,8 +257,8 @@ def served(folder: Path) -> ReRag:
 
 def measure(folder: Path, *more: str, serving: str = "joint", out: str = "report") -> Ended:
     return command(
-        folder, "infer.py", "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", serving,
-        "--strategy.contexts", "2", "--strategy.device", "cpu", "--questions", "dev.json", "--layout", "fid", "--out",
+        folder, "infer.py", "evaluate", "--system", "harness.systems.rerag.ReRag", "--system.serving", serving,
+        "--system.contexts", "2", "--system.device", "cpu", "--questions", "dev.json", "--layout", "fid", "--out",
         out, "--resamples", "20", *more,
     )  # fmt: skip
 
@@ -329,9 +329,9 @@ def test_an_interrupted_reading_by_the_baseline_resumes(
             "plain was trained with relevance not recorded, and Table 7's baseline with"),
         (("--study.baseline_serving", "joint"), 2, "joint was trained with an estimator"),
         (("--study.baseline_serving", "reranker"), 74, "reranker holds no generator"),
-        (("--study.baseline_serving", "baseline", "--strategy.serving", "reranker"), 2,
+        (("--study.baseline_serving", "baseline", "--system.serving", "reranker"), 2,
             "with an estimator and a generator only: omit"),
-        (("--study.baseline_serving", "baseline", "--strategy.serving", "plain"), 2,
+        (("--study.baseline_serving", "baseline", "--system.serving", "plain"), 2,
             "with an estimator and a generator only: omit"),
     ],
 )  # fmt: skip

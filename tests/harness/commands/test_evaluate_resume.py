@@ -18,7 +18,7 @@ from common.records import Passage
 from harness.evaluation import engine
 from harness.evaluation.rerag import candidates, retrieval
 from harness.retrievers.bm25 import build_bm25
-from harness.strategies.retrieve_read import RetrieveRead
+from harness.systems.retrieve_read import RetrieveRead
 from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import MarginalReader
 from models.rerag.model import ReRagModel
@@ -72,22 +72,22 @@ def unbroken(folders: dict[str, Path]) -> Report:
 
 def rerag(folders: dict[str, Path], out: Path, retriever: str = "", *more: str) -> list[str]:
     """Arguments of RE-RAG, over the questions' own passages unless a retriever is named."""
-    found_by = ["--strategy.retriever", retriever, "--strategy.retriever.index", str(folders["index"])]
+    found_by = ["--system.retriever", retriever, "--system.retriever.index", str(folders["index"])]
     return [
-        "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", str(folders["serving"]),
-        "--strategy.contexts", "3", "--strategy.candidates", "5", "--strategy.device", "cpu",
+        "evaluate", "--system", "harness.systems.rerag.ReRag", "--system.serving", str(folders["serving"]),
+        "--system.contexts", "3", "--system.candidates", "5", "--system.device", "cpu",
         *(found_by if retriever else ["--study.encoder", str(folders["encoder"])]),
         "--questions", str(folders["dev"]), "--out", str(out), "--resamples", "20", *more,
     ]  # fmt: skip
 
 
 def plain(folders: dict[str, Path], out: Path, *more: str) -> list[str]:
-    """Arguments of a strategy without a study."""
+    """Arguments of a system without a study."""
     return [
-        "evaluate", "--strategy", "harness.strategies.retrieve_read.RetrieveRead", "--strategy.k", "3",
-        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index",
-        str(folders["index"]), "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving",
-        str(folders["packed"]), "--strategy.reader.device", "cpu", "--questions", str(folders["dev"]), "--out",
+        "evaluate", "--system", "harness.systems.retrieve_read.RetrieveRead", "--system.k", "3",
+        "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index",
+        str(folders["index"]), "--system.reader", "harness.readers.t5.PackedReader", "--system.reader.serving",
+        str(folders["packed"]), "--system.reader.device", "cpu", "--questions", str(folders["dev"]), "--out",
         str(out), "--resamples", "20", *more,
     ]  # fmt: skip
 
@@ -137,7 +137,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     file = tmp_path / "many.json"
     file.write_text(json.dumps(hotpot_rows(65)))  # batches of 32: three
     retriever = "tests.helpers.killing_retriever.KillingRetriever"
-    same = ("--strategy.precision", "fp32")  # as `auto` is in this process alone
+    same = ("--system.precision", "fp32")  # as `auto` is in this process alone
     more = ("--questions", str(file), *same)
     command = rerag(folders, tmp_path / "out", retriever, *more)
     run = apart(ROOT, *command, **{KILLED_AT: "2"})
@@ -221,8 +221,8 @@ def test_other_work_starts_over(
         infer.main(rerag(folders, out))
 
     for more, differs in (
-        (["--strategy.candidates", "6"], "candidates"),
-        (["--strategy.contexts", "2"], "contexts"),
+        (["--system.candidates", "6"], "candidates"),
+        (["--system.contexts", "2"], "contexts"),
         (["--limit", "8"], "questions"),
         (["--study.encoder", str(checkpoints["roberta"])], "encoder"),
     ):
@@ -238,7 +238,7 @@ def test_other_work_starts_over(
 
     # all of them were stopped before they had a result, so the first run's are still there; and what is derived from
     # the same work needs none of it again
-    more = ["--strategy.refuse", "true", "--strategy.threshold", "0.9", "--strategy.marginal", "fast", "--ks", "[1,2]"]
+    more = ["--system.abstain", "true", "--system.threshold", "0.9", "--system.marginal", "fast", "--ks", "[1,2]"]
     shutil.copytree(partial(out), tmp_path / "saved")
     assert interrupted.resume(rerag(folders, out, "", *more)) == 2
 

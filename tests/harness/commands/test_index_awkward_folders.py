@@ -17,7 +17,7 @@ import pytest
 from common.errors import UserError
 from common.killable import Killable
 from harness.documents.folder.corpus import DocumentFolder
-from harness.documents.folder.options import Limits
+from harness.documents.folder.options import ReadingLimits
 from tests.helpers.commands import command, refused
 from tests.helpers.document_folders import ASK, index, manual, passages, report, write_files
 
@@ -150,9 +150,9 @@ def test_odd_names(tmp_path: Path) -> None:
     assert f"{len(names)} documents ({len(names)} read)" in ended.err
     assert "caf\\xe9.md" in report(tmp_path)
     assert "\x1b" not in ended.err + (tmp_path / "indexes/manuals.documents/report.md").read_text()
-    asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "zebra0", "--strategy.k", "1")
+    asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "zebra0", "--system.k", "1")
     assert "[caf\\xe9.md]" in asked.out
-    asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "zebra3", "--strategy.k", "1")
+    asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "zebra3", "--system.k", "1")
     assert "\x1b" not in asked.out
     assert index(tmp_path).err.count("(0 read, ") == 1
 
@@ -253,9 +253,7 @@ def test_images_that_a_document_links_to_are_read_and_watched(tmp_path: Path) ->
     (image,) = [row for row in passages(tmp_path) if row["metadata"]["kind"] == "image"]
     file = tmp_path / "indexes/lexical/images" / image["metadata"]["image"]
     assert file.read_bytes() == PNG
-    asked = command(
-        tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "figure terminals", "--strategy.k", "2"
-    )
+    asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "figure terminals", "--system.k", "2")
     assert f"   Image: indexes/lexical/images/{file.name}\n" in asked.out
     assert "(0 read, 1 unchanged)" in index(tmp_path).err
     write_files(tmp_path / "manuals", {"pictures/a b.png": PNG + b"changed"})
@@ -287,9 +285,17 @@ def test_a_corpus_and_documents_are_one_index(tmp_path: Path) -> None:
 
 def test_two_commands_do_not_write_one_folder(tmp_path: Path) -> None:
     write_files(tmp_path / "manuals", {"a.md": manual("Alba")})
-    folder = DocumentFolder(tmp_path / "manuals", tmp_path / "indexes/manuals.documents", limits=Limits(workers=1))
+    folder = DocumentFolder(
+        tmp_path / "manuals", tmp_path / "indexes/manuals.documents", limits=ReadingLimits(workers=1)
+    )
     with folder.locked():
-        refused(index(tmp_path), 2, "manuals.documents is in use by process", socket.gethostname(), "--reading.kept_in")
+        refused(
+            index(tmp_path),
+            2,
+            "manuals.documents is in use by process",
+            socket.gethostname(),
+            "--reading.document_cache",
+        )
     assert index(tmp_path).code == 0
     with folder.locked(), pytest.raises(UserError, match="in use"), folder.locked():
         pass
@@ -317,5 +323,5 @@ def test_segments_of_a_pdf_are_cited_with_their_page_and_its_text_is_compared(tm
     assert 0 <= row["lost"] < 0.04  # the last line of each page, which looks like a footer
     assert row["invented"] < 0.02
     assert {each["metadata"]["page"] for each in passages(tmp_path)} == {1, 2, 3}
-    asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "Chapter 3", "--strategy.k", "9")
+    asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "Chapter 3", "--system.k", "9")
     assert "[pump.pdf, page 3: 3 Chapter 3" in asked.out

@@ -34,7 +34,7 @@ def test_answers_cite_document_and_headings_and_print_the_table(folder: Path) ->
     ended = index(folder)
     assert ended.code == 0, ended.err
     assert "manuals: 3 documents (3 read), 14 segments (11 text, 3 table)." in ended.err
-    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--strategy.k", "2", "--question", "ratings Corda")
+    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--system.k", "2", "--question", "ratings Corda")
     assert asked.code == 0, asked.err
     assert "Manual of the Corda [old/corda.md: Ratings of the Corda]" in asked.out
     assert "   | Corda 1 | 24 V           |\n   | Corda 2 | 48 V           |\n" in asked.out
@@ -136,7 +136,9 @@ def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
     write_files(folder / "manuals", {"more/copy.md": manual("d"), "more/broken.md": b"\xff\xfe\xfd", "z.md": ""})
     found = []
     for workers in ("1", "3"):
-        ended = index(folder, "--workers", workers, "--reading.kept_in", f"kept-{workers}", out=f"indexes/{workers}")
+        ended = index(
+            folder, "--workers", workers, "--reading.document_cache", f"kept-{workers}", out=f"indexes/{workers}"
+        )
         assert ended.code == 0, ended.err
         rows = report(folder, f"kept-{workers}")
         for row in rows.values():
@@ -164,7 +166,7 @@ def test_a_killed_command_goes_on_where_it_was(folder: Path) -> None:
     read, unchanged = (int(ended.err.partition(before)[2].split()[0]) for before in ("153 documents (", "read, "))
     assert read + unchanged == 153
     assert unchanged >= done  # the process that was reading may have finished one more
-    index(folder, "--reading.kept_in", "fresh", out="indexes/fresh")
+    index(folder, "--reading.document_cache", "fresh", out="indexes/fresh")
     assert digests(folder / "indexes/lexical") == digests(folder / "indexes/fresh")
     assert not [path for path in stored.rglob(".tmp-*")]
 
@@ -182,7 +184,7 @@ def test_options_that_change_the_segments_need_leave_to_overwrite(folder: Path) 
     assert {row["title"] for row in passages(folder, "indexes/chunks")} == {
         "Manual of the Alba", "Manual of the Brune", "Manual of the Corda",
     }  # fmt: skip
-    long = index(folder, "--cutting.most_words", "5", out="indexes/short")
+    long = index(folder, "--cutting.max_words", "5", out="indexes/short")
     assert long.code == 0, long.err
     assert max(row["metadata"].get("parts", 1) for row in passages(folder, "indexes/short")) > 1
 
@@ -193,10 +195,10 @@ def test_an_index_of_other_documents_is_not_replaced(folder: Path) -> None:
     ended = command(
         folder, "infer.py", "index", "--documents", "others/manuals", "--kind", "bm25", "--out", "indexes/lexical"
     )
-    refused(ended, 2, "indexes/manuals.documents keeps what was read of", "another --reading.kept_in")
+    refused(ended, 2, "indexes/manuals.documents keeps what was read of", "another --reading.document_cache")
     ended = command(
         folder, "infer.py", "index", "--documents", "others/manuals", "--kind", "bm25", "--out", "indexes/lexical",
-        "--reading.kept_in", "indexes/others",
+        "--reading.document_cache", "indexes/others",
     )  # fmt: skip
     refused(ended, 2, "indexes/lexical holds another index (differs in: corpus, labels)")
 
@@ -207,7 +209,7 @@ def test_the_same_document_under_two_names_is_indexed_once_and_cited_by_both(fol
     assert "3 documents (3 read), 14 segments" in ended.err
     assert "left out: 1 the same content as another" in ended.err
     assert report(folder)["copy of alba.md"]["copy_of"] == "alba.md"
-    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--strategy.k", "1", "--question", "Alba pump")
+    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--system.k", "1", "--question", "Alba pump")
     assert "1. Manual of the Alba [alba.md (also copy of alba.md)]" in asked.out
 
 

@@ -68,7 +68,7 @@ def test_the_file_and_the_last_line(place: Path) -> None:
 def test_the_passages_of_another_retriever_join_and_the_labels_stay_those_of_the_first(place: Path) -> None:
     assert label(place, "--passages", "1").code == 0
     (alone,) = read_word_labels([str(place / "labels/train.jsonl")])
-    ended = label(place, "--passages", "2", "--half_rank", "1", "--feedback", feedback("saturated"))
+    ended = label(place, "--passages", "2", "--half_rank", "1", "--feedback_retrievers", feedback("saturated"))
     assert ended.code == 0, ended.err
     (labels,) = read_word_labels(
         [str(place / "labels/train.jsonl")]

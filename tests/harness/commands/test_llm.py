@@ -16,8 +16,8 @@ from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.strategies.rerag import ReRag
-from harness.strategies.retrieve_read import RetrieveRead
+from harness.systems.rerag import ReRag
+from harness.systems.retrieve_read import RetrieveRead
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.llm_world import write_prompt, write_rows
 from tests.helpers.reports import cells, questions, report
@@ -44,19 +44,19 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     rerag = {"retriever": None, "serving": "both", "contexts": 3, "device": "cpu"}
     plain = {"retriever": BM25, "k": 2}
     configs = {
-        "plain": strategy("retrieve_read.RetrieveRead", **plain, reader=PACKED),
-        "plain_llm": strategy("retrieve_read.RetrieveRead", **plain, reader=reader),
-        "rerag": strategy("rerag.ReRag", **rerag),
-        "rerag_llm": strategy("rerag.ReRag", **rerag, reader=reader),
-        "drrag_llm": strategy("drrag.DrRag", retriever=BM25, selection={"method": "qdc", "k": 2}, reader=reader),
+        "plain": system("retrieve_read.RetrieveRead", **plain, reader=PACKED),
+        "plain_llm": system("retrieve_read.RetrieveRead", **plain, reader=reader),
+        "rerag": system("rerag.ReRag", **rerag),
+        "rerag_llm": system("rerag.ReRag", **rerag, reader=reader),
+        "drrag_llm": system("drrag.DrRag", retriever=BM25, selection={"method": "qdc", "k": 2}, reader=reader),
     }
     for name, config in configs.items():
         (root / f"{name}.yaml").write_text(yaml.safe_dump(config))
     return root
 
 
-def strategy(class_path: str, **options: Any) -> dict[str, Any]:
-    return {"strategy": {"class_path": f"harness.strategies.{class_path}", "init_args": options}}
+def system(class_path: str, **options: Any) -> dict[str, Any]:
+    return {"system": {"class_path": f"harness.systems.{class_path}", "init_args": options}}
 
 
 def evaluate(place: Path, out: str, *configs: str, more: tuple[str, ...] = ()) -> Ended:
@@ -88,9 +88,9 @@ def test_rerag_with_a_language_model_reports_table_6(place: Path) -> None:
     assert found[0]["settings"]["Baseline"].keys() == {"generated", "fast"}
 
 
-def test_the_study_costs_what_the_strategy_costs(place: Path, chat_lm: Path) -> None:
+def test_the_study_costs_what_the_system_costs(place: Path, chat_lm: Path) -> None:
     """With as many contexts as candidates both read the same."""
-    evaluate(place, "all_out", "rerag_llm", more=("--strategy.contexts", "4"))
+    evaluate(place, "all_out", "rerag_llm", more=("--system.contexts", "4"))
     reader = LlmReader(CausalLm(str(chat_lm), device="cpu"), str(place / "tiny.yaml"))
     system = ReRag(None, place / "both", contexts=4, device="cpu", reader=reader)
     asked = list(read_questions("hotpotqa", str(place / "dev.json")))
@@ -114,9 +114,9 @@ def test_local_readers_and_language_models_are_compared_by_one_command(place: Pa
 
 
 def test_the_option_takes_the_reader_s_place_whatever_the_strategy(place: Path, chat_lm: Path) -> None:
-    """It equals the strategy with an LlmReader in its config; its other reader is neither needed nor loaded."""
+    """It equals the system with an LlmReader in its config; its other reader is neither needed nor loaded."""
     config = yaml.safe_load((place / "plain.yaml").read_text())
-    config["strategy"]["init_args"]["reader"]["init_args"]["serving"] = "no-such-folder"
+    config["system"]["init_args"]["reader"]["init_args"]["serving"] = "no-such-folder"
     (place / "missing.yaml").write_text(yaml.safe_dump(config))
     more = ("--llm", "llm.yaml", "--limit", "2")  # the prompt is unknown to the model, which writes to the end
     evaluate(place, "option", "missing", more=more)
@@ -133,7 +133,7 @@ def test_wrong_options_are_refused_before_anything_is_loaded(place: Path) -> Non
     refused(command(place, "infer.py", *ask, "--question", "x", "--turns", "2"), UserError.exit_code,
             "--turns is for questions that are typed in")  # fmt: skip
     refused(command(place, "infer.py", *ask, "--question", "x", "--llm", "harness.llm.local.CausalLm"), 2, "model")
-    refused(command(place, "infer.py", *ask, "--question", "x", "--strategy.init_args.reader.init_args.prompt", "nun"),
+    refused(command(place, "infer.py", *ask, "--question", "x", "--system.init_args.reader.init_args.prompt", "nun"),
             2, "prompt is 'nun'; allowed: ")  # fmt: skip
     (place / "t5.yaml").write_text(
         (place / "rerag.yaml").read_text().replace("serving: both", "serving: both\n    reader: " + json.dumps(PACKED))
@@ -146,7 +146,7 @@ def test_wrong_options_are_refused_before_anything_is_loaded(place: Path) -> Non
 def test_calls_that_fail_are_recorded_with_each_question(place: Path, name: str) -> None:
     (place / "long.yaml").write_text("user: " + "amber " * 4000 + "${documents} ${question}\ndocument: ${text}\n")
     config = yaml.safe_load((place / f"{name}.yaml").read_text())
-    config["strategy"]["init_args"]["reader"]["init_args"]["prompt"] = str(place / "long.yaml")
+    config["system"]["init_args"]["reader"]["init_args"]["prompt"] = str(place / "long.yaml")
     (place / "failing.yaml").write_text(yaml.safe_dump(config))
     ended = evaluate(place, f"failing_{name}", "failing", more=("--limit", "3"))
     assert "calls gave no answer: " in ended.err

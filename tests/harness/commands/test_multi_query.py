@@ -61,8 +61,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
 
 
 def write_config(place: Path, name: str, **options: Any) -> None:
-    config = {"class_path": "harness.strategies.dmqr.Dmqr", "init_args": {"retriever": BM25, **options}}
-    (place / f"{name}.yaml").write_text(yaml.safe_dump({"strategy": config}))
+    config = {"class_path": "harness.systems.dmqr.Dmqr", "init_args": {"retriever": BM25, **options}}
+    (place / f"{name}.yaml").write_text(yaml.safe_dump({"system": config}))
 
 
 def run(place: Path, *arguments: str) -> Ended:
@@ -121,7 +121,7 @@ def test_evaluate_counts_fallbacks_and_names_model_and_prompt(place: Path) -> No
         assert record["costs"].get("fallbacks", 0) == 2 * fallen
         assert record["costs"]["rewriter_calls"] == 1
         assert len(record["notes"]["queries"]) == (1 if fallen else 3)
-    assert "the strategy has no reader" in text
+    assert "the system has no reader" in text
 
 
 def evaluated(place: Path, out: str, *study: str) -> Ended:
@@ -133,7 +133,7 @@ def evaluated(place: Path, out: str, *study: str) -> Ended:
 def test_several_rewriters_are_measured_in_one_run(place: Path) -> None:
     given = "{chosen: adaptive.yaml, fused: rrf.yaml, shallow: shallow.yaml, again: dmqr.yaml}"
     config = yaml.safe_load((place / "oqr.yaml").read_text())
-    config["strategy"]["init_args"]["per_query"] = 2
+    config["system"]["init_args"]["per_query"] = 2
     (place / "shallow.yaml").write_text(yaml.safe_dump(config))
     rows = "[chosen, fused, shallow, again, 'again, par']"
     evaluated(place, "several", "--study.rewriters", given, "--study.rows", rows)
@@ -206,13 +206,13 @@ def test_methods_are_compared_by_one_command(place: Path) -> None:
 
 
 def test_a_rewriting_retriever_stands_under_another_system(place: Path) -> None:
-    inner = yaml.safe_load((place / "rrf.yaml").read_text())["strategy"]["init_args"]
+    inner = yaml.safe_load((place / "rrf.yaml").read_text())["system"]["init_args"]
     options = {name: inner[name] for name in ("retriever", "rewriter", "strategies", "fusion")}
     around = {"class_path": "harness.retrievers.multi_query.MultiQueryRetriever", "init_args": options}
     config = {
-        "class_path": "harness.strategies.rerag.ReRag",
+        "class_path": "harness.systems.rerag.ReRag",
         "init_args": {"retriever": around, "serving": "serving", "contexts": 3, "device": "cpu"},
     }
-    (place / "under.yaml").write_text(yaml.safe_dump({"strategy": config}))
+    (place / "under.yaml").write_text(yaml.safe_dump({"system": config}))
     record = json.loads(run(place, "ask", "--config", "under.yaml", "--question", ASKED, "--json").out)
     assert len(record["evidence"]) == 3

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from common.files import digests, sha256
-from common.held_out import validation_share
 from common.records import Passage, Question
+from common.validation_split import validation_share
 from datamodules.formats.preferences import read_manifest, read_rewrite_preferences
 from harness.evaluation.serialization import digest
 from harness.preferences.rewards import GoldRecall
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
 from models.dmqr.word_selector import KIND, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
@@ -58,7 +58,7 @@ def models(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactor
     WordSelector.build(str(checkpoints["bert"]), 64).save(folder / "words")
     write_manifest(folder / "words", KIND, TEXT_FORMAT, 64)
     (folder / "writer").mkdir()
-    Rewriter.build(str(checkpoints["t5"]), 40, 6, POOL).save(folder / "writer", ["gqr", "kwr"], {})
+    RewriterModel.build(str(checkpoints["t5"]), 40, 6, POOL).save(folder / "writer", ["gqr", "kwr"], {})
     return folder
 
 
@@ -152,7 +152,7 @@ def test_samples_depend_on_the_seed_and_not_on_the_other_questions(place: Path) 
 def test_a_second_round_counts_on_from_the_model_s(place: Path, checkpoints: dict[str, Path]) -> None:
     shutil.rmtree(place / "writer")
     (place / "writer").mkdir()
-    Rewriter.build(str(checkpoints["t5"]), 40, 6, POOL).save(place / "writer", ["gqr", "kwr"], {}, round=2)
+    RewriterModel.build(str(checkpoints["t5"]), 40, 6, POOL).save(place / "writer", ["gqr", "kwr"], {}, round=2)
     preferences(place)
     assert read_manifest(str(place / "data/preferences"))["round"] == 3
 
@@ -234,15 +234,19 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(place: Path, monkeypatc
 def test_questions_that_a_training_holds_out_and_passages_of_another_retriever(place: Path) -> None:
     shares = {text: validation_share(Question("", text)) for text in ASKED}
     share = sorted(shares.values())[2]  # two of four are below it
-    preferences(place, **WORDS, held_out=repr(share), feedback=BM25, feedback__index="index")
+    preferences(
+        place, **WORDS, validation_split=repr(share), feedback_retriever=BM25, feedback_retriever__index="index"
+    )
     kept = [each.question for each in read_rewrite_preferences(str(place / "data/preferences"))]
     assert kept == [text for text in ASKED if shares[text] < share for _ in ("par", "hop")]
     assert len(kept) == 4
-    assert read_manifest(str(place / "data/preferences"))["feedback"]["index"]
-    nothing = command(place, "infer.py", *arguments(held_out=repr(min(shares.values())), out="other"))
+    assert read_manifest(str(place / "data/preferences"))["feedback_retriever"]["index"]
+    nothing = command(place, "infer.py", *arguments(validation_split=repr(min(shares.values())), out="other"))
     assert nothing.code != 0
-    assert "holds out none of ['train.json']: raise held_out" in nothing.err
-    refused = command(place, "infer.py", *arguments(feedback=BM25, feedback__index="index", out="other"))
+    assert "holds out none of ['train.json']: raise validation_split" in nothing.err
+    refused = command(
+        place, "infer.py", *arguments(feedback_retriever=BM25, feedback_retriever__index="index", out="other")
+    )
     assert refused.code != 0
-    assert "reads none: omit feedback" in refused.err
+    assert "reads none: omit feedback_retriever" in refused.err
     assert not (place / "other").exists()

@@ -1,4 +1,4 @@
-"""`infer.py score`: the scores that it writes are a retriever's to training, study and strategy.
+"""`infer.py score`: the scores that it writes are a retriever's to training, study and system.
 
 Nothing else changes.
 """

@@ -12,7 +12,7 @@ from datamodules.examples.triples import Sampling, draw
 from datamodules.formats.reading import read_questions
 from harness.commands.synthesize import synthesize
 from harness.synthesis import pipeline
-from harness.synthesis.drafts import Draft, Task
+from harness.synthesis.drafts import Draft, DraftTask
 from harness.synthesis.llm_writer import LlmWriter
 from tests.helpers.commands import command
 from tests.helpers.people_corpus import (
@@ -137,7 +137,7 @@ def test_an_interrupted_run_resumes_to_the_same_files(tmp_path: Path, monkeypatc
     assert command(whole, "infer.py", *given).code == 0
     write, calls = LlmWriter.write, [0]
 
-    def stopped(self: LlmWriter, tasks: Sequence[Task]) -> list[Draft]:
+    def stopped(self: LlmWriter, tasks: Sequence[DraftTask]) -> list[Draft]:
         calls[0] += 1
         if calls[0] == 4:
             raise KeyboardInterrupt

@@ -34,12 +34,12 @@ class Held:
     pass
 
 class Study:
-    def measure(self, strategy, questions, asked, settings):
+    def measure(self, system, questions, asked, settings):
         return Findings(plots={"empty.png": lambda path, held=Held(): path.write_bytes(b"")}, records=[{"held": 1} for \
 _ in questions])
 """
 STRATEGY = """
-from harness.strategies.retrieve_read import RetrieveRead
+from harness.systems.retrieve_read import RetrieveRead
 
 class Retrieves(RetrieveRead):
     pass
@@ -54,13 +54,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "test.json").write_text(json.dumps(QUESTIONS))
     package = tmp_path / "code/compared_system"
     package.mkdir(parents=True)
-    (package / "strategy.py").write_text(STRATEGY)
+    (package / "system.py").write_text(STRATEGY)
     (package / "study.py").write_text(STUDY)
     monkeypatch.syspath_prepend(str(tmp_path / "code"))
     for name, index in ("odd: both", "both"), ("fell", "fell"):
         retriever = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": index}}
-        config = {"class_path": "compared_system.strategy.Retrieves", "init_args": {"retriever": retriever, "k": 1}}
-        (tmp_path / f"{name}.yaml").write_text(json.dumps({"strategy": config}))
+        config = {"class_path": "compared_system.system.Retrieves", "init_args": {"retriever": retriever, "k": 1}}
+        (tmp_path / f"{name}.yaml").write_text(json.dumps({"system": config}))
     yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == "compared_system"]:
         del sys.modules[name]

@@ -14,16 +14,16 @@ from common.rewrites import Rewrites
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.dmqr.figures import rewrites_of
 from harness.evaluation.dmqr.methods import Method
-from harness.evaluation.dmqr.search import Found, restricted
+from harness.evaluation.dmqr.search import DmqrResults, restricted
 from harness.evaluation.dmqr.study import Study
 from harness.evaluation.dmqr.tables import Scored, method_tables, score_methods
-from harness.evaluation.engine import Measured, measure
+from harness.evaluation.engine import MeasuredSystem, measure
 from harness.evaluation.judge import Judge
 from harness.evaluation.tables import Cell
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryHits, QueryHits
 from harness.retrievers.rm3 import Rm3Retriever
-from harness.strategies.dmqr import Dmqr
+from harness.systems.dmqr import Dmqr
 from tests.helpers.retrieval_world import WORDS
 from tests.helpers.rewriting_study import (
     ASKED,
@@ -32,9 +32,9 @@ from tests.helpers.rewriting_study import (
     TABLE,
     Titles,
     counted,
+    dmqr_of,
     measured,
     settings,
-    system,
     table,
     value,
 )
@@ -57,18 +57,18 @@ def test_every_row_is_what_a_system_configured_like_it_answers(
 ) -> None:
     scorer = WordScorer() if reranked else None
     rewriter, reader = TableRewriter(TABLE), Titles()
-    found = measured(system(bm25, scorer, rewriter=rewriter, strategies=STRATEGIES, reader=reader), tmp_path)
+    found = measured(dmqr_of(bm25, scorer, rewriter=rewriter, strategies=STRATEGIES, reader=reader), tmp_path)
     own = {"rewriter": TableRewriter(TABLE), "strategies": STRATEGIES}
     systems = {
-        "dmqr": system(bm25, scorer, **own),
-        "OQR": system(bm25, scorer),
-        "OQR deep": system(bm25, scorer, per_query=20),
-        **{one: system(bm25, scorer, **{**own, "strategies": (one,)}) for one in STRATEGIES},
+        "dmqr": dmqr_of(bm25, scorer, **own),
+        "OQR": dmqr_of(bm25, scorer),
+        "OQR deep": dmqr_of(bm25, scorer, per_query=20),
+        **{one: dmqr_of(bm25, scorer, **{**own, "strategies": (one,)}) for one in STRATEGIES},
         **{
-            f"w/o {one}": system(bm25, scorer, **{**own, "strategies": tuple(s for s in STRATEGIES if s != one)})
+            f"w/o {one}": dmqr_of(bm25, scorer, **{**own, "strategies": tuple(s for s in STRATEGIES if s != one)})
             for one in STRATEGIES
         },
-        **({"DMQR-RAG, rrf": system(bm25, None, **own)} if reranked else {}),
+        **({"DMQR-RAG, rrf": dmqr_of(bm25, None, **own)} if reranked else {}),
     }
     assert set(found.systems) == set(systems)
     for each in systems.values():
@@ -90,13 +90,13 @@ def test_passages_judged_by_a_rewrite(bm25: Bm25Retriever, tmp_path: Path) -> No
     own = {"rewriter": TableRewriter(TABLE), "strategies": STRATEGIES, "judged_by": "kwr"}
     scorer = WordScorer()
     found = measured(
-        system(bm25, scorer, **own), tmp_path, rows=["par", "OQR, judged by kwr", "OQR deep, judged by kwr"]
+        dmqr_of(bm25, scorer, **own), tmp_path, rows=["par", "OQR, judged by kwr", "OQR deep, judged by kwr"]
     )
     assert list(table(found, "methods").rows) == [
         "OQR", "OQR deep", "OQR, judged by kwr", "OQR deep, judged by kwr", "par", "DMQR-RAG",
     ]  # fmt: skip
     assert len(set(scorer.asked)) == len(scorer.asked)
-    systems = {"dmqr": system(bm25, WordScorer(), **own), "OQR": system(bm25, WordScorer())}
+    systems = {"dmqr": dmqr_of(bm25, WordScorer(), **own), "OQR": dmqr_of(bm25, WordScorer())}
     assert_rows_are_systems(found, systems)
     for question, one in zip(ASKED, found.systems["OQR deep, judged by kwr"], strict=True):
         judge = " ".join(TABLE[question.text].get("kwr", [question.text]))
@@ -113,8 +113,8 @@ def test_passages_judged_by_a_rewrite(bm25: Bm25Retriever, tmp_path: Path) -> No
 
 def test_nothing_is_asked_searched_scored_or_read_twice(bm25: Bm25Retriever, tmp_path: Path) -> None:
     scorer, rewriter, reader, retriever = WordScorer(), TableRewriter(TABLE), Titles(), CountingRetriever(bm25)
-    strategy = system(retriever, scorer, rewriter=rewriter, strategies=STRATEGIES, reader=reader)
-    found = measured(strategy, tmp_path)
+    system = dmqr_of(retriever, scorer, rewriter=rewriter, strategies=STRATEGIES, reader=reader)
+    found = measured(system, tmp_path)
     assert rewriter.asked == [[each.text for each in ASKED]]
     assert len(set(scorer.asked)) == len(scorer.asked)
     assert f"{len(scorer.asked)} (question, passage) scored once each" in " ".join(found.findings.facts)
@@ -131,14 +131,14 @@ def test_an_index_is_not_searched_again_for_fewer_passages(
     monkeypatch.setattr(
         Bm25Retriever, "search", lambda self, queries, k: (searched.extend(queries), search(self, queries, k))[1]
     )
-    measured(system(bm25, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES), tmp_path, rows=["kwr"])
+    measured(dmqr_of(bm25, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES), tmp_path, rows=["kwr"])
     assert len(set(searched)) == len(searched)
     assert {each.text for each in ASKED} <= set(searched)
 
 
 def test_rows_can_be_chosen(bm25: Bm25Retriever, tmp_path: Path) -> None:
-    strategy = system(bm25, WordScorer(), rewriter=TableRewriter(TABLE), strategies=STRATEGIES, reader=Titles())
-    found = measured(strategy, tmp_path, rows=["par"], deep=8)
+    system = dmqr_of(bm25, WordScorer(), rewriter=TableRewriter(TABLE), strategies=STRATEGIES, reader=Titles())
+    found = measured(system, tmp_path, rows=["par"], deep=8)
     assert list(table(found, "methods").rows) == ["OQR", "OQR deep", "par", "DMQR-RAG"]
     assert {name for name, answers in found.systems.items() if answers[0].text} == {"OQR", "OQR deep", "par", "dmqr"}
     assert not any(each.name == "ablation" for each in found.findings.tables)
@@ -149,7 +149,7 @@ def test_rows_can_be_chosen(bm25: Bm25Retriever, tmp_path: Path) -> None:
 class FirstWords:
     """A rewriter that reads the first search: its query by a strategy is a word of the best passage."""
 
-    name, feedback = "first words", 3
+    name, feedback_passages = "first words", 3
 
     def rewrite(
         self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]]
@@ -162,7 +162,7 @@ class FirstWords:
         ]  # fmt: skip
 
 
-def assert_rows_are_systems(found: Measured, systems: dict[str, Dmqr]) -> None:
+def assert_rows_are_systems(found: MeasuredSystem, systems: dict[str, Dmqr]) -> None:
     """Evidence, texts and counted costs of rows are those of systems that are configured like them."""
     for name, each in systems.items():
         for one, other in zip(found.systems[name], each.answer(ASKED), strict=True):
@@ -174,35 +174,39 @@ def assert_rows_are_systems(found: Measured, systems: dict[str, Dmqr]) -> None:
 def test_a_rewriter_that_reads_what_its_or_another_retriever_finds(
     bm25: Bm25Retriever, tmp_path: Path, elsewhere: bool
 ) -> None:
-    own = {"rewriter": FirstWords(), "strategies": ("kwr", "core"), **({"feedback": bm25} if elsewhere else {})}
+    own = {
+        "rewriter": FirstWords(),
+        "strategies": ("kwr", "core"),
+        **({"feedback_retriever": bm25} if elsewhere else {}),
+    }
     searched = WorstFirst(bm25) if elsewhere else bm25
-    found = measured(system(searched, WordScorer(), **own), tmp_path)
+    found = measured(dmqr_of(searched, WordScorer(), **own), tmp_path)
     rows = {"dmqr": own, "kwr": {**own, "strategies": ("kwr",)}, "OQR": {}}
-    assert_rows_are_systems(found, {name: system(searched, WordScorer(), **options) for name, options in rows.items()})
+    assert_rows_are_systems(found, {name: dmqr_of(searched, WordScorer(), **options) for name, options in rows.items()})
 
 
 def test_questions_with_earlier_turns_are_refused(bm25: Bm25Retriever, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="question 'q0' has earlier turns"):
-        measured(system(bm25, None), tmp_path, [replace(ASKED[0], history=("Who?",))])
+        measured(dmqr_of(bm25, None), tmp_path, [replace(ASKED[0], history=("Who?",))])
 
 
 def test_a_system_with_another_retriever_is_a_row(
     bm25: Bm25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = system(Rm3Retriever(bm25), None)
+    other = dmqr_of(Rm3Retriever(bm25), None)
     monkeypatch.setattr("harness.evaluation.dmqr.study._system", lambda *_: other)
-    strategy = system(bm25, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
-    found = measured(strategy, tmp_path, rows=["RM3"], rewriters={"RM3": tmp_path})
+    system = dmqr_of(bm25, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
+    found = measured(system, tmp_path, rows=["RM3"], rewriters={"RM3": tmp_path})
     assert list(found.systems) == ["dmqr", "OQR", "OQR deep", "RM3"]
     for one, expected in zip(found.systems["RM3"], other.answer(ASKED), strict=True):
         assert one.evidence == expected.evidence
 
 
 def test_without_a_rewriter_the_baselines_are_measured(bm25: Bm25Retriever, tmp_path: Path) -> None:
-    found = measured(system(bm25, None), tmp_path, deep=9)
+    found = measured(dmqr_of(bm25, None), tmp_path, deep=9)
     assert list(found.systems) == ["dmqr", "OQR deep"]
     assert not {"rewrites", "ablation"} & {each.name for each in found.findings.tables}
-    assert "OQR deep" not in measured(system(bm25, None), tmp_path).systems  # as deep as OQR
+    assert "OQR deep" not in measured(dmqr_of(bm25, None), tmp_path).systems  # as deep as OQR
     only = Dmqr(bm25, TableRewriter(TABLE), ("par",), 5, 4, "rrf", original=False)
     assert list(measured(only, tmp_path).systems) == ["dmqr", "OQR"]  # one query: OQR deep would be OQR
 
@@ -211,8 +215,8 @@ def test_without_a_rewriter_the_baselines_are_measured(bm25: Bm25Retriever, tmp_
 def test_the_paper_s_figures_stand_beside_ours(
     bm25: Bm25Retriever, tmp_path: Path, paper: Any, first: float, other: str
 ) -> None:
-    strategy = system(bm25, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
-    found = measure(strategy, ASKED, Study(), settings(tmp_path, paper=paper))
+    system = dmqr_of(bm25, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
+    found = measure(system, ASKED, Study(), settings(tmp_path, paper=paper))
     methods = table(found, "methods")
     cells = dict(zip(methods.columns, methods.paper["OQR (Table 2)"], strict=True))
     assert cells["H@5 %"] is not None
@@ -236,8 +240,8 @@ def test_a_judge_judges_every_row_and_is_asked_once(bm25: Bm25Retriever, tmp_pat
         replies[f">\n{passage.title}\n{passage.text}\n"] = [f'{{"reason": "so", "relevant": {verdict}}}']
     llm = ScriptedLm(replies)
     judge = Judge(llm, ("passages",), passages=2)
-    strategy = system(bm25, WordScorer(), rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
-    found = measure(strategy, ASKED, Study(rows=["par"]), settings(tmp_path, judge=judge))
+    system = dmqr_of(bm25, WordScorer(), rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
+    found = measure(system, ASKED, Study(rows=["par"]), settings(tmp_path, judge=judge))
     for row, answers in {"DMQR-RAG": found.answers, "par": found.systems["par"]}.items():
         shares_N = [sum(relevant[hit.passage.id] for hit in each.evidence[:2]) / 2 for each in answers]
         assert value(found, "methods", row, "judged P@2 %") == pytest.approx(100 * np.mean(shares_N))
@@ -268,12 +272,12 @@ class ChoosesByLength:
 
 def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm25Retriever, tmp_path: Path) -> None:
     options = {"strategies": STRATEGIES, "judged_by": "kwr", "reader": Titles()}
-    strategy = system(bm25, WordScorer(), rewriter=ChoosesByLength(), **options)
-    found = measured(strategy, tmp_path, rows=["kwr"])
+    system = dmqr_of(bm25, WordScorer(), rewriter=ChoosesByLength(), **options)
+    found = measured(system, tmp_path, rows=["kwr"])
     assert list(table(found, "methods").rows) == ["OQR", "OQR deep", "all strategies", "kwr", "DMQR-RAG"]
     rewriters = {"dmqr": ChoosesByLength(), "all strategies": TableRewriter(TABLE)}
     assert_rows_are_systems(
-        found, {name: system(bm25, WordScorer(), rewriter=each, **options) for name, each in rewriters.items()}
+        found, {name: dmqr_of(bm25, WordScorer(), rewriter=each, **options) for name, each in rewriters.items()}
     )
     choice, methods = table(found, "choice"), table(found, "methods")
     assert choice.columns == ("rewrites", "different queries", "H@4 %", "P@4 %", "EM %", "F1 %")
@@ -298,13 +302,13 @@ def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm2
     found.findings.plots["rewrites.png"](tmp_path / "rewrites.png")
     assert (tmp_path / "choice.png").stat().st_size > 5000
     with pytest.raises(UserError, match="'all strategies' is the name of another row"):
-        Study(rewriters={"all strategies": tmp_path}).check(strategy, tmp_path, "hotpotqa")
+        Study(rewriters={"all strategies": tmp_path}).check(system, tmp_path, "hotpotqa")
 
 
 def test_h_p_and_recall_by_hand() -> None:
     passages = {name: Passage.of(name, f"the {name}") for name in "abcdef"}
     ranked = [[Ranked(passages[name], 0.0) for name in row] for row in ("abcde", "fb", "")]
-    found = Found(
+    found = DmqrResults(
         Method("row", None, (), 5, "rrf"),
         [MultiQueryHits((QueryHits("q", ("question",), tuple(hits)),), None, tuple(hits), 0) for hits in ranked],
     )

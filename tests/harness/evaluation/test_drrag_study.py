@@ -21,7 +21,7 @@ from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.fusion import FusedRetriever
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache
-from harness.strategies.drrag import DrRag
+from harness.systems.drrag import DrRag
 from models.rerag.generator import Generator
 from tests.helpers.reports import cells, measured_cells, questions, report
 from tests.helpers.reports import questions as questions_of
@@ -44,13 +44,13 @@ def index(tmp_path_factory):
 
 
 @pytest.fixture
-def strategy(index):
+def system(index):
     return DrRag(Bm25Retriever(index), scorer=gold_scorer())
 
 
-def run_and_read(strategy, tmp_path, paper=None, **study):
+def run_and_read(system, tmp_path, paper=None, **study):
     out = tmp_path / "report"
-    evaluate(strategy, str(write_questions(tmp_path)), out, study={"ks": (2, 3), **study}, resamples=200, paper=paper)
+    evaluate(system, str(write_questions(tmp_path)), out, study={"ks": (2, 3), **study}, resamples=200, paper=paper)
     table: dict[tuple[str, int], dict[str, float]] = {}
     for source in "ours", "paper":
         for (name, row, column), value in cells(out, source).items():
@@ -59,8 +59,8 @@ def run_and_read(strategy, tmp_path, paper=None, **study):
     return out, table
 
 
-def test_figures_are_those_worked_out_by_hand(strategy, index, tmp_path):
-    out, table = run_and_read(strategy, tmp_path, bm25=index, paper="hotpotqa")
+def test_figures_are_those_worked_out_by_hand(system, index, tmp_path):
+    out, table = run_and_read(system, tmp_path, bm25=index, paper="hotpotqa")
     # similarity finds the first hop of q1 and q2 and both documents of q3: (1/2 + 1/2 + 1) / 3
     for row in "SM", "BM25":
         assert float(table[row, 2]["recall %"]) == pytest.approx(200 / 3, abs=1e-3)
@@ -97,8 +97,8 @@ def test_figures_are_those_worked_out_by_hand(strategy, index, tmp_path):
     assert report["indexes"][0]["kind"] == "bm25"
 
 
-def test_the_report_says_on_how_many_questions_cfs_is_not_qdc(strategy, tmp_path):
-    out, _ = run_and_read(strategy, tmp_path)
+def test_the_report_says_on_how_many_questions_cfs_is_not_qdc(system, tmp_path):
+    out, _ = run_and_read(system, tmp_path)
     # q3's documents are both in the first stage. QDC adds its first candidate whatever it is; CFS, right about gold
     # pairs, adds only the second hop, so with k = 3 it hands over fewer documents.
     records = [record["rows"] for record in questions(out)]
@@ -113,15 +113,15 @@ def test_the_report_says_on_how_many_questions_cfs_is_not_qdc(strategy, tmp_path
     assert f"CFS's documents differ from QDC's on {differs['3']} of 3 questions." in markdown
 
 
-def test_the_report_says_nothing_of_rows_that_were_not_measured(strategy, tmp_path):
-    out, _ = run_and_read(strategy, tmp_path, rows=["QDC"])
+def test_the_report_says_nothing_of_rows_that_were_not_measured(system, tmp_path):
+    out, _ = run_and_read(system, tmp_path, rows=["QDC"])
     assert "differ from QDC" not in (out / "report.md").read_text(encoding="utf-8")
     report = report_of(out)
     assert report["study"]["questions where CFS differs from QDC"] == {"2": None, "3": None}
 
 
-def test_records_show_what_was_found_and_missed(strategy, tmp_path):
-    out, _ = run_and_read(strategy, tmp_path)
+def test_records_show_what_was_found_and_missed(system, tmp_path):
+    out, _ = run_and_read(system, tmp_path)
     first, *_ = questions(out)
     assert first["question"] == "alba river"
     assert [gold["title"] for gold in first["gold"]] == ["Alba", "Brune"]
@@ -134,20 +134,24 @@ def test_records_show_what_was_found_and_missed(strategy, tmp_path):
     assert scores["Alba", "Alba (ship)"] == 0.1
 
 
-def test_every_row_equals_the_strategy_run_alone(index):
+def test_every_row_equals_the_system_run_alone(index):
     """What is shared between rows (retrieval depth, pair scores) changes no choice and no count of pairs."""
     questions = [Question(id_, text, support=("x",)) for id_, text, *_ in QUESTIONS]
-    strategy = DrRag(Bm25Retriever(index), scorer=Digest())
-    selections = recall.table_selections(strategy.selection, True)
-    whole = recall.run(questions, strategy.retriever, {}, selections, (1, 2, 3, 5), ScoreCache(strategy.scorer))
+    system = DrRag(Bm25Retriever(index), scorer=Digest())
+    selections = recall.table_selections(system.selection, True)
+    whole = recall.run(questions, system.retriever, {}, selections, (1, 2, 3, 5), ScoreCache(system.scorer))
     compared = 0
     for outcome in whole.outcomes:
         options = selections[outcome.name]
         alone = DrRag(
-            strategy.retriever,
+            system.retriever,
             scorer=Digest(),
             selection=SelectionOptions(
-                options.method, k=outcome.k, take=options.take, fill=options.fill, second_stage=options.second_stage
+                options.method,
+                k=outcome.k,
+                cfs_rule=options.cfs_rule,
+                fill_budget=options.fill_budget,
+                second_stage=options.second_stage,
             ),
         ).answer(questions)
         assert [tuple(hit.passage.id for hit in answer.evidence) for answer in alone] == outcome.documents
@@ -187,20 +191,20 @@ def test_rows_of_different_question_weights_share_the_first_search(index):
         ]
 
 
-def test_each_pair_is_scored_once_for_all_rows(strategy, tmp_path):
-    run_and_read(strategy, tmp_path)
-    assert len(strategy.scorer.asked) == len(set(strategy.scorer.asked)) > 0
+def test_each_pair_is_scored_once_for_all_rows(system, tmp_path):
+    run_and_read(system, tmp_path)
+    assert len(system.scorer.asked) == len(set(system.scorer.asked)) > 0
 
 
-def test_rows_can_be_chosen_and_spare_the_classifier(strategy, tmp_path):
-    without = DrRag(strategy.retriever, scorer=strategy.scorer, selection=SelectionOptions("qdc"))
+def test_rows_can_be_chosen_and_spare_the_classifier(system, tmp_path):
+    without = DrRag(system.retriever, scorer=system.scorer, selection=SelectionOptions("qdc"))
     _, table = run_and_read(without, tmp_path, rows=["QDC"])
     assert {row for row, _ in table} == {"SM", "QDC"}
-    assert strategy.scorer.asked == []
-    run_and_read(strategy, tmp_path, rows=["QDC"])  # the strategy's own selection is measured all the same
-    assert strategy.scorer.asked
+    assert system.scorer.asked == []
+    run_and_read(system, tmp_path, rows=["QDC"])  # the system's own selection is measured all the same
+    assert system.scorer.asked
     with pytest.raises(UserError, match=r"study\.rows contains 'cfs'; allowed: SM, QDC, CIS"):
-        run_and_read(strategy, tmp_path, rows=["cfs"])
+        run_and_read(system, tmp_path, rows=["cfs"])
 
 
 def test_without_a_classifier_the_rows_that_need_none_are_measured(index, tmp_path):
@@ -208,14 +212,14 @@ def test_without_a_classifier_the_rows_that_need_none_are_measured(index, tmp_pa
     assert {row for row, _ in table} == {"SM", "QDC"}
 
 
-def test_recall_is_of_the_questions_with_all_their_gold(strategy, tmp_path):
+def test_recall_is_of_the_questions_with_all_their_gold(system, tmp_path):
     """The others have an answer, and no recall."""
     file = write_questions(tmp_path)
     rows = json.loads(file.read_text(encoding="utf-8"))
     rows[0]["supporting_facts"] = []
     rows[2]["supporting_facts"].append(["Nowhere", 0])
     file.write_text(json.dumps(rows), encoding="utf-8")
-    evaluate(strategy, str(file), tmp_path / "report", study={"ks": (2,)}, resamples=50)
+    evaluate(system, str(file), tmp_path / "report", study={"ks": (2,)}, resamples=50)
     found = cells(tmp_path / "report")
     assert found["recall, k = 2", "SM", "recall %"] == 50  # of q2 alone
     report = report_of(tmp_path / "report")
@@ -224,7 +228,7 @@ def test_recall_is_of_the_questions_with_all_their_gold(strategy, tmp_path):
     for row in rows:
         row["supporting_facts"] = []
     file.write_text(json.dumps(rows), encoding="utf-8")
-    evaluate(strategy, str(file), tmp_path / "report", study={"ks": (2,)}, resamples=50)
+    evaluate(system, str(file), tmp_path / "report", study={"ks": (2,)}, resamples=50)
     reason = report_of(tmp_path / "report")["not measured"]["recall"]["SM"]["recall %"]
     assert reason == "no question ships its gold passages"
 
@@ -278,12 +282,12 @@ def test_order_of_the_pair_and_the_question_are_part_of_the_key():
     assert len(cache.scorer.asked) == 3
 
 
-def test_interval_is_of_the_difference_to_sm_at_the_same_k(strategy):
+def test_interval_is_of_the_difference_to_sm_at_the_same_k(system):
     questions = [
         Question(id_, text, support=tuple(PASSAGES[title].id for title in gold)) for id_, text, _, gold in QUESTIONS
     ]
-    selections = recall.table_selections(strategy.selection, True)
-    whole = recall.run(questions, strategy.retriever, {}, selections, (1, 2), ScoreCache(strategy.scorer))
+    selections = recall.table_selections(system.selection, True)
+    whole = recall.run(questions, system.retriever, {}, selections, (1, 2), ScoreCache(system.scorer))
     measured = recall.measure(whole, 4000, seed=2)
     figures = {(outcome.name, outcome.k): m for outcome, m in zip(whole.outcomes, measured, strict=True)}
     for k, share in (1, 0.5), (2, 2 / 3):
@@ -308,17 +312,17 @@ class Nothing:
         return [[] for _ in queries]
 
 
-def staged(strategy: DrRag, folder: Path, **study: object) -> Path:
+def staged(system: DrRag, folder: Path, **study: object) -> Path:
     """The report on three questions, with k = 2 and 3."""
     out = folder / "staged"
-    evaluate(strategy, str(write_questions(folder)), out, study={"ks": (2, 3), **study}, resamples=200)
+    evaluate(system, str(write_questions(folder)), out, study={"ks": (2, 3), **study}, resamples=200)
     return out
 
 
 def test_the_study_searches_each_stage_with_its_retriever(tmp_path: Path) -> None:
     """Where the second stage finds nothing, CFS and QDC give the first stage's k1 documents."""
-    strategy = DrRag(Bm25Retriever(write_index(tmp_path)), scorer=gold_scorer(), second_retriever=Nothing())
-    out = staged(strategy, tmp_path, rows=["QDC", "CFS"])
+    system = DrRag(Bm25Retriever(write_index(tmp_path)), scorer=gold_scorer(), second_retriever=Nothing())
+    out = staged(system, tmp_path, rows=["QDC", "CFS"])
     table = {(row, column): value for (name, row, column), value in cells(out).items() if name == "recall, k = 2"}
     assert table["SM", "documents"] == 2
     for row in "QDC", "CFS":
@@ -341,8 +345,8 @@ def test_each_stages_candidates_are_compared_with_its_own_depth(
     def fused(candidates: int) -> FusedRetriever:
         return FusedRetriever([Bm25Retriever(index)] * 2, candidates=candidates)
 
-    strategy = DrRag(fused(first), scorer=gold_scorer(), second_retriever=None if second is None else fused(second))
-    out = staged(strategy, tmp_path, rows=["QDC"])
+    system = DrRag(fused(first), scorer=gold_scorer(), second_retriever=None if second is None else fused(second))
+    out = staged(system, tmp_path, rows=["QDC"])
     found = re.findall(r"share a search of (\d+) passages", (out / "report.md").read_text())
     assert list(map(int, found)) == deeper
 
@@ -374,14 +378,14 @@ def with_answers(folder: Path, answers: Sequence[str]) -> str:
 
 def test_every_selection_is_read_and_judged(index: Path, tmp_path: Path) -> None:
     reader = Titles()
-    strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=reader)
+    system = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=reader)
     # q1 is right where both hops are chosen in order, q2 never, q3 where the two best by similarity are
     sm_of_q3 = DrRag(Bm25Retriever(index), selection=SelectionOptions("sm", k=2)).answer(
         [Question("q3", QUESTIONS[2][1])]
     )
     titles = ", ".join(hit.passage.title for hit in sm_of_q3[0].evidence)
     questions = with_answers(tmp_path, ["Alba, Brune", "nothing", titles])
-    evaluate(strategy, questions, tmp_path / "report", study={"ks": (2,)}, resamples=200, paper="hotpotqa")
+    evaluate(system, questions, tmp_path / "report", study={"ks": (2,)}, resamples=200, paper="hotpotqa")
     found = cells(tmp_path / "report")
     table = "answers, k = 2"
     assert found[table, "SM", "EM %"] == pytest.approx(100 / 3, abs=0.01)
@@ -404,11 +408,11 @@ def test_a_trained_reader_says_what_the_whole_strategy_says(
 ) -> None:
     serving = write_serving(checkpoints["t5"], tmp_path / "serving", estimator=False, generator="packed", max_tokens=96)
     reader = PackedReader(serving, device="cpu")
-    strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=reader, selection=SelectionOptions("cfs", k=2))
+    system = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=reader, selection=SelectionOptions("cfs", k=2))
     asked = [Question(id_, text) for id_, text, *_ in QUESTIONS]
-    texts = [answer.text for answer in strategy.answer(asked)]
+    texts = [answer.text for answer in system.answer(asked)]
     evaluate(
-        strategy, with_answers(tmp_path, texts), tmp_path / "report", study={"ks": (2,), "rows": ["CFS"]}, resamples=50
+        system, with_answers(tmp_path, texts), tmp_path / "report", study={"ks": (2,), "rows": ["CFS"]}, resamples=50
     )
     assert all(texts)
     assert cells(tmp_path / "report")["answers, k = 2", "CFS", "EM %"] == 100
@@ -420,9 +424,9 @@ def test_an_interrupted_reading_goes_on(
     serving = write_serving(checkpoints["t5"], tmp_path / "serving", estimator=False, generator="packed", max_tokens=96)
     questions = with_answers(tmp_path, ["a", "b", "c"])
     arguments = [
-        "evaluate", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "qdc",
-        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(index),
-        "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(serving), "--study.ks",
+        "evaluate", "--system", "harness.systems.drrag.DrRag", "--system.selection.method", "qdc",
+        "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", str(index),
+        "--system.reader", "harness.readers.t5.PackedReader", "--system.reader.serving", str(serving), "--study.ks",
         "[1,2,3]", "--questions", questions, "--resamples", "50", "--out", str(tmp_path / "out"),
     ]  # fmt: skip
     monkeypatch.setattr("harness.evaluation.reading.CHOICES_AT_ONCE", 2)
@@ -448,9 +452,9 @@ def test_an_interrupted_reading_goes_on(
 
 
 def test_answers_stand_beside_what_they_were_read_from(index: Path, tmp_path: Path) -> None:
-    strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles())
+    system = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles())
     evaluate(
-        strategy,
+        system,
         with_answers(tmp_path, ["x", "y", ""]),
         tmp_path / "report",
         study={"ks": (2,), "rows": ["CFS"]},
@@ -465,9 +469,9 @@ def test_answers_stand_beside_what_they_were_read_from(index: Path, tmp_path: Pa
 
 
 def test_without_gold_answers_nothing_is_read_and_recall_is_measured(index: Path, tmp_path: Path) -> None:
-    strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles())
-    evaluate(strategy, with_answers(tmp_path, ["", "", ""]), tmp_path / "report", study={"ks": (2,)}, resamples=50)
-    assert strategy.reader.read_sets == []
+    system = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles())
+    evaluate(system, with_answers(tmp_path, ["", "", ""]), tmp_path / "report", study={"ks": (2,)}, resamples=50)
+    assert system.reader.read_sets == []
     found = cells(tmp_path / "report")
     assert found["recall, k = 2", "CFS", "recall %"] == 100
     assert {table for table, *_ in found if table.startswith(("answers", "EM"))} == {"answers"}

@@ -1,6 +1,6 @@
 """Choosing CFS's options on validation questions.
 
-The grid against the strategy itself, a choice worked out by hand, limits, refusals.
+The grid against the system itself, a choice worked out by hand, limits, refusals.
 """
 
 import json
@@ -17,7 +17,7 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache
 from harness.selection.tuned import Tuned, read_selection
-from harness.strategies.drrag import DrRag
+from harness.systems.drrag import DrRag
 from harness.tuning.drrag import (
     Grid,
     Tried,
@@ -49,14 +49,14 @@ def tried_with(retriever, asked, scorer, ks=(2, 4), grid=GRID):
     return try_grid(asked, results, ks, grid, ScoreCache(scorer), scorer.threshold)
 
 
-def test_every_setting_chooses_what_the_strategy_does(retriever, asked):
+def test_every_setting_chooses_what_the_system_does(retriever, asked):
     for tried in tried_with(retriever, asked, Digest()):
         assert {each.question_weight for each in tried.settings} == {1, 2}
         assert {each.depth for each in tried.settings} == {1, 3, 2 * tried.k}
         assert {each.k1 for each in tried.settings} == set(range(1, tried.k))
         for row in range(0, len(tried.settings), 7):
-            strategy = DrRag(retriever, scorer=Digest(), selection=tried.settings[row].cfs(tried.k))
-            answers = strategy.answer(asked)
+            system = DrRag(retriever, scorer=Digest(), selection=tried.settings[row].cfs(tried.k))
+            answers = system.answer(asked)
             documents = [[hit.passage.id for hit in answer.evidence] for answer in answers]
             assert tried.documents_VN[row].tolist() == [len(each) for each in documents]
             expected = [recall_of(question, each) for question, each in zip(asked, documents, strict=True)]
@@ -72,15 +72,15 @@ def test_pairs_are_scored_once_and_only_one_order_where_one_is_tried(retriever, 
         assert reversed_too == symmetric
 
 
-def run(strategy, tmp_path, **study):
+def run(system, tmp_path, **study):
     out = tmp_path / "report"
     options = {"ks": (2,), "rows": [], **study}
-    evaluate(strategy, str(write_questions(tmp_path)), out, study=options, resamples=200)
+    evaluate(system, str(write_questions(tmp_path)), out, study=options, resamples=200)
     return out
 
 
-def tuned(strategy, tmp_path, file, **tuning):
-    tune(strategy, str(write_questions(tmp_path)), file, tuning={"ks": (2,), **tuning})
+def tuned(system, tmp_path, file, **tuning):
+    tune(system, str(write_questions(tmp_path)), file, tuning={"ks": (2,), **tuning})
 
 
 def test_what_is_chosen_by_hand(retriever, tmp_path, capsys):
@@ -97,12 +97,12 @@ def test_what_is_chosen_by_hand(retriever, tmp_path, capsys):
     )
     assert not (tmp_path / "selection.json.partial").exists()
 
-    strategy = DrRag(retriever, scorer=scorer, selection=SelectionOptions("cfs", 2), selection_file=file)
-    assert strategy.selection == chosen.cfs(2)
-    again = cells(run(strategy, tmp_path, rows=["CFS", "QDC"]))
+    system = DrRag(retriever, scorer=scorer, selection=SelectionOptions("cfs", 2), selection_file=file)
+    assert system.selection == chosen.cfs(2)
+    again = cells(run(system, tmp_path, rows=["CFS", "QDC"]))
     assert again["recall, k = 2", "CFS", "recall %"] == 100
     report = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
-    assert report["study"]["selection"]["threshold"] == strategy.selection.threshold
+    assert report["study"]["selection"]["threshold"] == system.selection.threshold
 
 
 def made(recall, documents, k=4):
@@ -142,36 +142,36 @@ def test_options_chosen_on_other_questions_are_not_those_of_the_question_itself(
 
 
 def test_impossible_requests_are_refused(retriever, tmp_path):
-    strategy = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", 2))
+    system = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", 2))
     file = tmp_path / "s.json"
     for tuning, line in (
-        ({"most_documents": [2.0, 3.0]}, r"one number for each of tuning\.ks \[2\]"),
-        ({"most_documents": [0.5]}, "0.5 does not conform"),
+        ({"max_documents": [2.0, 3.0]}, r"one number for each of tuning\.ks \[2\]"),
+        ({"max_documents": [0.5]}, "0.5 does not conform"),
         ({"ks": (3, 3)}, r"tuning\.ks is \[3, 3\]"),
         ({"grid": {"depths": [0]}}, r"tuning\.grid\.depths.* 0 does not conform"),
         ({"grid": {"deep": [1]}}, "grid"),
-        ({"rows": ["QDC"]}, "tuning.rows is no option of drrag's tuning; allowed: ks, grid, most_documents, scores"),
-        ({"most_documents": [1.0]}, "no setting for k = 2 .* 1 documents; the fewest are 2.00"),
+        ({"rows": ["QDC"]}, "tuning.rows is no option of drrag's tuning; allowed: ks, grid, max_documents, scores"),
+        ({"max_documents": [1.0]}, "no setting for k = 2 .* 1 documents; the fewest are 2.00"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=line):
-            tuned(strategy, tmp_path, file, **tuning)
+            tuned(system, tmp_path, file, **tuning)
     with pytest.raises(UserError, match="needs the trained classifier"):
         tuned(DrRag(retriever, selection=SelectionOptions("qdc", k=2)), tmp_path, file)
     assert not file.exists()
     (tmp_path / "mine.json").write_text("{}")
     with pytest.raises(UserError, match=r"not a file of selection options of `infer\.py tune`"):
-        tuned(strategy, tmp_path, tmp_path / "mine.json")
+        tuned(system, tmp_path, tmp_path / "mine.json")
     assert (tmp_path / "mine.json").read_text() == "{}"
 
 
 def test_a_row_with_a_budget_that_the_file_lacks_is_refused_before_anything_is_scored(retriever, tmp_path):
     file = tmp_path / "s.json"
     tuned(DrRag(retriever, scorer=gold_scorer()), tmp_path, file)
-    strategy = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", 2), selection_file=file)
+    system = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", 2), selection_file=file)
     with pytest.raises(UserError, match=r"has options for k = 2, none for k = 3"):
-        run(strategy, tmp_path, ks=(2, 3), rows=["CFS"])
-    assert strategy.scorer.asked == []
-    run(strategy, tmp_path, ks=(2, 3), rows=["ranked"])  # which takes nothing from the file
+        run(system, tmp_path, ks=(2, 3), rows=["CFS"])
+    assert system.scorer.asked == []
+    run(system, tmp_path, ks=(2, 3), rows=["ranked"])  # which takes nothing from the file
 
 
 def test_a_corrupt_file_is_refused_by_the_strategy(retriever, tmp_path):

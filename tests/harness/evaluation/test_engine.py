@@ -1,4 +1,4 @@
-"""The evaluation engine: what it measures of any strategy, and that a study's answers are those of its strategy."""
+"""The evaluation engine: what it measures of any system, and that a study's answers are those of its system."""
 
 import json
 import math
@@ -15,16 +15,16 @@ from common.records import Answer, Asked, Passage, Question, Ranked, as_question
 from harness.commands.evaluate import evaluate
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.drrag.study import Study as DrRagStudy
-from harness.evaluation.engine import Measured, measure, measures_of
+from harness.evaluation.engine import MeasuredSystem, measure, measures_of
 from harness.evaluation.rerag.study import Study as ReRagStudy
 from harness.evaluation.study import NOT_ASKED, Findings, Settings
 from harness.evaluation.study import Asked as Answered
-from harness.evaluation.tables import Cell, Table
+from harness.evaluation.tables import Cell, ReportTable
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
-from harness.strategies.drrag import DrRag
-from harness.strategies.rerag import ReRag
-from harness.strategies.retrieve_read import RetrieveRead
+from harness.systems.drrag import DrRag
+from harness.systems.rerag import ReRag
+from harness.systems.retrieve_read import RetrieveRead
 from models.cross_encoder import RelevanceEstimator
 from models.rerag.calibration import Calibration
 from tests.helpers import rerag_world
@@ -60,12 +60,12 @@ class Titles:
         ]
 
 
-def values(measured: Measured, table: str, row: str) -> list[float | None]:
+def values(measured: MeasuredSystem, table: str, row: str) -> list[float | None]:
     (found,) = (each for each in measured.tables if each.name == table)
     return [None if cell is None else round(cell.value, 3) for cell in found.rows[row]]
 
 
-# --- any strategy
+# --- any system
 
 
 def test_a_strategy_without_a_study_has_answers_evidence_and_costs(index: Path, settings: Settings) -> None:
@@ -93,7 +93,7 @@ def test_a_strategy_without_a_study_has_answers_evidence_and_costs(index: Path, 
 def test_without_a_reader_there_is_no_figure_of_answers(index: Path, settings: Settings) -> None:
     measured = measure(RetrieveRead(Bm25Retriever(index), k=2), ASKED, None, settings)
     (answers,) = (table for table in measured.tables if table.name == "answers")
-    assert {cell.reason for cell in answers.rows["ours"] if cell} == {"the strategy has no reader"}
+    assert {cell.reason for cell in answers.rows["ours"] if cell} == {"the system has no reader"}
     assert np.isnan(measured.measures["retrieve_read"]["EM"]).all()
     assert values(measured, "evidence", "recall of gold passages") == [50, 66.667]
 
@@ -102,8 +102,8 @@ def test_measures_are_undefined_where_the_file_lacks_what_they_need(index: Path,
     only_gold = replace(ASKED[0], answers=())
     only_answer = replace(ASKED[1], support=())
     partly_shipped = replace(ASKED[2], unshipped_support=("Nowhere",))
-    strategy = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles())
-    measured = measure(strategy, [only_gold, only_answer, partly_shipped], None, settings)
+    system = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles())
+    measured = measure(system, [only_gold, only_answer, partly_shipped], None, settings)
     defined = {
         name: [not math.isnan(value) for value in values_N]
         for name, values_N in measured.measures["retrieve_read"].items()
@@ -130,26 +130,26 @@ class Asks(RetrieveRead):
 class OfAnswers:
     """A study that makes a table of the answers that the engine asked for."""
 
-    def measure(self, strategy: Any, questions: Sequence[Question], asked: Answered, settings: Settings) -> Findings:
-        return Findings([Table("own", "Own", ("answers",), {"own": [Cell(len(asked.answers))]})])
+    def measure(self, system: Any, questions: Sequence[Question], asked: Answered, settings: Settings) -> Findings:
+        return Findings([ReportTable("own", "Own", ("answers",), {"own": [Cell(len(asked.answers))]})])
 
 
 class WithAVariant(OfAnswers):
     """A study that asks itself, with another k as a variant."""
 
-    def ask(self, strategy: Any, questions: Sequence[Question], settings: Settings) -> Answered:
-        one = RetrieveRead(strategy.retriever, 1, strategy.reader).answer(questions)
-        return Answered(strategy.answer(questions), {"one": one}, seconds_before=1000.0)
+    def ask(self, system: Any, questions: Sequence[Question], settings: Settings) -> Answered:
+        one = RetrieveRead(system.retriever, 1, system.reader).answer(questions)
+        return Answered(system.answer(questions), {"one": one}, seconds_before=1000.0)
 
 
 class OfTheSecond(WithAVariant):
     """One that can score the second question alone."""
 
-    def scorable(self, strategy: Any, questions: Sequence[Question]) -> list[int]:
+    def scorable(self, system: Any, questions: Sequence[Question]) -> list[int]:
         return [1]
 
-    def measure(self, strategy: Any, questions: Sequence[Question], asked: Answered, settings: Settings) -> Findings:
-        found = super().measure(strategy, questions, asked, settings)
+    def measure(self, system: Any, questions: Sequence[Question], asked: Answered, settings: Settings) -> Findings:
+        found = super().measure(system, questions, asked, settings)
         found.records, found.cases = [{"own": 1}], [["case"]]  # type: ignore[list-item]
         return found
 
@@ -161,9 +161,9 @@ class OfTheSecond(WithAVariant):
 def test_the_system_is_asked_once_and_before_its_study(
     index: Path, settings: Settings, study: Any, order: str, variant_N: list[int] | None
 ) -> None:
-    strategy = Asks(Bm25Retriever(index), k=2, reader=Titles())
-    measured = measure(strategy, ASKED, study, settings)
-    assert strategy.asked == [f"q{number}" for number in order]
+    system = Asks(Bm25Retriever(index), k=2, reader=Titles())
+    measured = measure(system, ASKED, study, settings)
+    assert system.asked == [f"q{number}" for number in order]
     plain = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()).answer(ASKED)
     assert [(a.question_id, a.text, a.evidence) for a in measured.answers] == [
         (a.question_id, a.text, a.evidence) for a in plain
@@ -190,7 +190,7 @@ def test_a_system_that_finds_nothing_has_zeros(settings: Settings) -> None:
         assert found[name].tolist() == [0, 0, 0]
 
 
-# --- a study's answers are the strategy's
+# --- a study's answers are the system's
 
 
 def without_seconds(costs: dict[str, float]) -> dict[str, float]:
@@ -200,14 +200,17 @@ def without_seconds(costs: dict[str, float]) -> dict[str, float]:
 @pytest.mark.parametrize("reader", [None, Titles()], ids=["alone", "with a reader"])
 @pytest.mark.parametrize("k", [2, 5])  # a row of the tables, and none
 @pytest.mark.parametrize("method", ["sm", "qdc", "cis", "cfs", "ranked"])
-def test_dr_rag_s_own_selection_is_what_the_strategy_answers(
+def test_dr_rag_s_own_selection_is_what_the_system_answers(
     method: str, k: int, reader: Titles | None, index: Path, settings: Settings
 ) -> None:
-    strategy = DrRag(
-        Bm25Retriever(index), scorer=Digest(), selection=SelectionOptions(method, k=k, fill=k == 5), reader=reader
+    system = DrRag(
+        Bm25Retriever(index),
+        scorer=Digest(),
+        selection=SelectionOptions(method, k=k, fill_budget=k == 5),
+        reader=reader,
     )
-    measured = measure(strategy, ASKED, DrRagStudy(ks=(2, 3)), settings)
-    for found, expected in zip(measured.answers, strategy.answer(ASKED), strict=True):
+    measured = measure(system, ASKED, DrRagStudy(ks=(2, 3)), settings)
+    for found, expected in zip(measured.answers, system.answer(ASKED), strict=True):
         assert found.evidence == expected.evidence
         assert (found.question_id, found.text, found.logprob) == (expected.question_id, expected.text, expected.logprob)
         assert found.notes == expected.notes
@@ -219,11 +222,11 @@ def test_dr_rag_s_own_selection_is_what_the_strategy_answers(
 
 
 def test_dr_rag_s_variants_are_what_those_selections_answer(index: Path, settings: Settings) -> None:
-    strategy = DrRag(Bm25Retriever(index), scorer=Digest(), selection=SelectionOptions("ranked", k=3), reader=Titles())
-    measured = measure(strategy, ASKED, DrRagStudy(rows=["QDC", "CFS"], ks=(3,), bm25=index), settings)
+    system = DrRag(Bm25Retriever(index), scorer=Digest(), selection=SelectionOptions("ranked", k=3), reader=Titles())
+    measured = measure(system, ASKED, DrRagStudy(rows=["QDC", "CFS"], ks=(3,), bm25=index), settings)
     assert list(measured.systems) == ["drrag", "BM25", "BM25 + SM, fused", "SM", "QDC", "CFS"]
     for name, method in {"SM": "sm", "QDC": "qdc", "CFS": "cfs"}.items():
-        alone = DrRag(strategy.retriever, scorer=Digest(), selection=SelectionOptions(method, k=3), reader=Titles())
+        alone = DrRag(system.retriever, scorer=Digest(), selection=SelectionOptions(method, k=3), reader=Titles())
         for found, expected in zip(measured.systems[name], alone.answer(ASKED), strict=True):
             assert (found.text, found.evidence) == (expected.text, expected.evidence)
             assert (found.notes, without_seconds(found.costs)) == (expected.notes, without_seconds(expected.costs))
@@ -256,10 +259,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Question], Pat
 
 @pytest.mark.numeric
 @pytest.mark.parametrize(
-    ("retrieved", "marginal", "refuse"), [(False, "thorough", False), (True, "fast", False), (True, "thorough", True)]
+    ("retrieved", "marginal", "abstain"), [(False, "thorough", False), (True, "fast", False), (True, "thorough", True)]
 )
-def test_re_rag_s_own_answers_are_what_the_strategy_answers(
-    retrieved: bool, marginal: Any, refuse: bool, serving: Path, world: tuple[list[Question], Path], settings: Settings,
+def test_re_rag_s_own_answers_are_what_the_system_answers(
+    retrieved: bool, marginal: Any, abstain: bool, serving: Path, world: tuple[list[Question], Path],
+    settings: Settings,
     checkpoints: dict[str, Path],
 ) -> None:  # fmt: skip
     asked, folder = world
@@ -269,10 +273,10 @@ def test_re_rag_s_own_answers_are_what_the_strategy_answers(
         max(context["probability"] for context in answer.notes["contexts"])
         for answer in ReRag(retriever, serving, **options).answer(asked)
     ]
-    strategy = ReRag(retriever, serving, **options, refuse=refuse, threshold=float(np.mean(best)) if refuse else None)
-    measured = measure(strategy, asked, ReRagStudy(encoder=str(checkpoints["bert"])), settings)
-    expected = strategy.answer(asked)
-    if refuse:
+    system = ReRag(retriever, serving, **options, abstain=abstain, threshold=float(np.mean(best)) if abstain else None)
+    measured = measure(system, asked, ReRagStudy(encoder=str(checkpoints["bert"])), settings)
+    expected = system.answer(asked)
+    if abstain:
         assert {answer.text == "unanswerable" for answer in expected} == {True, False}
     for found, other in zip(measured.answers, expected, strict=True):
         assert (found.question_id, found.text) == (other.question_id, other.text)
@@ -291,20 +295,20 @@ def test_re_rag_s_own_answers_are_what_the_strategy_answers(
     assert list(measured.systems) == ["rerag", "Baseline", "RE score", "RE context"]
 
 
-def test_a_reranker_without_a_generator_scores_once_what_the_strategy_answers(
+def test_a_reranker_without_a_generator_scores_once_what_the_system_answers(
     checkpoints: dict[str, Path], world: tuple[list[Question], Path], settings: Settings, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     asked, folder = world
     serving = rerag_world.write_serving(checkpoints["t5"], tmp_path / "reranker", generator=None, max_tokens=96)
-    strategy = ReRag(Bm25Retriever(folder), serving, candidates=6, contexts=3, device="cpu", threshold=0.5, refuse=True)
-    expected = strategy.answer(asked)
+    system = ReRag(Bm25Retriever(folder), serving, candidates=6, contexts=3, device="cpu", threshold=0.5, abstain=True)
+    expected = system.answer(asked)
     scored: list[Any] = []
     scores = RelevanceEstimator.scores
     monkeypatch.setattr(
         RelevanceEstimator, "scores", lambda self, pairs: (scored.extend(pairs), scores(self, pairs))[1]
     )
-    measured = measure(strategy, [*asked, replace(asked[0], id="x", answers=())], ReRagStudy(), settings)
+    measured = measure(system, [*asked, replace(asked[0], id="x", answers=())], ReRagStudy(), settings)
     pairs = [(question, passage.id) for question, passage in scored]
     assert len(pairs) == sum(int(each.costs["model_calls"]) for each in measured.answers)
     for found, other in zip(measured.answers, expected, strict=False):
@@ -330,8 +334,8 @@ def test_an_index_of_another_corpus_is_refused_by_the_study_of_gold_and_noted_by
     ):
         evaluate(DrRag(other, scorer=gold_scorer()), file, tmp_path / "refused", resamples=10)
     assert not list(tmp_path.glob("refused*"))
-    for strategy in (RetrieveRead(other), ReRag(other, serving, 2, 1, device="cpu")):
-        evaluate(strategy, file, tmp_path / "noted", resamples=10)
+    for system in (RetrieveRead(other), ReRag(other, serving, 2, 1, device="cpu")):
+        evaluate(system, file, tmp_path / "noted", resamples=10)
         line = "Note: " + str(tmp_path / "other") + " is an index of another corpus: it holds none of the 6 gold"
         assert line in capsys.readouterr().err
         assert f"- {line}" in (tmp_path / "noted" / "report.md").read_text()
@@ -347,17 +351,17 @@ def test_answers_and_gold_passages_are_each_used_where_they_are(tmp_path: Path, 
     rows[0]["answer"] = ""
     rows[1]["supporting_facts"] = []
     file.write_text(json.dumps(rows), encoding="utf-8")
-    for strategy, word in (
+    for system, word in (
         (ReRag(Bm25Retriever(index), serving, 3, 2, device="cpu"), "rerag"),
         (DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles()), "drrag"),
         (RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()), "retrieve_read"),
     ):
-        evaluate(strategy, str(file), tmp_path / word, resamples=10)
+        evaluate(system, str(file), tmp_path / word, resamples=10)
         records = records_of(tmp_path / word)
         assert [record["EM"] is None for record in records] == [True, False, False]
         assert [record["recall_of_gold"] is None for record in records] == [False, True, False]
         assert all(record["evidence"] for record in records)
-        expected = strategy.answer([Question("q1", "alba river", passages=tuple(PASSAGES.values()))])[0]
+        expected = system.answer([Question("q1", "alba river", passages=tuple(PASSAGES.values()))])[0]
         assert [hit["id"] for hit in records[0]["evidence"]] == [hit.passage.id for hit in expected.evidence]
         found = cells(tmp_path / word)
         gold = [

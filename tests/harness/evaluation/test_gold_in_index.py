@@ -109,9 +109,9 @@ def place(tmp_path: Path, retriever) -> Path:
 
 
 def evaluate(questions: str, *more: str) -> list[str]:
-    bm25 = ("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "index")
+    bm25 = ("--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", "index")
     return [
-        "infer.py", "evaluate", "--strategy", "harness.strategies.retrieve_read.RetrieveRead", *bm25, "--questions",
+        "infer.py", "evaluate", "--system", "harness.systems.retrieve_read.RetrieveRead", *bm25, "--questions",
         questions, "--layout", "corpus_questions", "--out", "report", "--ks", "[1]", "--resamples", "50", *more,
     ]  # fmt: skip
 

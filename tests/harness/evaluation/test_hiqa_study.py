@@ -42,13 +42,13 @@ from harness.evaluation.judge import Judge
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR
 from harness.evaluation.log_rank import log_rank
 from harness.evaluation.study import NOT_ASKED, Settings, build
-from harness.evaluation.tables import Table
+from harness.evaluation.tables import ReportTable
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.keywords import KeywordRetriever, build_keywords
 from harness.retrievers.multi_route import MultiRouteRetriever
-from harness.strategies.hiqa import HiQa, fitting
+from harness.systems.hiqa import HiQa, fitting
 from harness.tuning.hiqa import ALPHAS, BETAS, Tuning, best_weights, grid, rank_of
 from tests.helpers.judge_lm import FirstPassage, LastPassage
 from tests.helpers.retrieval_world import WORDS, write_encoder
@@ -87,15 +87,15 @@ def folders(tmp_path_factory: pytest.TempPathFactory, encoder) -> dict[str, Path
 
 
 @pytest.fixture(scope="module")
-def strategy(folders: dict[str, Path], encoder) -> HiQa:
+def system(folders: dict[str, Path], encoder) -> HiQa:
     dense, words, keywords = (folders["path"] / kind for kind in KINDS)
     routes = DenseRetriever(dense, "cpu", encoder=encoder.name), Bm25Retriever(words), KeywordRetriever(keywords)
     return HiQa(MultiRouteRetriever(*routes, alpha=0.2, beta=1.0), k=3)
 
 
-def test_rows_tables_and_differences(strategy: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
     study = Study({"no metadata": folders["none"]}, k=1, documents=[2, 4, 6, 99], budgets=())
-    findings = studied(study, strategy, QUESTIONS, SETTINGS)
+    findings = studied(study, system, QUESTIONS, SETTINGS)
     ranking, differences, *others = findings.tables
     assert list(ranking.rows) == [OWN, "vectors only", "BM25 only", "without keywords", "segments alone", "no metadata"]
     ours = dict(zip(ranking.columns, ranking.rows[OWN], strict=True))
@@ -119,11 +119,11 @@ def test_rows_tables_and_differences(strategy: HiQa, folders: dict[str, Path], t
         assert (tmp_path / name).stat().st_size > 1000
 
 
-def of_budget(table: Table, row: str) -> list[float]:
+def of_budget(table: ReportTable, row: str) -> list[float]:
     return [cell.value for cell in table.rows[row] if cell]
 
 
-def test_contexts_of_equal_length_by_hand(strategy: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_contexts_of_equal_length_by_hand(system: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
     """A passage has four words, with its path three more.
 
     A context of 14 words holds two of them, or three without the path.
@@ -131,7 +131,7 @@ def test_contexts_of_equal_length_by_hand(strategy: HiQa, folders: dict[str, Pat
     asked = [replace(question, answers=("kg",), kind="calculation") for question in QUESTIONS]
     readers = {"FirstPassage": FirstPassage(), "LastPassage": LastPassage()}
     study = Study({"no metadata": folders["none"]}, k=1, budgets=(7, 14), readers=readers)
-    findings = studied(study, strategy, asked, replace(SETTINGS, partial=tmp_path))
+    findings = studied(study, system, asked, replace(SETTINGS, partial=tmp_path))
     tables = {table.name: table for table in findings.tables}
     whole = tables["budgets - all gold"]
     assert whole.columns == ("7 words", "14 words")
@@ -146,7 +146,7 @@ def test_contexts_of_equal_length_by_hand(strategy: HiQa, folders: dict[str, Pat
     for measure in ("EM", "accuracy, exact match"):
         assert of_budget(seven, f"FirstPassage: {measure}") == [100, 100]
         assert of_budget(seven, f"LastPassage: {measure}")[0] == 100  # the only passage
-    last = [HiQa(strategy.retriever, 12, 14).answer(question.text)[0].evidence[-1].passage.text for question in asked]
+    last = [HiQa(system.retriever, 12, 14).answer(question.text)[0].evidence[-1].passage.text for question in asked]
     assert of_budget(seven, "LastPassage: EM")[1] == pytest.approx(
         100 * np.mean([text.endswith("kg") for text in last])
     )
@@ -154,12 +154,12 @@ def test_contexts_of_equal_length_by_hand(strategy: HiQa, folders: dict[str, Pat
     assert (tmp_path / "budgets.png").stat().st_size > 1000
 
 
-def test_a_context_is_what_the_system_keeps(strategy: HiQa) -> None:
+def test_a_context_is_what_the_system_keeps(system: HiQa) -> None:
     texts = [question.text for question in QUESTIONS]
-    counts = segments_by_document(strategy.retriever)
-    found = rank_all(strategy.retriever, QUESTIONS, counts, 1, 1.0, "test", budgets=(3, 20, 84)).contexts
+    counts = segments_by_document(system.retriever)
+    found = rank_all(system.retriever, QUESTIONS, counts, 1, 1.0, "test", budgets=(3, 20, 84)).contexts
     for budget, contexts in zip((3, 20, 84), found, strict=True):
-        expected = HiQa(strategy.retriever, 12, budget).answer(texts)
+        expected = HiQa(system.retriever, 12, budget).answer(texts)
         assert [tuple(each) for each in contexts] == [answer.evidence for answer in expected]
     assert [len(each) for each in found[0] + found[2]] == [1] * 6 + [12] * 6  # the first always; all of them
 
@@ -173,8 +173,8 @@ def test_what_fits_by_definition(words: list[int], most: int) -> None:
         assert sum(words[each] for each in kept if each < place) + words[place] > most
 
 
-def test_without_readers_table_7_says_what_is_missing(strategy: HiQa) -> None:
-    tables = {table.name: table for table in studied(Study(k=1, budgets=(7,)), strategy, QUESTIONS, SETTINGS).tables}
+def test_without_readers_table_7_says_what_is_missing(system: HiQa) -> None:
+    tables = {table.name: table for table in studied(Study(k=1, budgets=(7,)), system, QUESTIONS, SETTINGS).tables}
     assert [cell.reason for cell in tables["readers"].rows["readers"] if cell] == [
         "no readers are given (--study.readers)"
     ]
@@ -188,13 +188,13 @@ class Weight:
         return [Answer(q.id, match[0] if match else "", ()) for q, match in zip(questions, found, strict=True)]
 
 
-def test_every_row_is_read(strategy: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_every_row_is_read(system: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
     weights = [
         replace(question, answers=(question.gold_segments[0].evidence[0],), kind="calculation")
         for question in QUESTIONS
     ]
     asked = [*weights[:3], Question("7", "who made it?", ("Alto",)), *weights[3:]]
-    system = HiQa(strategy.retriever, 1, reader=Weight())
+    system = HiQa(system.retriever, 1, reader=Weight())
     settings = replace(SETTINGS, partial=tmp_path)
     findings = studied(Study({"no metadata": folders["none"]}, k=1), system, asked, settings)
     (exact,) = [table for table in findings.tables if table.name == "accuracy %, exact match"]
@@ -212,10 +212,10 @@ def test_every_row_is_read(strategy: HiQa, folders: dict[str, Path], tmp_path: P
     assert [each.evidence for each in own] == [each.evidence for each in alone]
 
 
-def test_scores_by_hand(strategy: HiQa) -> None:
-    counts = segments_by_document(strategy.retriever)
+def test_scores_by_hand(system: HiQa) -> None:
+    counts = segments_by_document(system.retriever)
     assert counts == {f"{name}.pdf": 2 for name in PRODUCTS}
-    words = strategy.retriever.words  # type: ignore[attr-defined]
+    words = system.retriever.bm25  # type: ignore[attr-defined]
     row = rank_all(words, QUESTIONS[:1], counts, 1, 1.0, "test", [1])
     # BM25 finds "weight alto 100": first the heading's and the name's passage, of 12
     assert row.scores["Log-Rank"].tolist() == [1.0]
@@ -232,27 +232,25 @@ def test_collections_hold_the_gold_documents_and_each_other() -> None:
     assert kept_documents(QUESTIONS[2], names, 3, 1) != kept_documents(QUESTIONS[2], names, 3, 2)
 
 
-def test_what_cannot_be_measured_is_said(strategy: HiQa) -> None:
-    findings = studied(Study(), strategy, [Question("1", "?", ("x",))], SETTINGS)
+def test_what_cannot_be_measured_is_said(system: HiQa) -> None:
+    findings = studied(Study(), system, [Question("1", "?", ("x",))], SETTINGS)
     assert findings.facts == ["rankings: not measured, no question names gold segments"]
     assert "ranking" not in {table.name for table in findings.tables}
     plain = HiQa(SimpleNamespace(search=lambda queries, k: [[] for _ in queries]))  # type: ignore[arg-type]
     assert "no index" in studied(Study(), plain, QUESTIONS, SETTINGS).facts[0]
 
 
-def test_another_retriever_is_ranked_alone(strategy: HiQa, folders: dict[str, Path]) -> None:
-    words = HiQa(strategy.retriever.words)  # type: ignore[attr-defined]
+def test_another_retriever_is_ranked_alone(system: HiQa, folders: dict[str, Path]) -> None:
+    words = HiQa(system.retriever.bm25)  # type: ignore[attr-defined]
     assert [*studied(Study(k=1), words, QUESTIONS, SETTINGS).tables[0].rows] == ["HCA"]
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
         studied(Study({"no metadata": folders["none"]}), words, QUESTIONS, SETTINGS)
 
 
-def test_options_are_checked_before_anything_is_loaded(
-    strategy: HiQa, tmp_path: Path, folders: dict[str, Path]
-) -> None:
+def test_options_are_checked_before_anything_is_loaded(system: HiQa, tmp_path: Path, folders: dict[str, Path]) -> None:
     reader = {"class_path": "tests.helpers.judge_lm.FirstPassage"}
     given = {"rows": {"none": folders["none"]}, "documents": [1, 2], "readers": {"a": reader}}
-    study = build(strategy, "study", given, tmp_path, "fid")
+    study = build(system, "study", given, tmp_path, "fid")
     assert isinstance(study, Study)
     assert isinstance(study.readers["a"], FirstPassage)
     for wrong, named in (
@@ -262,35 +260,35 @@ def test_options_are_checked_before_anything_is_loaded(
         ({"readers": {"a": "gpt"}}, "study.readers"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=named):
-            build(strategy, "study", wrong, tmp_path, "fid")
+            build(system, "study", wrong, tmp_path, "fid")
     with pytest.raises(MissingInputError, match="--kind dense"):
-        build(strategy, "study", {"rows": {"lost": tmp_path}}, tmp_path, "fid")
+        build(system, "study", {"rows": {"lost": tmp_path}}, tmp_path, "fid")
 
 
-def test_smaller_collections_are_never_harder(strategy: HiQa) -> None:
-    counts = segments_by_document(strategy.retriever)
-    row = rank_all(strategy.retriever, QUESTIONS, counts, 1, 1.0, "test", [1, 3, 6])
+def test_smaller_collections_are_never_harder(system: HiQa) -> None:
+    counts = segments_by_document(system.retriever)
+    row = rank_all(system.retriever, QUESTIONS, counts, 1, 1.0, "test", [1, 3, 6])
     whole, smaller = row.scores, row.by_size
     assert np.all(smaller[1]["hit@1"] >= smaller[3]["hit@1"])
     assert smaller[6]["Log-Rank"].tolist() == whole["Log-Rank"].tolist()
 
 
-def test_tuned_weights_rank_as_the_retriever_does(strategy: HiQa, tmp_path: Path) -> None:
-    retriever = strategy.retriever
+def test_tuned_weights_rank_as_the_retriever_does(system: HiQa, tmp_path: Path) -> None:
+    retriever = system.retriever
     assert isinstance(retriever, MultiRouteRetriever)
     values_ABQ = grid(retriever, QUESTIONS, 2.0)
     counts = segments_by_document(retriever)
     for a, b in ((0, 0), (3, 2), (10, 5)):
-        other = MultiRouteRetriever(retriever.dense, retriever.words, retriever.keywords, ALPHAS[a], BETAS[b])
+        other = MultiRouteRetriever(retriever.dense, retriever.bm25, retriever.keywords, ALPHAS[a], BETAS[b])
         scores = rank_all(other, QUESTIONS, counts, 1, 2.0, "test").scores
         assert values_ABQ[a, b] == pytest.approx(scores["Log-Rank"], abs=1e-6)
     file = tmp_path / "weights.json"
-    (line,) = Tuning(gamma=2.0).tune(strategy, QUESTIONS, file, SETTINGS)
-    chosen = MultiRouteRetriever(retriever.dense, retriever.words, retriever.keywords, weights=file)
+    (line,) = Tuning(gamma=2.0).tune(system, QUESTIONS, file, SETTINGS)
+    chosen = MultiRouteRetriever(retriever.dense, retriever.bm25, retriever.keywords, weights=file)
     assert (chosen.alpha, chosen.beta) == best_weights(values_ABQ)
     assert values_ABQ[ALPHAS.index(chosen.alpha), BETAS.index(chosen.beta)].mean() == values_ABQ.mean(axis=2).max()
     assert line.startswith(f"alpha {chosen.alpha:g}, beta {chosen.beta:g}, chosen on 6 questions: Log-Rank Index ")
-    assert MultiRouteRetriever(retriever.dense, retriever.words, beta=0.5, weights=file).beta == 0.5
+    assert MultiRouteRetriever(retriever.dense, retriever.bm25, beta=0.5, weights=file).beta == 0.5
 
 
 def test_ranks_by_hand() -> None:
@@ -299,24 +297,24 @@ def test_ranks_by_hand() -> None:
     assert rank_of(scores, np.array([], dtype=np.int64)) is None
 
 
-def test_files_of_weights(strategy: HiQa, tmp_path: Path) -> None:
-    retriever = strategy.retriever
+def test_files_of_weights(system: HiQa, tmp_path: Path) -> None:
+    retriever = system.retriever
     assert isinstance(retriever, MultiRouteRetriever)
     with pytest.raises(MissingInputError, match="no file of weights"):
-        MultiRouteRetriever(retriever.dense, retriever.words, weights=tmp_path / "lost.json").load()
+        MultiRouteRetriever(retriever.dense, retriever.bm25, weights=tmp_path / "lost.json").load()
     other = tmp_path / "other.json"
     other.write_text("{}")
     with pytest.raises(UserError, match=r"not a file of weights of `infer\.py tune`: not replaced"):
         Tuning.output.check(other)
     with pytest.raises(UserError, match="Choose the weights again"):
-        MultiRouteRetriever(retriever.dense, retriever.words, weights=other).load()
+        MultiRouteRetriever(retriever.dense, retriever.bm25, weights=other).load()
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
-        Tuning().check(HiQa(retriever.words))
+        Tuning().check(HiQa(retriever.bm25))
     with pytest.raises(UserError, match="needs questions with gold segments"):
-        Tuning().tune(strategy, [Question("1", "?", ("x",))], tmp_path / "x.json", SETTINGS)
+        Tuning().tune(system, [Question("1", "?", ("x",))], tmp_path / "x.json", SETTINGS)
 
 
-def test_a_context_holds_a_part_or_the_whole_of_the_gold(strategy: HiQa) -> None:
+def test_a_context_holds_a_part_or_the_whole_of_the_gold(system: HiQa) -> None:
     """Of two gold segments a short context holds one, the whole ranking both.
 
     A third stands in a document that is not there.
@@ -325,8 +323,8 @@ def test_a_context_holds_a_part_or_the_whole_of_the_gold(strategy: HiQa) -> None
         QUESTIONS[0], gold_segments=(*QUESTIONS[0].gold_segments, GoldSegment("Alto 300.pdf", ("with water",)))
     )
     lost = replace(both, gold_segments=(*both.gold_segments, GoldSegment("lost.pdf", ("nowhere",))))
-    counts = segments_by_document(strategy.retriever)
-    row = rank_all(strategy.retriever, [both, lost], counts, 1, 1.0, "test", budgets=(7, 84))
+    counts = segments_by_document(system.retriever)
+    row = rank_all(system.retriever, [both, lost], counts, 1, 1.0, "test", budgets=(7, 84))
     assert {
         budget: {name: each.tolist() for name, each in scores.items()} for budget, scores in row.by_budget.items()
     } == {
@@ -381,11 +379,11 @@ def judged(*verdicts: str) -> Settings:
     return replace(SETTINGS, judge=Judge(RuleLm(), verdicts or ("answers", "ranking")))  # type: ignore[arg-type]
 
 
-def by_name(tables: Sequence[Table]) -> dict[str, Table]:
+def by_name(tables: Sequence[ReportTable]) -> dict[str, ReportTable]:
     return {table.name: table for table in tables}
 
 
-def values(table: Table) -> dict[str, list[float]]:
+def values(table: ReportTable) -> dict[str, list[float]]:
     return {name: [math.nan if cell is None else cell.value for cell in cells] for name, cells in table.rows.items()}
 
 

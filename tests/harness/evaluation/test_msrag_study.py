@@ -11,11 +11,14 @@ import pytest
 
 from common.chat import Chat, Reply
 from common.records import Question
-from harness.choice.agreement import Agreement
-from harness.choice.answer_encoder import AnswerEncoder
-from harness.choice.learned import Learned
+from harness.answer_selection.agreement import Agreement
+from harness.answer_selection.answer_encoder import AnswerEncoder
+from harness.answer_selection.learned import LearnedSelector
+from harness.context_sources.facts import IndexedFacts
+from harness.context_sources.generated import GeneratedContext
+from harness.context_sources.web import WebContext
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.msrag.asking import sampling_parts
+from harness.evaluation.msrag.source_answers import sampling_parts
 from harness.evaluation.msrag.study import Study
 from harness.evaluation.msrag.tables import is_yes_no
 from harness.evaluation.paper_figures import msrag as published
@@ -25,13 +28,10 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.web import WebRetriever
 from harness.rewriters.prompted import PromptRewriter
 from harness.runtime.provenance import construct
-from harness.sources.facts import IndexedFacts
-from harness.sources.generated import GeneratedContext
-from harness.sources.web import WebContext
-from harness.strategies.msrag import Msrag
+from harness.systems.msrag import Msrag
 from harness.tuning.msrag import Tuning
 from models.msrag.answer_model import AnswerModel
-from tests.harness.strategies.test_msrag import WordReader
+from tests.harness.systems.test_msrag import WordReader
 from tests.helpers.commands import command, refused
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.river_corpus import write_index, write_questions
@@ -50,7 +50,7 @@ TABLE = {question.text: {"decomposition": [question.text]} for question in QUEST
 
 
 @pytest.fixture(scope="module")
-def strategy(tmp_path_factory: pytest.TempPathFactory, encoder_folder: str) -> Msrag:
+def system(tmp_path_factory: pytest.TempPathFactory, encoder_folder: str) -> Msrag:
     bm25 = Bm25Retriever(write_index(tmp_path_factory.mktemp("index")))
     selector = Agreement(loaded=AnswerEncoder(encoder_folder, "cpu"))
     return Msrag(WordReader("lake"), selector, WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25))
@@ -65,8 +65,8 @@ def cells(findings, table: str) -> dict[str, list]:
     return {row: [None if cell is None else cell.value for cell in values] for row, values in found.rows.items()}
 
 
-def test_rows_are_what_systems_answer(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:
-    findings = studied(Study(encoder=encoder_folder), strategy, QUESTIONS, settings(tmp_path, paper="hotpotqa"))
+def test_rows_are_what_systems_answer(system: Msrag, tmp_path: Path, encoder_folder: str) -> None:
+    findings = studied(Study(encoder=encoder_folder), system, QUESTIONS, settings(tmp_path, paper="hotpotqa"))
     # alone: the web ends in the ocean, mountain, dorn and finds nothing; the facts: brune, mountain, dorn, nothing;
     # memory: lake
     one, two, three = (cells(findings, f"table {number}") for number in (1, 2, 3))
@@ -76,7 +76,7 @@ def test_rows_are_what_systems_answer(strategy: Msrag, tmp_path: Path, encoder_f
     assert three["w/o GPT, agreement"][0] == 75.0  # of two answers the web's; without it that from memory
     assert three["w/o Web, agreement"][0] == 100.0  # those of the facts, and for the last question that from memory
     assert cells(findings, "segmentation")["web alone"][0] == 50.0
-    ours = strategy.answer(QUESTIONS)
+    ours = system.answer(QUESTIONS)
     assert [answer.text for answer in findings.answers] == [answer.text for answer in ours]
     gold = [name for name in findings.variants if "oracle" in name]
     assert gold
@@ -91,8 +91,8 @@ def test_rows_are_what_systems_answer(strategy: Msrag, tmp_path: Path, encoder_f
     assert findings.paper == "MSRAG"
 
 
-def test_without_segmentation_there_is_one_search_less(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:
-    findings = studied(Study(segmentation=False, encoder=encoder_folder), strategy, QUESTIONS, settings(tmp_path))
+def test_without_segmentation_there_is_one_search_less(system: Msrag, tmp_path: Path, encoder_folder: str) -> None:
+    findings = studied(Study(segmentation=False, encoder=encoder_folder), system, QUESTIONS, settings(tmp_path))
     assert "SR-RAG" not in findings.variants
     assert not [table for table in findings.tables if table.name == "segmentation"]
 
@@ -132,11 +132,14 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     serving = str(write_serving(checkpoints["t5"], folder / "serving"))
     system = {
         "reader": {"class_path": "harness.readers.t5.ContextReader", "init_args": {"serving": serving}},
-        "selector": {"class_path": "harness.choice.agreement.Agreement", "init_args": {"encoder": encoder_folder}},
-        "web": {"class_path": "harness.sources.web.WebContext", "init_args": {"retriever": index}},
-        "knowledge": {"class_path": "harness.sources.facts.IndexedFacts", "init_args": {"retriever": index}},
+        "selector": {
+            "class_path": "harness.answer_selection.agreement.Agreement",
+            "init_args": {"encoder": encoder_folder},
+        },
+        "web": {"class_path": "harness.context_sources.web.WebContext", "init_args": {"retriever": index}},
+        "knowledge": {"class_path": "harness.context_sources.facts.IndexedFacts", "init_args": {"retriever": index}},
     }
-    config = {"strategy": {"class_path": "harness.strategies.msrag.Msrag", "init_args": system}}
+    config = {"system": {"class_path": "harness.systems.msrag.Msrag", "init_args": system}}
     (folder / "msrag.yaml").write_text(json.dumps(config))
     return folder
 
@@ -160,7 +163,7 @@ def test_the_command_writes_the_report_and_ask_shows_all_answers(place: Path, en
     assert shown.code == 0, shown.err
     assert "Answers by source:" in shown.out
     assert "Chosen by agreement" in shown.out
-    wrong = ("--strategy.init_args.sources", "[web,gpt]")
+    wrong = ("--system.init_args.sources", "[web,gpt]")
     assert "sources contains 'gpt'" in refused(evaluate(place, "x", *wrong), 2)
     assert not (place / "x").exists()
 
@@ -179,9 +182,9 @@ def test_tune_writes_a_selection_that_a_config_can_name(place: Path, encoder_fol
     assert not (place / "selector.json").exists()
 
 
-def test_the_fitted_selection_chooses(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:
+def test_the_fitted_selection_chooses(system: Msrag, tmp_path: Path, encoder_folder: str) -> None:
     file = tmp_path / "selector.json"
-    learned = Msrag(strategy.reader, Learned(file), *strategy.sources.values())  # it names what is yet to be fitted
+    learned = Msrag(system.reader, LearnedSelector(file), *system.sources.values())  # it names what is yet to be fitted
     (line,) = Tuning(encoder=encoder_folder).tune(learned, QUESTIONS, file, settings(tmp_path))
     model = AnswerModel.load(file)
     assert model.encoder == encoder_folder

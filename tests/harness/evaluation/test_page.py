@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from common.records import Passage, Question
-from harness.evaluation.page import Case, page
-from harness.evaluation.tables import Table
+from harness.evaluation.page import QuestionCase, page
+from harness.evaluation.tables import ReportTable
 from tests.helpers.browser import drive, needs_chromium
 from tests.helpers.pages import CITY, EVIL, NAN, answer, small_page
 
@@ -24,8 +24,8 @@ def test_data_survive_any_text() -> None:
     evil = Passage("id", EVIL + " \ud800 lone", EVIL, corpus_id=EVIL)
     question = Question("q" + EVIL, EVIL, (EVIL,), (evil,), (evil.id,), ("elsewhere" + EVIL,), EVIL)
     answers = [answer(question.id, EVIL, evil, evil, costs={EVIL: NAN, "model_calls": 2.0}, notes={EVIL: EVIL})]
-    case = Case(EVIL, (EVIL,), ((EVIL,),), EVIL)
-    text = page(EVIL, [EVIL], [Table(EVIL, EVIL, (EVIL,), {EVIL: [None]}, note=EVIL)], EVIL, {EVIL: b"\x89PNG"},
+    case = QuestionCase(EVIL, (EVIL,), ((EVIL,),), EVIL)
+    text = page(EVIL, [EVIL], [ReportTable(EVIL, EVIL, (EVIL,), {EVIL: [None]}, note=EVIL)], EVIL, {EVIL: b"\x89PNG"},
                 [question], {EVIL: answers}, {EVIL: {EVIL: [1.0]}}, [[case]])  # fmt: skip
     text.encode()  # UTF-8 has no lone surrogates
     assert "<img src=x" not in text
@@ -212,8 +212,8 @@ def test_texts_run_nothing(tmp_path: Path) -> None:
     evil = Passage("id", EVIL, EVIL)
     question = Question(EVIL, EVIL, (EVIL, "x"), (evil,), (evil.id,), (EVIL,), EVIL)
     answers = [answer(EVIL, EVIL, evil, costs={EVIL: 1.0}, notes={EVIL: EVIL, "more": [{"id": evil.id, "why": EVIL}]})]
-    case = Case(EVIL, (EVIL,), ((EVIL,),), EVIL)
-    text = page(EVIL, [EVIL], [Table(EVIL, EVIL, (EVIL,), {EVIL: [None]}, note=EVIL)], EVIL, {}, [question],
+    case = QuestionCase(EVIL, (EVIL,), ((EVIL,),), EVIL)
+    text = page(EVIL, [EVIL], [ReportTable(EVIL, EVIL, (EVIL,), {EVIL: [None]}, note=EVIL)], EVIL, {}, [question],
                 {EVIL: answers, "other": answers}, {EVIL: {EVIL: [1.0]}}, [[case]])  # fmt: skip
     script = """
     result.opened = document.querySelectorAll("img, script:not([type])").length;

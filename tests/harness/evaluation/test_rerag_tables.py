@@ -25,7 +25,7 @@ from harness.evaluation.rerag.tables import (
     refusal_tables,
 )
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Cell, Table, not_measured, tables_csv, tables_markdown, tables_not_measured
+from harness.evaluation.tables import Cell, ReportTable, not_measured, tables_csv, tables_markdown, tables_not_measured
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from models.metrics import auroc
 from models.rerag.calibration import Calibration
@@ -195,7 +195,7 @@ def test_answers_are_judged_under_every_protocol_and_by_kind() -> None:
 
 
 def test_tables_as_files() -> None:
-    table = Table(
+    table = ReportTable(
         "t",
         "T",
         ("x %",),
@@ -215,13 +215,13 @@ def test_tables_as_files() -> None:
     assert "| e | +2.00 |" in text
     assert "| *paper:* p |  |" in text
     with pytest.raises(ValueError, match="2 cells"):
-        Table("t", "T", ("x",), {"a": [None, None]})
+        ReportTable("t", "T", ("x",), {"a": [None, None]})
 
 
 def test_what_is_not_measured_says_so() -> None:
     nothing, none = not_measured("every set holds an answer"), not_measured("none refused")
     rows = {"a": [nothing, nothing], "b": [Cell(1.0), none]}
-    mixed = Table("t", "T", ("x %", "y %"), rows, {"p": [Cell(2.0), None]})
+    mixed = ReportTable("t", "T", ("x %", "y %"), rows, {"p": [Cell(2.0), None]})
     text = tables_markdown("Title", [], [mixed], "")
     assert "| a | not measured: every set holds an answer |  |" in text
     assert "| b | 1.00 | not measured: none refused |" in text
@@ -232,15 +232,15 @@ def test_what_is_not_measured_says_so() -> None:
         "t,b,y %,,,,ours,not measured: none refused",
         "t,p,x %,2,,,paper,",
     ]
-    silent = Table("s", "S", ("x %",), {"a": [nothing], "b": [nothing]}, note="0 of 2.")
+    silent = ReportTable("s", "S", ("x %",), {"a": [nothing], "b": [nothing]}, note="0 of 2.")
     assert tables_markdown("Title", [], [silent], "").splitlines()[2:] == [
         *["", "## S", "", "not measured: every set holds an answer.", "", "0 of 2."]
     ]
-    published = Table("s", "S", ("x %",), {"a": [nothing]}, {"p": [Cell(2.0)]})
+    published = ReportTable("s", "S", ("x %",), {"a": [nothing]}, {"p": [Cell(2.0)]})
     assert "answer.\n\n|  | x % |\n| --- | ---: |\n| *paper:* p | 2.00 |" in tables_markdown(
         "Title", [], [published], ""
     )
-    assert tables_not_measured([mixed, Table("u", "U", ("x",), {"a": [None], "b": [Cell(1)]})]) == {
+    assert tables_not_measured([mixed, ReportTable("u", "U", ("x",), {"a": [None], "b": [Cell(1)]})]) == {
         "t": {"a": dict.fromkeys(("x %", "y %"), nothing.reason), "b": {"y %": "none refused"}}
     }
     assert (

@@ -3,7 +3,7 @@
 import math
 from html.parser import HTMLParser
 
-from harness.evaluation.tables import Cell, Table, not_measured, tables_html, tables_markdown
+from harness.evaluation.tables import Cell, ReportTable, not_measured, tables_html, tables_markdown
 
 NAN = math.nan
 
@@ -45,14 +45,14 @@ class Rows(HTMLParser):
 def test_tables_have_the_cells_of_the_markdown_report() -> None:
     nothing, none = not_measured("every set holds an answer"), not_measured("none refused")
     tables = [
-        Table("first", "One & <two>", ("x <b>%</b>", "y"), {
+        ReportTable("first", "One & <two>", ("x <b>%</b>", "y"), {
             "a": [Cell(1234.5, (-1.0, 2.0)), Cell(1234)],
             "both": [nothing, nothing],
             "one": [Cell(NAN), none],
         }, {"P": [Cell(2.0), None]}, note="A note <i>.\n\nAnother.", signed=frozenset({"y"}),
         published=frozenset({"y"})),
-        Table("first", "Silent", ("x",), {"a": [nothing]}, {"P": [Cell(2.0)]}),
-        Table("Second (of all)", "Only silent", ("x", "y"), {"a": [nothing] * 2}),
+        ReportTable("first", "Silent", ("x",), {"a": [nothing]}, {"P": [Cell(2.0)]}),
+        ReportTable("Second (of all)", "Only silent", ("x", "y"), {"a": [nothing] * 2}),
     ]  # fmt: skip
     lines = tables_markdown("T", [], tables, "").splitlines()
     expected = [line.strip("|").split("|") for line in lines if line.startswith("|") and "---" not in line]

@@ -19,7 +19,7 @@ from harness.indexing.passage_store import PassageStore, write_passages
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.selection.options import SelectionOptions
-from harness.strategies.drrag import DrRag
+from harness.systems.drrag import DrRag
 from tests.helpers import river_corpus
 from tests.helpers.commands import command
 
@@ -159,8 +159,8 @@ def test_saved_results_keep_what_is_indexed_in_the_place_of_a_text() -> None:
 def test_ask_prints_them_and_its_json_holds_them(tmp_path: Path, passages: list[Passage]) -> None:
     build_bm25(passages, tmp_path / "index")
     asked = (
-        "ask", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "sm", "--question",
-        "alba lake", "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index",
+        "ask", "--system", "harness.systems.drrag.DrRag", "--system.selection.method", "sm", "--question",
+        "alba lake", "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index",
         "index",
     )  # fmt: skip
     shown = command(tmp_path, "infer.py", *asked).out

@@ -30,7 +30,7 @@ def test_names_by_patterns(text: str, names: set[str]) -> None:
 
 def test_positions_by_hand() -> None:
     texts = ["set the Alto Pump 300 up", "the alto pump 300 weighs", "the Alto Pump 500", "nothing"]
-    found = critical_keywords(texts, most_share=0.5)
+    found = critical_keywords(texts, max_share=0.5)
     assert {" ".join(keyword): positions for keyword, positions in found.items()} == {
         "alto pump 300": [0, 1], "pump 300": [0, 1], "alto pump 500": [2], "pump 500": [2]
     }  # fmt: skip
@@ -38,7 +38,7 @@ def test_positions_by_hand() -> None:
 
 def test_what_stands_in_too_many_texts_is_not_critical() -> None:
     texts = [f"the Alto Pump and the Unit {n}" for n in range(10)]
-    found = critical_keywords(texts, most_share=0.2)
+    found = critical_keywords(texts, max_share=0.2)
     assert ("unit", "3") in found
     assert ("alto", "pump") not in found
     assert ("alto", "pump") in critical_keywords(texts, 0.2, given=["Alto pump"])
@@ -46,12 +46,12 @@ def test_what_stands_in_too_many_texts_is_not_critical() -> None:
 
 def test_a_word_that_is_mostly_small_is_no_name() -> None:
     texts = ["see Power there", "the power", "more power", "by Siemens", "x", "y"]
-    assert set(critical_keywords(texts, most_share=1.0)) == {("siemens",)}
+    assert set(critical_keywords(texts, max_share=1.0)) == {("siemens",)}
 
 
 def test_the_first_word_of_a_sentence_is_left_out_where_the_corpus_writes_it_small() -> None:
     texts = ["The Alto Pump 300 weighs nine.", "See the Alto Pump 300.", "Use it as the manual says."]
-    assert set(critical_keywords(texts, most_share=1.0)) == {("alto", "pump", "300"), ("pump", "300")}
+    assert set(critical_keywords(texts, max_share=1.0)) == {("alto", "pump", "300"), ("pump", "300")}
 
 
 def test_a_query_has_the_longest_keywords_without_overlap() -> None:

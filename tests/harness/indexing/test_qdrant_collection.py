@@ -14,7 +14,7 @@ from harness.commands.index import index
 from harness.commands.index_options import DenseOptions, QdrantOptions
 from harness.indexing import qdrant_collection
 from harness.indexing.index_folder import open_index
-from harness.indexing.qdrant_collection import Place, QdrantVectors, upload
+from harness.indexing.qdrant_collection import CollectionPlace, QdrantVectors, upload
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, passages_of
 from harness.retrievers.dense import DenseRetriever, build_dense
@@ -32,7 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, encoder) -> Path:
         *(type(p).of(f"{p.title} ", f" {p.text} zebra") for p in PASSAGES[:9]),
     ]  # other texts, near vectors
     build_dense(twice, folder / "dense", encoder)
-    upload(open_index(folder / "dense"), Place(None, folder / "db", "tiny"))
+    upload(open_index(folder / "dense"), CollectionPlace(None, folder / "db", "tiny"))
     return folder
 
 
@@ -63,7 +63,7 @@ def test_equal_vectors_come_in_the_order_of_the_corpus(tmp_path: Path, encoder) 
     vectors_ND = np.load(file)
     vectors_ND[:] = 1.0
     np.save(file, vectors_ND)
-    upload(open_index(tmp_path / "dense", verify_files="size"), Place(None, tmp_path / "db", "ties"))
+    upload(open_index(tmp_path / "dense", verify_files="size"), CollectionPlace(None, tmp_path / "db", "ties"))
     opened = QdrantRetriever("ties", path=tmp_path / "db", device="cpu")
     assert [hit.passage for hit in opened.search(["kiln"], 3)[0]] == corpus(50)[:3]
     opened._vectors.client.close()
@@ -73,7 +73,7 @@ def test_an_interrupted_upload_goes_on_and_is_not_searched_before(tmp_path: Path
     from qdrant_client import QdrantClient
 
     monkeypatch.setattr(qdrant_collection, "BATCH", 16)
-    place, real, sizes = Place(None, tmp_path / "db", "tiny"), QdrantClient.upsert, []
+    place, real, sizes = CollectionPlace(None, tmp_path / "db", "tiny"), QdrantClient.upsert, []
 
     def dies_at_the_third(client, name, points, **options):
         if len(sizes) == 2:
@@ -109,7 +109,7 @@ def test_an_interrupted_upload_goes_on_and_is_not_searched_before(tmp_path: Path
 def test_another_index_is_replaced_only_when_told_and_a_strangers_collection_never(
     tmp_path: Path, built: Path, encoder
 ) -> None:
-    place = Place(None, tmp_path / "db", "tiny")
+    place = CollectionPlace(None, tmp_path / "db", "tiny")
     upload(open_index(built / "dense"), place)
     build_dense(PASSAGES[:20], tmp_path / "other", encoder)
     with pytest.raises(UserError, match="holds another index \\(differs in: corpus"):
@@ -125,7 +125,7 @@ def test_another_index_is_replaced_only_when_told_and_a_strangers_collection_nev
     client.close()
     for overwrite in (False, True):
         with pytest.raises(ArtifactError, match=r"not written by infer\.py index"):
-            upload(open_index(built / "dense"), Place(None, tmp_path / "db", "theirs"), overwrite)
+            upload(open_index(built / "dense"), CollectionPlace(None, tmp_path / "db", "theirs"), overwrite)
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path, built: Path, retriever: QdrantRetriever) -> None:
@@ -156,7 +156,7 @@ def test_the_command_builds_and_uploads(tmp_path: Path, encoder_folder: str) -> 
     for _ in range(2):  # the second time all is up to date
         dense = DenseOptions(encoder_folder, precision="fp32")
         index(tmp_path / "out", [str(file)], dense=dense, qdrant=QdrantOptions(path=tmp_path / "db"), device="cpu")
-    vectors = QdrantVectors(Place(None, tmp_path / "db", "out"), True, None)
+    vectors = QdrantVectors(CollectionPlace(None, tmp_path / "db", "out"), True, None)
     assert [passage.text for passage in vectors.index.stored] == [passage.text for passage in PASSAGES[:12]]
     vectors.client.close()
     with pytest.raises(UserError, match="takes a dense index, got --kind bm25"):

@@ -219,7 +219,7 @@ def test_transformers_serve(chat_lm: Path, replies: Replies, tmp_path: Path) -> 
 def test_concurrency_is_bounded(replies: Replies, tmp_path: Path) -> None:
     with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.02) as server:
         server.client(None, concurrency=3).reply([Chat.of(text) for text in texts(replies, 0, 20)])
-        assert server.counts()["most_at_once"] == 3
+        assert server.counts()["max_at_once"] == 3
 
 
 def test_ctrl_c_ends_the_run_and_the_replies_are_kept(replies: Replies, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_every_question_ends_in_a_reply_or_a_recorded_failure(
                 assert "\n" not in reply.error
             else:
                 check_exact(reply, wanted[chat])
-        assert 2 <= seen["most_at_once"] <= CONCURRENCY
+        assert 2 <= seen["max_at_once"] <= CONCURRENCY
         assert len(lost) == 3 + len(LASTING)
         again = server.client(tmp_path / "cache", **options).reply(chats)
         for chat, reply in zip(wanted, again, strict=True):

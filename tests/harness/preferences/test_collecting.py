@@ -116,10 +116,12 @@ def test_a_rewriter_without_samples_says_so() -> None:
 def test_a_rewriter_reads_what_its_questions_find(
     bm25: Bm25Retriever, extractive: ExtractiveRewriter, another: bool
 ) -> None:
-    searched, feedback = (WorstFirst(bm25), bm25) if another else (bm25, None)
+    searched, feedback_retriever = (WorstFirst(bm25), bm25) if another else (bm25, None)
     counting, strategies = CountingRetriever(searched), ("par", "hop")
     drafts = Drafter(extractive, strategies, 0, 1.0, 0)
-    collected = Collector(drafts, REWARD, counting, True, 4, extractive.feedback, feedback)([KILN, GLADE])
+    collected = Collector(drafts, REWARD, counting, True, 4, extractive.feedback_passages, feedback_retriever)(
+        [KILN, GLADE]
+    )
     if not another:  # the first search serves both
         assert counting.asked[0] == ([KILN.text, GLADE.text], 4)
         assert not {KILN.text, GLADE.text} & set(counting.asked[1][0])
@@ -128,7 +130,9 @@ def test_a_rewriter_reads_what_its_questions_find(
     ]
     for row in collected.rows:
         question = {"q1": KILN, "q2": GLADE}[row.question_id]
-        system = MultiQueryRetriever(searched, extractive, (row.strategy,), 4, "rrf", feedback=feedback)
+        system = MultiQueryRetriever(
+            searched, extractive, (row.strategy,), 4, "rrf", feedback_retriever=feedback_retriever
+        )
         (result,) = system.find([question], 100).results
         (expected,) = REWARD([question], [[]], [result.ranked])
         assert row.candidates[0].reward == pytest.approx(expected, abs=1e-6)

@@ -16,7 +16,7 @@ from common.records import Passage, Question, Ranked
 from harness.llm.local import CausalLm
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import PackedReader, read_contexts
-from harness.strategies.rerag import ReRag
+from harness.systems.rerag import ReRag
 from tests.helpers.llm_world import asked, write_prompt, write_rows
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.scripted_lm import ScriptedLm

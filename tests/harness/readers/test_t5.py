@@ -16,9 +16,9 @@ from harness.readers import t5 as readers
 from harness.readers.t5 import ContextReader, PackedReader, explanation
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
-from harness.strategies.drrag import DrRag
+from harness.systems.drrag import DrRag
 from models.rerag.calibration import Calibration
-from models.rerag.marginal_reader import Reading
+from models.rerag.marginal_reader import MarginalReading
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_world import corpus, questions, write_serving
 from tests.helpers.tolerances import model_close, model_tolerance
@@ -155,7 +155,7 @@ def test_single_contexts_are_weighed_by_relevance(folders: dict[str, Path], marg
 
 def test_the_account_of_a_reading_worked_by_hand() -> None:
     hits = [Ranked(PASSAGES[0], 1.0), Ranked(PASSAGES[1], 0.0)]
-    reading = Reading("b", math.log(0.6), (0.25, 0.75), {"a": math.log(0.4), "b": math.log(0.6)}, ("a", "b"))
+    reading = MarginalReading("b", math.log(0.6), (0.25, 0.75), {"a": math.log(0.4), "b": math.log(0.6)}, ("a", "b"))
     notes = explanation(hits, reading, Calibration(2.0, -2.0))
     assert notes["contexts"] == [
         {"id": PASSAGES[0].id, "probability": 0.5, "share": 0.25, "alone": "a"},
@@ -189,8 +189,8 @@ def test_dr_rag_reads_with_either_from_one_config(
     config = tmp_path / "config.yaml"
     config.write_text(
         f"""
-strategy:
-  class_path: harness.strategies.drrag.DrRag
+system:
+  class_path: harness.systems.drrag.DrRag
   init_args:
     retriever:
       class_path: harness.retrievers.bm25.Bm25Retriever
@@ -205,9 +205,9 @@ strategy:
     infer.main([*asked, "--json", "true"])
     answer = json.loads(capsys.readouterr().out)
     reader = getattr(readers, kind)(folders[name], device="cpu")
-    strategy = DrRag(Bm25Retriever(folders["bm25"]), selection=SelectionOptions("qdc", k=3))
+    system = DrRag(Bm25Retriever(folders["bm25"]), selection=SelectionOptions("qdc", k=3))
     question = Question("asked", QUESTIONS[0].text)
-    (found,) = strategy.answer([question])
+    (found,) = system.answer([question])
     (read,) = reader.read([question], [found.evidence])
     assert (answer["text"], answer["logprob"]) == (read.text, read.logprob)
     assert [hit["passage"]["id"] for hit in answer["evidence"]] == [hit.passage.id for hit in found.evidence]

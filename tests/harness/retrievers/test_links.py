@@ -117,7 +117,7 @@ def test_only_the_best_of_a_hop_are_followed(tmp_path, monkeypatch) -> None:
 
 def test_least_score_leaves_out_common_titles_and_what_they_mention(tmp_path) -> None:
     assert found(build(tmp_path), "it is") == ["It", "Dorn"]
-    assert found(build(tmp_path, least_score=0.5), "it is") == []  # 1 - ln 4 / ln 9 = 0.37
+    assert found(build(tmp_path, min_score=0.5), "it is") == []  # 1 - ln 4 / ln 9 = 0.37
 
 
 def test_a_query_that_names_no_title_finds_nothing(tmp_path) -> None:

@@ -16,7 +16,7 @@ from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever, QueryHits, union
 from harness.selection.options import SelectionOptions
-from harness.strategies.drrag import DrRag
+from harness.systems.drrag import DrRag
 from models.rerag.model import ReRagModel
 from tests.conftest import NAMES
 from tests.helpers.rerag_world import corpus, questions, write_serving

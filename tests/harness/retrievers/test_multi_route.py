@@ -32,7 +32,7 @@ def routes(tmp_path_factory: pytest.TempPathFactory, encoder) -> tuple[DenseRetr
     passages = [Passage.of("", text) for text in TEXTS]
     build_dense(passages, folder / "dense", encoder)
     build_bm25(passages, folder / "bm25")
-    build_keywords(passages, folder / "keywords", most_share=0.5)
+    build_keywords(passages, folder / "keywords", max_share=0.5)
     dense = DenseRetriever(folder / "dense", "cpu", encoder=encoder.name)
     return dense, Bm25Retriever(folder / "bm25"), KeywordRetriever(folder / "keywords")
 

@@ -22,9 +22,9 @@ def segment(
     return as_passage(whole, whole.path)
 
 
-def groups(passages: list[Passage], most_words: int) -> list[int]:
+def groups(passages: list[Passage], max_words: int) -> list[int]:
     """Segments of each parent."""
-    parents = ParentSections(passages, most_words)
+    parents = ParentSections(passages, max_words)
     return np.diff([*parents.starts, len(passages)]).tolist()
 
 
@@ -96,19 +96,19 @@ def test_the_title_is_what_of_the_path_was_indexed() -> None:
     ),
     st.integers(1, 20),
 )
-def test_every_segment_is_in_one_parent_of_its_chapter(rows: list[tuple[str, str, int]], most_words: int) -> None:
+def test_every_segment_is_in_one_parent_of_its_chapter(rows: list[tuple[str, str, int]], max_words: int) -> None:
     passages = [
         segment(tuple(filter(None, headings.split("/"))), " ".join(f"w{n}" for n in range(words)), document=document)
         for document, headings, words in rows
     ]
-    parents = ParentSections(passages, most_words)
+    parents = ParentSections(passages, max_words)
     members = [
         passages[start:end] for start, end in zip(parents.starts, [*parents.starts[1:], len(passages)], strict=True)
     ]
     assert [each for group in members for each in group] == passages
     for group in (group for group in members if len(group) > 1):
         assert len({(each.metadata["document"], each.metadata["headings"][0]) for each in group}) == 1
-        assert sum(word_count(each.text) for each in group) <= most_words
+        assert sum(word_count(each.text) for each in group) <= max_words
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(-3, 3)), min_size=1, max_size=30))
@@ -128,6 +128,6 @@ def test_a_parent_has_the_score_of_its_best_candidate(rows: list[tuple[bool, boo
     assert found.tolist() == sorted(expected)
 
 
-@pytest.mark.parametrize("most_words", [1, 5, 100])
-def test_no_passage_no_parent(most_words: int) -> None:
-    assert list(ParentSections([], most_words)) == []
+@pytest.mark.parametrize("max_words", [1, 5, 100])
+def test_no_passage_no_parent(max_words: int) -> None:
+    assert list(ParentSections([], max_words)) == []

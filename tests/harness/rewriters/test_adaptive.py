@@ -13,14 +13,14 @@ from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
 from harness.rewriters.adaptive import AdaptiveRewriter
-from harness.rewriters.chosen_strategies import check_strategies
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.rewriters.strategy_checks import check_strategies
 from harness.runtime.turns import reads_history
-from harness.strategies.dmqr import Dmqr
-from models.dmqr.choice import StrategyChooser
-from tests.helpers.choosers import save_chooser
+from harness.systems.dmqr import Dmqr
+from models.dmqr.strategy_classifier import StrategyClassifier
 from tests.helpers.rerag_world import corpus
+from tests.helpers.strategy_classifiers import save_chooser
 from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
 
 STRATEGIES = ("kwr", "par", "cce")
@@ -45,7 +45,7 @@ def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
 
 def choices(serving: Path, threshold: float = 0.5) -> list[tuple[str, ...]]:
     """What the model chooses for every question, computed one by one."""
-    chooser = StrategyChooser.load(serving, "cpu", "fp32")
+    chooser = StrategyClassifier.load(serving, "cpu", "fp32")
     found = [chooser.probabilities([(text, ())])[0] for text in TEXTS]
     return [tuple(n for n, p in zip(STRATEGIES, each or (), strict=True) if p >= threshold) for each in found]
 
@@ -116,7 +116,7 @@ def test_a_question_that_is_too_long_gets_all_strategies(serving: Path) -> None:
 class Words:
     """A rewriter that reads the first search: its query is the title of the best passage."""
 
-    name, feedback = "words", 4
+    name, feedback_passages = "words", 4
 
     def rewrite(
         self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]]

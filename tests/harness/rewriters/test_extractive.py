@@ -10,17 +10,17 @@ from common.records import Question, Ranked
 from common.words import words_of
 from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.retrievers.inner import inner
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts
+from harness.retrievers.retriever_tree import inner
 from harness.rewriters.extractive import (
     NOTHING_FOUND,
     NOTHING_JOINS,
     NOTHING_STAYS,
     ExtractiveRewriter,
 )
-from harness.strategies.dmqr import Dmqr
-from models.dmqr.word_choices import core, joining, staying, written
+from harness.systems.dmqr import Dmqr
+from models.dmqr.word_selection import core, joining, staying, written
 from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
@@ -122,7 +122,7 @@ def test_it_reads_as_many_passages_as_it_needs_also_where_fewer_are_asked_for(
 def test_it_can_read_what_another_retriever_finds(serving: Path, bm25: Bm25Retriever) -> None:
     searched, read = CountingRetriever(WorstFirst(bm25)), CountingRetriever(bm25)
     rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, join_words=3, stay_probability=0.0)
-    both = MultiQueryRetriever(searched, rewriter, ("kwr", "par"), per_query=4, fusion="rrf", feedback=read)
+    both = MultiQueryRetriever(searched, rewriter, ("kwr", "par"), per_query=4, fusion="rrf", feedback_retriever=read)
     found = both.find(ASKED, 5).results
     texts = [each.text for each in ASKED]
     assert read.asked == [(texts, 2)]
@@ -135,14 +135,14 @@ def test_it_can_read_what_another_retriever_finds(serving: Path, bm25: Bm25Retri
         assert [each.query for each in result.searches] == [*queries]
         assert result.searches[0].hits == tuple(WorstFirst(bm25).search([question.text], 4)[0])
         assert counts(result, 0.0)["retriever_calls"] == len(result.searches) + 1
-    system = Dmqr(searched, rewriter, ("kwr", "par"), 4, 5, "rrf", feedback=read)
+    system = Dmqr(searched, rewriter, ("kwr", "par"), 4, 5, "rrf", feedback_retriever=read)
     assert [answer.evidence for answer in system.answer(ASKED)] == [each.ranked for each in found]
     assert bm25 in [*inner(system)]
 
 
 def test_another_retriever_for_a_rewriter_that_reads_nothing_is_refused(bm25: Bm25Retriever) -> None:
-    with pytest.raises(UserError, match="reads none: omit feedback"):
-        MultiQueryRetriever(bm25, TableRewriter({}), ("kwr",), fusion="rrf", feedback=bm25)
+    with pytest.raises(UserError, match="reads none: omit feedback_retriever"):
+        MultiQueryRetriever(bm25, TableRewriter({}), ("kwr",), fusion="rrf", feedback_retriever=bm25)
 
 
 def test_what_it_cannot_make_falls_back_and_says_why(serving: Path, capsys: pytest.CaptureFixture[str]) -> None:

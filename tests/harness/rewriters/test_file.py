@@ -9,8 +9,8 @@ from common.errors import DataError, MissingInputError, UserError
 from common.files import sha256
 from common.records import Question
 from harness.interfaces import Rewriter
-from harness.rewriters.chosen_strategies import check_strategies
 from harness.rewriters.file import MISSING, FileRewriter
+from harness.rewriters.strategy_checks import check_strategies
 
 ROWS = [
     {"question": "who  wrote it", "strategy": "gqr", "rewrite": "author of Jaws", "history": ["what is Jaws", ""]},

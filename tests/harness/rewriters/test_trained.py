@@ -7,10 +7,10 @@ import torch
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Question
-from harness.interfaces import Rewriter as RewriterInterface
+from harness.interfaces import Rewriter
 from harness.rewriters.sample_seeds import seed_of
 from harness.rewriters.trained import EMPTY, TrainedRewriter
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
 from models.lora import Lora
 
@@ -27,7 +27,7 @@ def serving(
     """A rewriter without training, exported; `adapters`: one for each strategy, with weights."""
     folder = tmp_path_factory.mktemp("serving")
     name, most = (chat_lm, 110) if request.param == "chat" else (checkpoints["t5"], 40)
-    rewriter = Rewriter.build(str(name), most, 6, POOL)
+    rewriter = RewriterModel.build(str(name), most, 6, POOL)
     if request.param == "adapters":
         rewriter.add_adapters(["gqr", "decomposition"], str(name), Lora(4, 8))
         torch.manual_seed(0)
@@ -45,7 +45,7 @@ def generative(serving: Path) -> TrainedRewriter:
 
 def test_rewrites_are_batched_and_do_not_depend_on_the_batch(generative: TrainedRewriter) -> None:
     rewriter = generative
-    assert isinstance(rewriter, RewriterInterface)
+    assert isinstance(rewriter, Rewriter)
     together = rewriter.rewrite(QUESTIONS, ["gqr", "decomposition"])
     for question, made in zip(QUESTIONS, together, strict=True):
         assert list(made.queries) == ["gqr", "decomposition"]

@@ -19,7 +19,7 @@ from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.fusion import FusedRetriever
 from harness.runtime.provenance import configuration, construct
 from harness.runtime.resumable import ResumableBatches
-from models.rerag.marginal_reader import Matrix
+from models.rerag.marginal_reader import AnswerMatrix
 from tests.helpers.rerag_world import corpus
 
 BATCHES = ["ab", "cd", "ef", "g"]
@@ -107,7 +107,7 @@ FLOATS = st.floats(width=32)
 def test_matrices_survive_to_the_last_bit(rows: list[list[float]], scored: bool) -> None:
     width = 3 if rows else 0
     logp_AN = torch.tensor(rows, dtype=torch.float32).reshape(len(rows), width) if scored else None
-    matrix = Matrix(("é\u2028",) * width, tuple(map(str, range(len(rows)))), logp_AN)
+    matrix = AnswerMatrix(("é\u2028",) * width, tuple(map(str, range(len(rows)))), logp_AN)
     back = unpack_matrix(json.loads(json.dumps(pack_matrix(matrix))))
     assert (back.written, back.candidates) == (matrix.written, matrix.candidates)
     if logp_AN is None:

@@ -48,8 +48,8 @@ def test_cfs_walks_down_to_the_first_positive():
     positive = only(("a", "y"), ("a", "z"), ("b", "y"), ("b", "x"))
     assert algorithms.cfs(FIRST, POOLS, 4, positive) == ["a", "b", "y", "x"]
     assert algorithms.cfs(FIRST, POOLS, 3, positive) == ["a", "b", "y"]  # the budget ends the walk
-    assert algorithms.cfs(FIRST, POOLS, 4, positive, take="all") == ["a", "b", "y", "z"]
-    assert algorithms.cfs(FIRST, POOLS, 6, positive, take="all") == ["a", "b", "y", "z", "x"]
+    assert algorithms.cfs(FIRST, POOLS, 4, positive, cfs_rule="all") == ["a", "b", "y", "z"]
+    assert algorithms.cfs(FIRST, POOLS, 6, positive, cfs_rule="all") == ["a", "b", "y", "z", "x"]
     assert algorithms.cfs(FIRST, POOLS, 4, only()) == ["a", "b"]  # fewer than k
 
 
@@ -72,10 +72,10 @@ def test_cis_drops_second_stage_documents_negative_with_every_first_stage_one():
 
 def test_cis_over_all_judges_each_pair_once_against_the_whole_set():
     chosen = ["a", "b", "x", "w"]
-    assert algorithms.cis(chosen, FIRST, only(("w", "x"), ("x", "a")), scope="all") == ["a", "x", "w"]
-    assert algorithms.cis(chosen, FIRST, only(), scope="all") == []
+    assert algorithms.cis(chosen, FIRST, only(("w", "x"), ("x", "a")), cis_scope="all") == ["a", "x", "w"]
+    assert algorithms.cis(chosen, FIRST, only(), cis_scope="all") == []
     asked = set()
-    algorithms.cis(chosen, FIRST, lambda d1, d2: asked.add((d1, d2)) or False, scope="all")
+    algorithms.cis(chosen, FIRST, lambda d1, d2: asked.add((d1, d2)) or False, cis_scope="all")
     assert asked == {(later, earlier) for earlier, later in itertools.combinations(chosen, 2)}
 
 
@@ -192,12 +192,12 @@ def problems(draw):
         k=k,
         k1=draw(st.none() | st.integers(1, k)),
         depth=draw(st.none() | st.integers(1, 6)),
-        take=draw(st.sampled_from(["first", "all"])),
-        scope=draw(st.sampled_from(["second", "all"])),
+        cfs_rule=draw(st.sampled_from(["first", "all"])),
+        cis_scope=draw(st.sampled_from(["second", "all"])),
         second_stage=draw(st.sampled_from(["qdc", "ranking"])),
         anchors=draw(st.none() | st.integers(1, 5)),
         anchor_depth=draw(st.integers(1, 6)),
-        pool=draw(st.sampled_from(["qdc", "ranking", "both"])),
+        candidate_pool=draw(st.sampled_from(["qdc", "ranking", "both"])),
         keep_first=draw(st.integers(0, k)),
         prior_weight=draw(st.sampled_from([0.0, 0.5])),
         score_weight=draw(st.sampled_from([0.0, 2.0])),
@@ -217,7 +217,7 @@ def test_any_selection_keeps_within_budget_and_candidates(problem):
     assert len(chosen) <= options.k
     assert len(set(chosen)) == len(chosen)
     assert set(chosen) <= set(rankings.ranking).union(*rankings.concatenated)
-    if options.method == "cfs" or (options.method == "cis" and options.scope == "second"):
+    if options.method == "cfs" or (options.method == "cis" and options.cis_scope == "second"):
         first = list(rankings.ranking[: options.first_size])
         assert chosen[: len(first)] == first
     if options.method == "ranked":
@@ -305,7 +305,7 @@ def test_a_selection_asks_retrieval_for_what_the_decided_depths_need(k):
     half = math.ceil(k / 2)
     sm, cfs = SelectionOptions(method="sm", k=k), SelectionOptions(method="cfs", k=k)
     without = SelectionOptions(method="cfs", k=k, second_stage="ranking")
-    ranked = SelectionOptions(method="ranked", k=k, pool="both")
+    ranked = SelectionOptions(method="ranked", k=k, candidate_pool="both")
     assert (sm.ranking_size, sm.concatenations) == (k, 0)
     assert (cfs.ranking_size, cfs.concatenations, cfs.concatenated_size) == (k, half, 2 * k + half)
     assert (without.ranking_size, without.concatenations) == (half + 2 * k, 0)
@@ -321,8 +321,8 @@ def test_empty_places_go_to_the_ranking_but_not_to_what_was_refused() -> None:
 
     bare = SelectionOptions(method="cfs", k=4)
     assert bare.choose(rankings, score) == ["a", "b", "y"]
-    assert replace(bare, fill=True).choose(rankings, score) == ["a", "b", "y", "c"]
-    assert replace(bare, fill=True, threshold=1.0).choose(rankings, score) == ["a", "b", "c", "d"]  # nothing: SM
-    cis = SelectionOptions(method="cis", k=4, fill=True)  # QDC takes a, b, x, c; x and c are negative with both
+    assert replace(bare, fill_budget=True).choose(rankings, score) == ["a", "b", "y", "c"]
+    assert replace(bare, fill_budget=True, threshold=1.0).choose(rankings, score) == ["a", "b", "c", "d"]  # nothing: SM
+    cis = SelectionOptions(method="cis", k=4, fill_budget=True)  # QDC takes a, b, x, c; x and c are negative with both
     assert cis.choose(rankings, score) == ["a", "b", "d"]
     assert filled(["p"], ["p", "q"], 1) == ["p"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import ArtifactError, MissingInputError, UserError
-from common.seals import write_sealed
+from common.sealed_json import write_sealed
 from harness.selection.options import SelectionOptions
 from harness.selection.tuned import Tuned, completed, is_selection_file, read_selection, write_selection
 
@@ -26,7 +26,9 @@ def test_what_was_written_is_read(file: Path) -> None:
 
 def test_cfs_takes_all_of_it_and_what_is_given_wins(file: Path) -> None:
     assert completed(SelectionOptions("cfs", 3), CHOSEN, file) == CHOSEN[3].cfs(3)
-    given = SelectionOptions("cfs", 3, k1=1, depth=5, threshold=0.2, question_weight=2, symmetric=False, fill=True)
+    given = SelectionOptions(
+        "cfs", 3, k1=1, depth=5, threshold=0.2, question_weight=2, symmetric=False, fill_budget=True
+    )
     assert completed(given, CHOSEN, file) == given
 
 

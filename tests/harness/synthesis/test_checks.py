@@ -8,7 +8,7 @@ import pytest
 from common.records import Answer, Passage, Question, Ranked
 from harness.readers.llm import LlmReader
 from harness.synthesis.checks import REASONS, RoundTrip, fault
-from harness.synthesis.drafts import Draft, Task
+from harness.synthesis.drafts import Draft, DraftTask
 from harness.synthesis.llm_writer import CHECK, parsed
 from tests.helpers.people_corpus import BY_TITLE, GUESSED, MISREAD, PeopleLlm, asked_about, linked
 
@@ -32,12 +32,14 @@ ANN = Passage.of("Ann Lee", "Ann Lee was born in Oslo .")
     ],
 )
 def test_what_is_dropped_before_it_is_read(question: str, answer: str, reason: str) -> None:
-    assert fault(Task((JAWS, ANN), answer), Draft(question, answer)) == reason
+    assert fault(DraftTask((JAWS, ANN), answer), Draft(question, answer)) == reason
     assert not reason or reason in REASONS
 
 
 def test_the_second_title_counts_without_its_parentheses() -> None:
-    task = Task((Passage.of("Ann Lee", "Ann Lee shot Jaws ."), Passage.of("Jaws (film)", "It ran in Rome .")), "Rome")
+    task = DraftTask(
+        (Passage.of("Ann Lee", "Ann Lee shot Jaws ."), Passage.of("Jaws (film)", "It ran in Rome .")), "Rome"
+    )
     assert fault(task, Draft("Where did Jaws run ?", "Rome")) == "names_second_passage"
     assert fault(task, Draft("Where did the film that Ann Lee shot run ?", "Rome")) == ""
 
@@ -53,8 +55,8 @@ def test_a_reply_is_parsed_strictly(reply: str) -> None:
         parsed(reply)
 
 
-def task(*titles: str, answer: str) -> Task:
-    return Task(tuple(BY_TITLE[title] for title in titles), answer)
+def task(*titles: str, answer: str) -> DraftTask:
+    return DraftTask(tuple(BY_TITLE[title] for title in titles), answer)
 
 
 def test_a_wrong_answer_is_dropped() -> None:

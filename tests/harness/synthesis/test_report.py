@@ -2,22 +2,22 @@
 
 from collections import Counter
 
-from harness.synthesis.pipeline import Outcome
+from harness.synthesis.pipeline import SynthesisOutcome
 from harness.synthesis.report import advice, counts_text
 
 
 def test_a_reader_that_guesses_is_named() -> None:
-    kept = Outcome(rows=[{}] * 3, drafts=9, dropped=Counter(one_passage_is_enough=3, wrong_answer=3))
+    kept = SynthesisOutcome(rows=[{}] * 3, drafts=9, dropped=Counter(one_passage_is_enough=3, wrong_answer=3))
     assert advice({"train": kept}) == ""
-    other = Outcome(rows=[{}], drafts=4, dropped=Counter(one_passage_is_enough=2, duplicate=1))
+    other = SynthesisOutcome(rows=[{}], drafts=4, dropped=Counter(one_passage_is_enough=2, duplicate=1))
     assert advice({"train": kept, "test": other}).startswith("5 questions were dropped")
     assert "--alone false" in advice({"train": kept, "test": other})
 
 
 def test_counts_are_of_all_splits_and_add_up() -> None:
     outcomes = {
-        "train": Outcome(rows=[{}] * 3, drafts=8, dropped=Counter(wrong_answer=5)),
-        "test": Outcome(rows=[{}], drafts=2, dropped=Counter(duplicate=1)),
+        "train": SynthesisOutcome(rows=[{}] * 3, drafts=8, dropped=Counter(wrong_answer=5)),
+        "test": SynthesisOutcome(rows=[{}], drafts=2, dropped=Counter(duplicate=1)),
     }
     found = {line.rsplit(maxsplit=2)[0].strip(): line.split()[-2:] for line in counts_text(outcomes).splitlines()}
     assert found == {

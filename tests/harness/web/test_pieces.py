@@ -18,12 +18,12 @@ def test_whole_paragraphs_then_sentences_then_words() -> None:
 
 
 @given(st.text(st.sampled_from("ab .?!\n。é\u2028\x00x"), max_size=400), st.integers(1, 20))
-def test_nothing_is_lost_and_no_piece_is_too_long(text: str, most_words: int) -> None:
-    made = pieces(text, most_words)
+def test_nothing_is_lost_and_no_piece_is_too_long(text: str, max_words: int) -> None:
+    made = pieces(text, max_words)
     assert "".join("".join(made).split()) == "".join(text.split())
     for piece in made:
-        assert 0 < len(piece.split()) <= most_words
-        assert len(piece.replace("\n", "")) <= 12 * most_words
+        assert 0 < len(piece.split()) <= max_words
+        assert len(piece.replace("\n", "")) <= 12 * max_words
 
 
 def test_a_word_without_end_is_cut() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.web.search_services import Result, SearchService
+from harness.web.search_services import SearchResult, SearchService
 
 SEARXNG = SearchService("searxng", "http://localhost:8888/sub", None, {"language": "en", "safesearch": 1}, 3)
 BRAVE = SearchService(
@@ -44,9 +44,9 @@ def test_the_results_of_each_service() -> None:
         {"title": "A &amp; B", "url": "https://a.test/?x=1&copy=2#part", "content": "s", "description": "d &lt;b&gt;"}
     ]
     link = "https://a.test/?x=1&copy=2"
-    assert SEARXNG.results(json.dumps({"results": listed}).encode()) == [Result("A & B", link, "s")]
-    assert TAVILY.results(json.dumps({"results": listed}).encode()) == [Result("A & B", link, "s")]
-    assert BRAVE.results(json.dumps({"web": {"results": listed}}).encode()) == [Result("A & B", link, "d <b>")]
+    assert SEARXNG.results(json.dumps({"results": listed}).encode()) == [SearchResult("A & B", link, "s")]
+    assert TAVILY.results(json.dumps({"results": listed}).encode()) == [SearchResult("A & B", link, "s")]
+    assert BRAVE.results(json.dumps({"web": {"results": listed}}).encode()) == [SearchResult("A & B", link, "d <b>")]
     assert BRAVE.results(b'{"query": {}}') == []  # nothing was found
     assert SEARXNG.results(b'{"results": [], "unresponsive_engines": []}') == []
 
@@ -68,7 +68,7 @@ def test_only_the_first_results_each_link_once() -> None:
 )  # fmt: skip
 def test_a_result_of_another_form_is_left_out(each: object) -> None:
     good = {"url": "https://a.test/", "title": 3, "content": {"a": 1}}
-    assert SEARXNG.results(json.dumps({"results": [each, good]}).encode()) == [Result("", "https://a.test/", "")]
+    assert SEARXNG.results(json.dumps({"results": [each, good]}).encode()) == [SearchResult("", "https://a.test/", "")]
 
 
 def test_texts_are_bounded_and_can_be_encoded() -> None:

@@ -77,10 +77,10 @@ def test_a_broken_response_is_asked_for_again_and_a_redirect_is_not_followed() -
     assert (headers["x-key"], headers.get("authorization")) == (KEY, None)
 
 
-@pytest.mark.parametrize(("retry_after", "requests", "least_seconds"), [("0.4", 2, 0.4), ("121", 1, 0.0)])
-def test_retry_after_is_waited_for_up_to_two_minutes(retry_after: str, requests: int, least_seconds: float) -> None:
+@pytest.mark.parametrize(("retry_after", "requests", "min_seconds"), [("0.4", 2, 0.4), ("121", 1, 0.0)])
+def test_retry_after_is_waited_for_up_to_two_minutes(retry_after: str, requests: int, min_seconds: float) -> None:
     began = time.monotonic()
     with web_server({"/": answer(b"", 429, Retry_After=retry_after)}) as server, pytest.raises(ServiceError):
         sender(server, retries=1)()
     assert len(server.asked) == requests
-    assert least_seconds <= time.monotonic() - began < 30
+    assert min_seconds <= time.monotonic() - began < 30

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.dmqr.candidates import candidate_batch, candidates_logp
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import Pool
 from models.lora import Lora
 from tests.helpers.rewrite_preferences import TEXTS
@@ -21,7 +21,7 @@ def test_candidates_that_share_an_input_have_the_log_probabilities_of_rows_of_th
     checkpoints: dict[str, Path], tmp_path: Path, family: str, adapters: str
 ) -> None:
     start = checkpoints["t5"] if family == "t5" else save_plain_lm(tmp_path / "lm", [("who", "name1")], 1)
-    rewriter = Rewriter.build(str(start), 64, 32, Pool.load(None).strategies).eval()
+    rewriter = RewriterModel.build(str(start), 64, 32, Pool.load(None).strategies).eval()
     if adapters == "per_strategy":
         rewriter.add_adapters(["gqr", "kwr"], str(start), Lora(4, 8))
         with torch.no_grad():

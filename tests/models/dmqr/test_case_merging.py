@@ -7,7 +7,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from common.errors import UserError
 from models.dmqr.case_merging import merge_case
-from models.dmqr.rewriter import Rewriter
+from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
 from models.t5.tokenizer_training import train_tokenizer
 from tests.helpers.mt5 import mt5_tokenizer
@@ -55,4 +55,4 @@ def test_other_tokenizers_are_refused(checkpoints: dict[str, Path], plain_lm: Pa
     ):
         merge_case(AutoTokenizer.from_pretrained(checkpoints["bert"]))
     with pytest.raises(UserError, match=r"merge_case is for a T5, and .*: set it to false"):
-        Rewriter.build(str(plain_lm), 40, 20, POOL, merge_case=True)
+        RewriterModel.build(str(plain_lm), 40, 20, POOL, merge_case=True)

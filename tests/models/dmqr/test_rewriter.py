@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from common.errors import ArtifactError, UserError
-from models.dmqr.rewriter import Rewriter, base_model, read_rewriter_manifest
+from models.dmqr.rewriter import RewriterModel, base_model, read_rewriter_manifest
 from models.dmqr.strategies import POOL
 from models.length_batching import IGNORE
 from models.lora import Lora, add_adapter
@@ -26,11 +26,11 @@ def folders(checkpoints: dict[str, Path], chat_lm: Path, plain_lm: Path) -> dict
     return {"t5": checkpoints["t5"], "chat": chat_lm, "plain": plain_lm}
 
 
-def build(folder: Path, family: str) -> Rewriter:
-    return Rewriter.build(str(folder), LENGTHS[family], 20, POOL)
+def build(folder: Path, family: str) -> RewriterModel:
+    return RewriterModel.build(str(folder), LENGTHS[family], 20, POOL)
 
 
-def adapted(folder: Path, family: str, trained: bool = True) -> Rewriter:
+def adapted(folder: Path, family: str, trained: bool = True) -> RewriterModel:
     """A rewriter with an adapter, which with `trained` is not zero."""
     torch.manual_seed(0)
     rewriter = build(folder, family)
@@ -43,7 +43,7 @@ def adapted(folder: Path, family: str, trained: bool = True) -> Rewriter:
     return rewriter.eval()
 
 
-def batch(rewriter: Rewriter, rewrites: tuple[str, ...] = ("name3", "who ; where")) -> tuple[torch.Tensor, ...]:
+def batch(rewriter: RewriterModel, rewrites: tuple[str, ...] = ("name3", "who ; where")) -> tuple[torch.Tensor, ...]:
     inputs = rewriter.encode([rewriter.task(*row) for row in ROWS])
     assert all(inputs)
     return rewriter.batch([each for each in inputs if each], rewriter.encode.targets(rewrites))
@@ -105,7 +105,7 @@ def test_adapter_and_merged_model_answer_as_the_trained_module(
     rewriter = adapted(folders[family], family)
     inputs = batch(rewriter)
     rewriter.save(tmp_path, ["gqr", "decomposition"], base_model(str(folders[family])))
-    merged, base = Rewriter.load(tmp_path, "cpu", "fp32"), build(folders[family], family).eval()
+    merged, base = RewriterModel.load(tmp_path, "cpu", "fp32"), build(folders[family], family).eval()
     with torch.inference_mode():
         here = rewriter(*inputs)
         assert (base(*inputs) - here).abs().max() > 0.05  # the adapter matters
@@ -157,16 +157,16 @@ def test_a_base_is_known_by_its_weights(folders: dict[str, Path], tmp_path: Path
     assert manifest["adapter"]["rank"] == 4
     (tmp_path / "adapter/adapter_config.json").write_text("{}")
     with pytest.raises(ArtifactError, match=r"adapter_config\.json"):
-        Rewriter.load(tmp_path, "cpu")
+        RewriterModel.load(tmp_path, "cpu")
 
 
 def test_no_sequence_of_tokens_is_written_twice(folders: dict[str, Path], tmp_path: Path) -> None:
     """A random T5 repeats itself; the limit is kept by the serving folder, and is none of a causal LM's."""
     free = build(folders["t5"], "t5").eval()
     tasks = [ids for ids in free.encode([free.task(*row) for row in ROWS]) if ids]
-    limited = Rewriter.build(str(folders["t5"]), 40, 20, POOL, no_repeat_ngram=2).eval()
+    limited = RewriterModel.build(str(folders["t5"]), 40, 20, POOL, no_repeat_ngram=2).eval()
     limited.save(tmp_path, ["gqr"], {})
-    loaded = Rewriter.load(tmp_path, "cpu", "fp32")
+    loaded = RewriterModel.load(tmp_path, "cpu", "fp32")
     written = limited.write(tasks)
     assert written == loaded.write(tasks)
 
@@ -178,4 +178,4 @@ def test_no_sequence_of_tokens_is_written_twice(folders: dict[str, Path], tmp_pa
     assert any(map(repeats, free.write(tasks)))
     assert not any(map(repeats, written))
     with pytest.raises(UserError, match=r"no_repeat_ngram is for encoder-decoders such as T5, and .*: set it to 0"):
-        Rewriter.build(str(folders["plain"]), 100, 20, POOL, no_repeat_ngram=2)
+        RewriterModel.build(str(folders["plain"]), 100, 20, POOL, no_repeat_ngram=2)

@@ -14,7 +14,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
-from models.dmqr.rewriter import Rewriter, read_rewriter_manifest
+from models.dmqr.rewriter import RewriterModel, read_rewriter_manifest
 from models.dmqr.strategies import POOL
 from models.lora import Lora, adapter_parameters
 from tests.helpers.tolerances import model_tolerance
@@ -34,9 +34,9 @@ def folders(checkpoints: dict[str, Path], chat_lm: Path) -> dict[str, Path]:
     return {"t5": checkpoints["t5"], "chat": chat_lm}
 
 
-def adapted(folder: Path, family: str, checkpointing: bool = False) -> Rewriter:
+def adapted(folder: Path, family: str, checkpointing: bool = False) -> RewriterModel:
     """A rewriter with an adapter for each of NAMES, all different."""
-    rewriter = Rewriter.build(str(folder), LENGTHS[family], 8, POOL, gradient_checkpointing=checkpointing)
+    rewriter = RewriterModel.build(str(folder), LENGTHS[family], 8, POOL, gradient_checkpointing=checkpointing)
     torch.manual_seed(0)
     rewriter.add_adapters(NAMES, str(folder), Lora(4, 8))
     with torch.no_grad():
@@ -46,7 +46,7 @@ def adapted(folder: Path, family: str, checkpointing: bool = False) -> Rewriter:
     return rewriter.eval()
 
 
-def batch(rewriter: Rewriter) -> tuple[Tensor, Tensor, Tensor]:
+def batch(rewriter: RewriterModel) -> tuple[Tensor, Tensor, Tensor]:
     inputs = rewriter.encode([rewriter.task(*row) for row in ROWS])
     return rewriter.batch([each for each in inputs if each], rewriter.encode.targets(REWRITES))
 
@@ -66,7 +66,7 @@ def test_every_row_is_computed_with_its_strategy_s_adapter(
     texts = rewriter.write(encoded, OF_ROWS)
     assert len(set(texts)) > 1
     for row, name in enumerate(OF_ROWS):
-        alone = Rewriter.build(str(folders[family]), LENGTHS[family], 8, POOL).eval()
+        alone = RewriterModel.build(str(folders[family]), LENGTHS[family], 8, POOL).eval()
         alone.load_adapters(tmp_path / "adapter" / name, [])
         with torch.inference_mode():
             alone_PA = alone(*inputs)
@@ -128,7 +128,7 @@ def test_peft_merges_one_strategy_s_adapter_into_the_exported_base(folders: dict
     base = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "rewriter")
     PeftModel.from_pretrained(base, tmp_path / "adapter/cce").merge_and_unload().save_pretrained(tmp_path / "cce")
     rewriter.lm.tokenizer.save_pretrained(tmp_path / "cce")
-    merged = Rewriter.build(str(tmp_path / "cce"), 40, 8, POOL).eval()
+    merged = RewriterModel.build(str(tmp_path / "cce"), 40, 8, POOL).eval()
     inputs = batch(rewriter)
     with torch.inference_mode():
         here_PA, merged_PA = rewriter(*inputs, OF_ROWS), merged(*inputs)

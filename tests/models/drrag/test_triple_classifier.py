@@ -16,7 +16,7 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Passage
-from common.seals import write_sealed
+from common.sealed_json import write_sealed
 from models.bigbird.attention import fuse, resolve_kind
 from models.bigbird.conversion import to_bigbird
 from models.drrag.triple_classifier import TripleClassifier

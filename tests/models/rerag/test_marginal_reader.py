@@ -72,7 +72,9 @@ def test_marginals_equal_brute_force(checkpoints: dict[str, Path], kind: models.
 def test_neither_batches_nor_groups_nor_company_change_a_reading(
     checkpoints: dict[str, Path], kind: models.rerag.marginal_reader.Marginal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(budget: int | None, group: int, several: bool = True) -> list[models.rerag.marginal_reader.Reading]:
+    def read(
+        budget: int | None, group: int, several: bool = True
+    ) -> list[models.rerag.marginal_reader.MarginalReading]:
         monkeypatch.setattr(models.rerag.marginal_reader, "TOKENS_PER_GROUP", group)
         reader = MarginalReader(generator(checkpoints), kind, 5, budget)
         if several:

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from common.errors import ArtifactError, MissingInputError
-from common.seals import write_sealed
+from common.sealed_json import write_sealed
 from models.rerag.calibration import Calibration
 from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel

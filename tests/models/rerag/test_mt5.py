@@ -9,7 +9,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from common.errors import ArtifactError, UserError
 from common.records import Passage
-from common.seals import write_sealed
+from common.sealed_json import write_sealed
 from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, ReRagModel

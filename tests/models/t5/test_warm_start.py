@@ -17,7 +17,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokeniz
 from common.errors import MissingInputError
 from datamodules.world.world import WorldConfig, generate
 from models.pretrained import MINILM, resolve
-from models.t5.from_scratch import Sizes, random_t5
+from models.t5.from_scratch import T5Sizes, random_t5
 from models.t5.tokenizer_training import train_tokenizer
 from models.t5.warm_start import initialize_copy_heads, semantic_embeddings
 from models.t5.word_neighbours import nearest_words
@@ -90,7 +90,7 @@ def test_embeddings_follow_from_the_seed_whatever_the_width(words: PreTrainedTok
 def test_cross_attention_hands_over_what_it_attends_to(
     words: PreTrainedTokenizerBase, width: int, heads: int, layers: int
 ) -> None:
-    network = random_t5(words, Sizes(d_model=width, layers=1, decoder_layers=layers, heads=heads, d_ff=16))
+    network = random_t5(words, T5Sizes(d_model=width, layers=1, decoder_layers=layers, heads=heads, d_ff=16))
     before = torch.get_rng_state()
     initialize_copy_heads(network)
     assert torch.equal(torch.get_rng_state(), before)
@@ -146,7 +146,7 @@ def ranks(network: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerBas
 
 def test_an_untrained_t5_goes_on_as_its_context_does(start: Path, passages: list[str]) -> None:
     tokenizer, copying = AutoTokenizer.from_pretrained(start), AutoModelForSeq2SeqLM.from_pretrained(start).eval()
-    plain = random_t5(tokenizer, Sizes(**SIZES)).eval()
+    plain = random_t5(tokenizer, T5Sizes(**SIZES)).eval()
     meanings_VH = copying.shared.weight.detach()
     plain.shared.weight.data.copy_(meanings_VH)
     assert_norms(meanings_VH, WIDTH**0.5)

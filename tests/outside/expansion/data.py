@@ -14,7 +14,7 @@ from torch import Tensor
 
 from common.ranges import PositiveInt
 from datamodules.examples.batches import Batch
-from datamodules.examples.splits import QuestionSource, distinct_questions, paths_of
+from datamodules.examples.data_files import QuestionDataFile, distinct_questions, paths_of
 from datamodules.examples.step_loader import StepData, chunks
 
 Rows = list[tuple[list[float], bool]]  # features of passages, and whether they are gold
@@ -51,8 +51,8 @@ class TitleData(StepData):
 
     def __init__(
         self,
-        train: list[QuestionSource],
-        validation: list[QuestionSource],
+        train: list[QuestionDataFile],
+        validation: list[QuestionDataFile],
         passages_per_step: PositiveInt = 16,
         sampling_seed: int = 0,
     ) -> None:
@@ -73,7 +73,7 @@ class TitleData(StepData):
         self.audit = {"training_passages": len(self.training), "validation_passages": len(self.held_out)}
         self.print_audit()
 
-    def _rows(self, sources: list[QuestionSource]) -> Rows:
+    def _rows(self, sources: list[QuestionDataFile]) -> Rows:
         return [
             (features(question.text, passage), passage.id in question.support)
             for question in distinct_questions(sources)

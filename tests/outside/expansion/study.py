@@ -3,39 +3,39 @@
 from collections.abc import Sequence
 
 import numpy as np
-from expansion.strategy import TitleExpansion
+from expansion.system import TitleExpansion
 
 from common.ranges import PositiveInt
 from common.records import Question
 from harness.evaluation.study import Asked, Findings, Settings
-from harness.evaluation.tables import Cell, Table
-from harness.strategies.retrieve_read import RetrieveRead
+from harness.evaluation.tables import Cell, ReportTable
+from harness.systems.retrieve_read import RetrieveRead
 
 
 class Study:
     """Compares two searches with one.
 
     Args:
-        plain_k: Passages of the one search; as many as the strategy's when omitted.
+        plain_k: Passages of the one search; as many as the system's when omitted.
     """
 
     def __init__(self, plain_k: PositiveInt | None = None) -> None:
         self.plain_k = plain_k
 
-    def ask(self, strategy: TitleExpansion, questions: Sequence[Question], settings: Settings) -> Asked:
-        """Answer all questions with the strategy and with one search."""
-        plain = RetrieveRead(strategy.retriever, self.plain_k or strategy.k, strategy.reader).answer(questions)
-        return Asked(strategy.answer(questions), {"one search": plain})
+    def ask(self, system: TitleExpansion, questions: Sequence[Question], settings: Settings) -> Asked:
+        """Answer all questions with the system and with one search."""
+        plain = RetrieveRead(system.retriever, self.plain_k or system.k, system.reader).answer(questions)
+        return Asked(system.answer(questions), {"one search": plain})
 
     def measure(
-        self, strategy: TitleExpansion, questions: Sequence[Question], asked: Asked, settings: Settings
+        self, system: TitleExpansion, questions: Sequence[Question], asked: Asked, settings: Settings
     ) -> Findings:
         """Count what the second search adds."""
         added = [
             len({hit.passage.id for hit in ours.evidence} - {hit.passage.id for hit in theirs.evidence})
             for ours, theirs in zip(asked.answers, asked.variants["one search"], strict=True)
         ]
-        table = Table(
+        table = ReportTable(
             "expansion", "Passages that one search does not find", ("per question",), {"added": [Cell(np.mean(added))]}
         )
         return Findings([table])

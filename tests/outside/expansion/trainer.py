@@ -63,7 +63,7 @@ class TitleTrainer(RunModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        return f"python infer.py ask --config FILE --strategy.init_args.serving {serving}"
+        return f"python infer.py ask --config FILE --system.init_args.serving {serving}"
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write the model, its card and the manifest."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from datamodules.drrag import DrRagData
-from datamodules.examples.splits import QuestionSource, Source
+from datamodules.examples.data_files import DataFile, QuestionDataFile
 from datamodules.examples.step_loader import StepData
 from datamodules.t5 import SpanCorruptionData
 from tests.helpers.rerag_data import context_data, fid_rows
@@ -24,7 +24,7 @@ RANKS = 4
 
 
 def triples(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
-    data = DrRagData([QuestionSource("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=size)
+    data = DrRagData([QuestionDataFile("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=size)
     return set_up(data, DrRagTrainer(str(checkpoints["bert"]), 96))
 
 
@@ -36,7 +36,7 @@ def contexts(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> Step
 
 
 def sequences(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
-    return SpanCorruptionData([Source("hotpotqa", str(hotpot_file))], sequences_per_step=size)
+    return SpanCorruptionData([DataFile("hotpotqa", str(hotpot_file))], sequences_per_step=size)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from common.killable import Killable
 from harness.documents.folder.corpus import DocumentFolder
-from harness.documents.folder.options import Limits
+from harness.documents.folder.options import ReadingLimits
 from tests.helpers.document_folders import manual, report, write_files
 
 
@@ -30,7 +30,7 @@ def test_a_process_that_ends_loses_its_own_document_only(
         return original(misbehaving, *call) if asked["name"] == "b.md" else original(self, asked)
 
     monkeypatch.setattr(Killable, "submit", submit)
-    list(DocumentFolder(tmp_path / "manuals", tmp_path / "kept", limits=Limits(3, 500, 1)).passages())
+    list(DocumentFolder(tmp_path / "manuals", tmp_path / "kept", limits=ReadingLimits(3, 500, 1)).passages())
     misbehaving.close()
     rows = report(tmp_path, "kept")
     assert [rows[name]["status"] for name in ("a.md", "b.md", "c.md")] == ["indexed", "failed", "indexed"]

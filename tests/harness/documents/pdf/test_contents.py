@@ -1,6 +1,6 @@
 """The printed table of contents."""
 
-from harness.documents.pdf.contents import Entry, key, table_of_contents
+from harness.documents.pdf.contents import ContentsEntry, key, table_of_contents
 from harness.documents.pdf.lines import Line
 from tests.helpers.pdf_lines import line, prose
 
@@ -92,4 +92,4 @@ def test_entries_without_page_numbers_are_found_by_the_headings_they_repeat() ->
 
 def test_keys_compare_letters_and_digits_alone() -> None:
     assert key("1.2  Self-Test (\ufb01rst)") == key("12 selftest FIRST")
-    assert Entry("x", 1) == Entry("x", 1, None, None)
+    assert ContentsEntry("x", 1) == ContentsEntry("x", 1, None, None)

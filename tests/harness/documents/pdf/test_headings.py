@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.documents.pdf.contents import Entry
+from harness.documents.pdf.contents import ContentsEntry
 from harness.documents.pdf.front_matter import front_matter
 from harness.documents.pdf.heading_candidates import groups
 from harness.documents.pdf.headings import headings, named_groups
@@ -36,7 +36,7 @@ class Pages:
         self._baseline, self._page = 60.0, self._page + 1
         return self
 
-    def found(self, *entries: list[Entry]) -> list[tuple[int, str]]:
+    def found(self, *entries: list[ContentsEntry]) -> list[tuple[int, str]]:
         body = body_of(self.items)
         grouped = groups(self.items, body)
         named = named_groups(grouped, entries, body)
@@ -56,13 +56,13 @@ class Pages:
         ([(1, "1 Pumps", 14), (2, "1.1 Housing", 12), (1, "2 Motors", 14), (1, "References", 14)], ()),
         ([(1, "Abstract", 15), (1, "Pumps", 14), (1, "Motors", 14), (1, "Oil", 14)], ()),
         ([(1, "Pumps", 14), (2, "Housing", 14), (1, "Motors", 14)],
-         (Entry("Pumps", 1, 1), Entry("Housing", 2, 1), Entry("Motors", 1, 1))),
+         (ContentsEntry("Pumps", 1, 1), ContentsEntry("Housing", 2, 1), ContentsEntry("Motors", 1, 1))),
         ([(1, "1 Pumps", 16), (2, "Housing", 12), (1, "2 Motors", 16), (2, "Rotor", 12)],
-         (Entry("1 Pumps", 1), Entry("2 Motors", 1))),
+         (ContentsEntry("1 Pumps", 1), ContentsEntry("2 Motors", 1))),
     ],
     ids=["numbers", "styles", "appendix", "parts", "no number", "abstract", "entries", "below the contents"],
 )  # fmt: skip
-def test_levels_of_bold_headings(rows: list[tuple[int, str, float]], entries: tuple[Entry, ...]) -> None:
+def test_levels_of_bold_headings(rows: list[tuple[int, str, float]], entries: tuple[ContentsEntry, ...]) -> None:
     """Each heading with its level and size, and the entries of a table of contents."""
     pages = Pages()
     for _, text, size in rows:
@@ -99,7 +99,7 @@ def test_a_chapter_in_words_has_the_text_of_its_entry() -> None:
         .heading("USING PUMPS", 14, above=40, bold=True)
         .text()
     )
-    assert pages.found([Entry("1 Using pumps", 1, label=1)]) == [(1, "1 Using pumps")]
+    assert pages.found([ContentsEntry("1 Using pumps", 1, label=1)]) == [(1, "1 Using pumps")]
 
 
 def test_lines_of_a_heading_are_joined() -> None:
@@ -147,7 +147,7 @@ def test_a_style_that_mostly_runs_on_is_no_heading_s() -> None:
 
 def test_an_entry_makes_a_heading_of_what_does_not_look_like_one() -> None:
     pages = Pages().text().heading("3. Tighten the screws").text()
-    assert pages.found([Entry("3 Tighten the screws", 2, page=1)]) == [(1, "3. Tighten the screws")]
+    assert pages.found([ContentsEntry("3 Tighten the screws", 2, page=1)]) == [(1, "3. Tighten the screws")]
 
 
 def test_an_entry_is_looked_up_on_its_page() -> None:
@@ -161,7 +161,9 @@ def test_an_entry_is_looked_up_on_its_page() -> None:
         .heading("Options", 11, bold=True)
         .text()
     )
-    assert pages.found([Entry("Options", 1, 1), Entry("Use", 1, 2), Entry("Options", 2, 2)]) == [
+    assert pages.found(
+        [ContentsEntry("Options", 1, 1), ContentsEntry("Use", 1, 2), ContentsEntry("Options", 2, 2)]
+    ) == [
         (1, "Options"),
         (1, "Use"),
         (2, "Options"),
@@ -171,10 +173,12 @@ def test_an_entry_is_looked_up_on_its_page() -> None:
 def test_printed_page_numbers_are_not_those_of_the_file() -> None:
     pages = Pages().text().new_page().text().new_page().heading("Use", 11, bold=True).text().new_page()
     pages.heading("Oil", 11, bold=True).text().heading("Use", 11, bold=True)
-    assert (2, "Use") in pages.found([Entry("Use", 1, label=1), Entry("Oil", 1, label=2), Entry("Use", 2, label=2)])
+    assert (2, "Use") in pages.found(
+        [ContentsEntry("Use", 1, label=1), ContentsEntry("Oil", 1, label=2), ContentsEntry("Use", 2, label=2)]
+    )
 
 
-def title_of(pages: Pages, metadata: str = "", *entries: Entry) -> str:
+def title_of(pages: Pages, metadata: str = "", *entries: ContentsEntry) -> str:
     body = body_of(pages.items)
     return find_title(groups(pages.items, body), entries, metadata, body, "folder/p300.pdf").text
 
@@ -200,8 +204,8 @@ def test_a_heading_is_no_title() -> None:
     pages = Pages().heading("1 Introduction", 20).text(20)
     assert title_of(pages) == "p300"
     pages = Pages().heading("Introduction", 20).text(20)
-    assert title_of(pages, "", Entry("Introduction", 1, 1)) == "p300"
-    assert title_of(pages, "Pump Manual", Entry("Introduction", 1, 1)) == "Pump Manual"
+    assert title_of(pages, "", ContentsEntry("Introduction", 1, 1)) == "p300"
+    assert title_of(pages, "Pump Manual", ContentsEntry("Introduction", 1, 1)) == "Pump Manual"
 
 
 @pytest.mark.parametrize(

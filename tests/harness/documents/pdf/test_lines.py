@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 
 from common.documents import Table
 from harness.documents.pdf.lines import Line, Placed, page_lines
-from harness.documents.pdf.page import Box, Page, Rule, Word
+from harness.documents.pdf.page import Box, Page, PageWord, Rule
 from harness.documents.pdf.reading import read
 from tests.helpers.pdf_lines import word, words
 
 
-def page(given_words: list[Word], rules: tuple[Rule, ...] = ()) -> Page:
+def page(given_words: list[PageWord], rules: tuple[Rule, ...] = ()) -> Page:
     return Page(1, 600, 800, tuple(given_words), rules)
 
 
-def lines(given_words: list[Word], rules: tuple[Rule, ...] = ()) -> list[Line]:
+def lines(given_words: list[PageWord], rules: tuple[Rule, ...] = ()) -> list[Line]:
     return [item for item in read(page_lines(page(given_words, rules))) if isinstance(item, Line)]
 
 
-def texts(given_words: list[Word], rules: tuple[Rule, ...] = ()) -> list[str]:
+def texts(given_words: list[PageWord], rules: tuple[Rule, ...] = ()) -> list[str]:
     return [item.text for item in lines(given_words, rules)]
 
 
@@ -103,7 +103,7 @@ any_word = st.builds(
 
 
 @given(st.lists(any_word, max_size=40))
-def test_no_character_is_lost(given_words: list[Word]) -> None:
+def test_no_character_is_lost(given_words: list[PageWord]) -> None:
     drawn = Counter("".join(item.text for item in given_words))
     read_back = Counter("".join(texts(given_words)).replace(" ", ""))
     assert read_back == drawn

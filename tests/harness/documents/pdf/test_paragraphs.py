@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from common.documents import Block, Heading, Image, Paragraph, Table
 from harness.documents.pdf.blocks import blocks
 from harness.documents.pdf.footnotes import footnotes
-from harness.documents.pdf.headings import Found
+from harness.documents.pdf.headings import FoundHeading
 from harness.documents.pdf.lines import Line, Placed
 from harness.documents.pdf.page import Box
 from harness.documents.pdf.spacing import Body
@@ -18,7 +18,7 @@ BODY = Body(size=10, font="Times", leading=LEADING)
 FULL = "The pump moves the water through the housing while the motor"
 
 
-def read(items: Sequence[Line | Placed], headings: Sequence[Found] = ()) -> list[Block]:
+def read(items: Sequence[Line | Placed], headings: Sequence[FoundHeading] = ()) -> list[Block]:
     return blocks(items, headings, footnotes(items, BODY), set(), BODY)
 
 
@@ -130,7 +130,7 @@ def test_a_line_of_prose_that_ends_in_a_monospaced_word_goes_on() -> None:
 
 def test_headings_and_what_is_left_out() -> None:
     items = [line("Contents", 60), line("1 Pumps", 100, size=14), line("and motors", 116, size=14), line("Text.", 140)]
-    found = blocks(items, [Found(1, 2, "1 Pumps and motors", 2, 1)], set(), {0}, BODY)
+    found = blocks(items, [FoundHeading(1, 2, "1 Pumps and motors", 2, 1)], set(), {0}, BODY)
     assert found == [Heading("1 Pumps and motors", 2, 1), Paragraph("Text.", 1)]
 
 

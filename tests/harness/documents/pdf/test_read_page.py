@@ -5,7 +5,7 @@ from typing import Any
 import pypdfium2
 import pytest
 
-from harness.documents.pdf.page import Page, Word
+from harness.documents.pdf.page import Page, PageWord
 from harness.documents.pdf.read_page import ASCENT, DESCENT, read_page
 from tests.helpers.pdf_pages import SIZE, Draw, pdf, text_page
 
@@ -26,7 +26,7 @@ def texts(page: Page) -> list[str]:
     return [word.text for word in page.words]
 
 
-def box(word: Word) -> tuple[float, ...]:
+def box(word: PageWord) -> tuple[float, ...]:
     return tuple(round(edge) for edge in word.box)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from common.documents import Table
-from harness.documents.pdf.page import Box, Page, Word
+from harness.documents.pdf.page import Box, Page, PageWord
 from harness.documents.pdf.tables import find_tables
 from tests.helpers.hand_made_pages import cells, page, words
 
@@ -25,7 +25,7 @@ def shades(top: float, *which: int, right: float = 370.0, pitch: float = 14.0) -
     return [Box(100, top + pitch * row, right, top + pitch * (row + 1)) for row in which]
 
 
-def striped(rows: Sequence[Sequence[str]] = ROWS, *around: Word) -> Page:
+def striped(rows: Sequence[Sequence[str]] = ROWS, *around: PageWord) -> Page:
     """A table at 100 from the top: a shaded header, and every second row below it."""
     return page([*cells(rows, LEFTS, 102), *around], fills=shades(100, *range(0, len(rows), 2)))
 

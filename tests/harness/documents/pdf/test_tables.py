@@ -12,7 +12,7 @@ from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import Paragraph, Spacer
 from reportlab.platypus import Table as Flowable
 
-from harness.documents.pdf.page import Box, Page, Rule, Word
+from harness.documents.pdf.page import Box, Page, PageWord, Rule
 from harness.documents.pdf.table_reader import words_in
 from harness.documents.pdf.tables import find_tables, ruled_figures
 from tests.helpers.hand_made_pages import cells, drawn_pages, moved, page, rule, story_pdf, words
@@ -36,7 +36,7 @@ def booktabs(left: float = 100.0, top: float = 100.0, rows: Sequence[Sequence[st
     return page(cells(rows, lefts, top + 3), rules)
 
 
-def prose(left: float, top: float, lines: int, length: int = 9) -> list[Word]:
+def prose(left: float, top: float, lines: int, length: int = 9) -> list[PageWord]:
     """A column of running text, its lines equally long as in print."""
     some = [
         "the",
@@ -55,14 +55,14 @@ def prose(left: float, top: float, lines: int, length: int = 9) -> list[Word]:
         "manual",
         "opened",
     ]
-    found: list[Word] = []
+    found: list[PageWord] = []
     for number in range(lines):
         line = words(" ".join(some[(number * 5 + at) % len(some)] for at in range(length)), left, top + 12 * number)
         extra = (left + length * 27 - line[-1].box.right) / (length - 1)
         for at, word in enumerate(line):
             shift = extra * at
             found.append(
-                Word(
+                PageWord(
                     word.text,
                     Box(word.box.left + shift, *word.box[1:2], word.box.right + shift, word.box[3]),
                     10,
@@ -163,7 +163,7 @@ def test_ruled_boxes_with_the_caption_of_a_figure_are_a_drawing() -> None:
     ruled = grid([98, 198, 298, 398], [98, 114, 128, 142, 158])
     read = cells(RATINGS, [103, 203, 303], 101)
 
-    def drawn(*below: Word, **more: Sequence[Box]) -> bool:
+    def drawn(*below: PageWord, **more: Sequence[Box]) -> bool:
         one = page([*read, *below], ruled, **more)
         return bool(ruled_figures(one, find_tables(one)))
 
@@ -244,7 +244,7 @@ def test_units_under_names_are_a_header_row_and_words_that_go_on_are_not() -> No
 def test_parts_of_a_symbol_above_each_other_are_one_cell() -> None:
     rows = [("Sign", "Meaning"), *((f"sign{n}", f"what {n} is") for n in range(6))]
     one = booktabs(rows=rows)
-    symbol = Word("=", Box(220, 125, 226, 133), 10, "Symbol", False, False)
+    symbol = PageWord("=", Box(220, 125, 226, 133), 10, "Symbol", False, False)
     ((_, table),) = find_tables(page([*one.words, symbol], one.rules))
     assert len(table.rows) == 7
 
@@ -259,7 +259,7 @@ def test_a_table_of_contents_without_dots_is_no_table() -> None:
 
 def test_a_word_set_sideways_in_a_grid_is_in_its_cell() -> None:
     one = page(cells(RATINGS, [124, 204, 304], 103, 20), grid([100, 200, 300, 400], [100, 120, 140, 160, 180]))
-    side = Word("side", Box(104, 141, 114, 159), 10, "Serif", False, False, upright=False)
+    side = PageWord("side", Box(104, 141, 114, 159), 10, "Serif", False, False, upright=False)
     ((_, table),) = find_tables(replace(one, words=(*one.words, side)))
     assert "side" in table.rows[2][0]
 
@@ -267,7 +267,7 @@ def test_a_word_set_sideways_in_a_grid_is_in_its_cell() -> None:
 def test_a_table_of_numbers_only_is_no_code() -> None:
     rows = [[str(111 * (row + column)) for column in range(1, 5)] for row in range(8)]
     found = [
-        Word(text, Box(100 + 80 * c, 103 + 14 * r, 115 + 80 * c, 113 + 14 * r), 10, "Serif", False, False)
+        PageWord(text, Box(100 + 80 * c, 103 + 14 * r, 115 + 80 * c, 113 + 14 * r), 10, "Serif", False, False)
         for r, row in enumerate(rows)
         for c, text in enumerate(row)
     ]
@@ -280,7 +280,7 @@ def test_short_words_that_happen_to_be_equally_wide_are_no_code() -> None:
     names = ("Width", "Height", "Depth", "Weight", "Length", "Bottom", "Total")
     rows = [("Quantity", "Value"), *((name, f"{100 + 7 * at} mm") for at, name in enumerate(names))]
     found = [
-        Word(part, Box(left, 100 + 14 * row, left + width * len(part), 110 + 14 * row), 10, "Serif", False, False)
+        PageWord(part, Box(left, 100 + 14 * row, left + width * len(part), 110 + 14 * row), 10, "Serif", False, False)
         for row, (name, value) in enumerate(rows)
         for part, left, width in zip((name, *value.split()), (100, 200, 217.5), (5, 5, 8), strict=False)
     ]
@@ -364,7 +364,7 @@ def test_a_real_page_with_spans_and_paragraphs_in_cells() -> None:
     ],
     ids=["two columns", "list", "table of contents", "equations"],
 )
-def test_what_is_no_table_between_rules_of_header_and_footer(found: list[Word]) -> None:
+def test_what_is_no_table_between_rules_of_header_and_footer(found: list[PageWord]) -> None:
     assert find_tables(page(found)) == []
     bottom = max(word.box.bottom for word in found) + 4
     assert find_tables(page(found, [rule(50, 95, 560, 95), rule(50, bottom, 560, bottom)])) == []
@@ -374,7 +374,7 @@ def test_what_is_no_table_between_rules_of_header_and_footer(found: list[Word]) 
 def test_code_in_a_frame_is_no_table() -> None:
     code = ["def  f(x):", "x      = 1", "long  = 22", "return  x", "y      = 3", "z      = 4"]
     found = [
-        Word(
+        PageWord(
             part,
             Box(60 + 6 * line.index(part), 100 + 12 * n, 60 + 6 * (line.index(part) + len(part)), 110 + 12 * n),
             10,
@@ -411,7 +411,7 @@ _rules = st.tuples(
 @given(st.lists(_words, max_size=60), st.lists(_rules, max_size=14), st.floats(-20, 20), st.floats(-20, 20))
 @settings(max_examples=60, deadline=None)
 def test_tables_say_only_what_the_page_says_wherever_it_stands(
-    found: list[Word], rules: list[Rule], x: float, y: float
+    found: list[PageWord], rules: list[Rule], x: float, y: float
 ) -> None:
     one = page(found, rules)
     tables = find_tables(one)

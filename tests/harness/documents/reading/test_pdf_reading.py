@@ -44,7 +44,7 @@ def test_headings_with_levels_and_pages_and_a_title_that_is_none() -> None:
 
 
 def test_pages_beyond_the_limit_are_named() -> None:
-    document = parse_pdf(manual(), "p300.pdf", most_pages=2)
+    document = parse_pdf(manual(), "p300.pdf", max_pages=2)
     assert document.pages == 3
     assert document.left_out == ("page 3: only the first 2 pages are read",)
     assert "2 Maintenance" not in [block.text for block in document.blocks if isinstance(block, Heading)]

@@ -12,8 +12,8 @@ from harness.documents.segments.augmentation import passages, sections, segments
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
-def of(*blocks: Block, most_words: int = 200) -> list[Segment]:
-    return segments(Document("p.pdf", "Pump", blocks), most_words)
+def of(*blocks: Block, max_words: int = 200) -> list[Segment]:
+    return segments(Document("p.pdf", "Pump", blocks), max_words)
 
 
 def test_text_under_a_heading_is_one_segment_with_its_path_and_pages() -> None:
@@ -109,7 +109,7 @@ def test_a_table_is_embedded_without_its_data_and_returned_whole() -> None:
 
 def test_a_long_table_is_split_by_rows() -> None:
     long = table([["Part", "Size"], *([f"part {n}", f"{n}"] for n in range(30))], caption="Table 2", page=1)
-    found = of(Heading("Sizes", 1), long, most_words=34)
+    found = of(Heading("Sizes", 1), long, max_words=34)
     assert [(s.part, s.parts) for s in found] == [(1, 3), (2, 3), (3, 3)]
     assert all("| Part | Size |" in s.text and s.text.startswith("Table 2\n") for s in found)
     assert "part 0" in found[0].embedded
@@ -140,7 +140,7 @@ def test_context_is_short() -> None:
 
 def test_a_long_text_is_split_with_its_path_and_own_pages() -> None:
     paragraphs = [Paragraph(f"Paragraph {n} has six words here.", n) for n in range(1, 11)]
-    found = of(Heading("A", 1, 1), *paragraphs, most_words=30)
+    found = of(Heading("A", 1, 1), *paragraphs, max_words=30)
     assert [(s.part, s.parts, s.page, s.last_page) for s in found] == [(1, 2, 1, 5), (2, 2, 6, 10)]
     assert "\n".join(s.text for s in found) == "\n".join(paragraph.text for paragraph in paragraphs)
     assert {s.headings for s in found} == {("A",)}

@@ -34,10 +34,10 @@ text_strategy = st.lists(st.sampled_from(["word", "Word.", "泵。", "P-100", "x
 
 
 @given(text_strategy, st.integers(1, 12), st.booleans())
-def test_parts_are_short_and_hold_every_word_in_order(words: list[str], most_words: int, code: bool) -> None:
+def test_parts_are_short_and_hold_every_word_in_order(words: list[str], max_words: int, code: bool) -> None:
     text = " ".join(words).strip()
-    groups = packed(pieces(Paragraph(text, 3, code), most_words), most_words) if text else []
-    assert all(word_count(joined(group)) <= most_words for group in groups)
+    groups = packed(pieces(Paragraph(text, 3, code), max_words), max_words) if text else []
+    assert all(word_count(joined(group)) <= max_words for group in groups)
     assert " ".join(joined(group) for group in groups).split() == text.split() or "泵" in text
     assert "".join(joined(group) for group in groups).replace(" ", "").replace("\n", "") == "".join(text.split())
     assert all(word in text.split() for group in groups for word in joined(group).split() if "泵" not in text)

@@ -1,0 +1,72 @@
+"""Training and validation split of the questions of official files, which are read once and then stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from common.records import clean
+from common.validation_split import validation_share
+from datamodules.cache.questions import CachedQuestions, write_questions
+from datamodules.cache.record_cache import CachedRecords, is_large, stored
+from datamodules.examples.data_files import QuestionDataFile, distinct_questions, paths_of
+from datamodules.formats.open_data import content_files, part_of
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Training and validation questions, and the stores that they are read from."""
+
+    training: CachedQuestions
+    held_out: CachedQuestions
+    stores: tuple[CachedRecords, ...]  # of the training files; then of the validation files, if there are any
+
+
+def split_questions(
+    train: Sequence[QuestionDataFile], validation: Sequence[QuestionDataFile], fraction: float, cache: str | None = None
+) -> Split:
+    """Training and validation questions, without duplicates.
+
+    Questions of the validation files are removed from training; without such files, a hash split is used.
+
+    Args:
+        train: Training files.
+        validation: Validation files; may be empty.
+        fraction: Share of the questions that the hash split holds out, in (0, 1).
+        cache: Folder in which the questions of large files are stored; None keeps them in memory.
+    """
+    first = _stored(train, cache, "training questions")
+    questions = CachedQuestions(first.records)
+    if validation:
+        second = _stored(validation, cache, "validation questions")
+        held_out = CachedQuestions(second.records)
+        known = {clean(question.text) for question in held_out.without_passages()}
+        own = [clean(question.text) not in known for question in questions.without_passages()]
+        return Split(questions.select(np.flatnonzero(own)), held_out, (first, second))
+    shares = np.array([validation_share(question) for question in questions.without_passages()])
+    kept, held = np.flatnonzero(shares >= fraction), np.flatnonzero(shares < fraction)
+    return Split(questions.select(kept), questions.select(held), (first,))
+
+
+def are_stored(sources: Sequence[QuestionDataFile], cache: str | None) -> bool:
+    """Whether the questions of these files are stored: one process reads the files, and the others what it stored."""
+    return cache is not None and is_large(_files(sources))
+
+
+def _stored(sources: Sequence[QuestionDataFile], cache: str | None, what: str) -> CachedRecords:
+    key = [[source.layout, part_of(source.path), source.limit, source.corpus is not None] for source in sources]
+    return stored(
+        cache, _files(sources), {"questions": key},
+        lambda writer: write_questions(writer, distinct_questions(sources), f"reading {what}"), what,
+    )  # fmt: skip
+
+
+def _files(sources: Sequence[QuestionDataFile]) -> list[Path]:
+    """The files that hold the questions.
+
+    Raises as `read_questions` does at once: an unknown layout comes before a missing file.
+    """
+    for source in sources:
+        source.questions()
+    return [file for path in paths_of(sources) for file in content_files(path)]

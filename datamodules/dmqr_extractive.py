@@ -1,0 +1,262 @@
+"""LightningDataModule of DMQR-RAG's extractive rewriter.
+
+Reads word labels, and batches (question, passage) pairs into optimizer steps.
+
+Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins).
+"""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from common.errors import DataError
+from common.progress import track
+from common.ranges import NonNegativeFloat, OpenShare, PositiveFloat, PositiveInt, Share
+from common.records import Passage, Question, clean
+from common.validation_split import validation_share
+from datamodules.examples.batches import TokenBatch
+from datamodules.examples.data_files import DataFile
+from datamodules.examples.step_loader import StepData, padded, plan_steps
+from datamodules.formats.word_labels import WordLabels, averaged, read_word_labels
+from models.dmqr.word_selector import JOINS, LABELS, STAYS
+from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
+from models.length_batching import length_batches
+
+LAYOUT = "word_labels"
+UNLABELLED = -1.0  # of a token that is no word to learn
+HELPFUL = 0.25  # a target from here on counts as a word that helps
+
+
+@dataclass
+class WordBatch(TokenBatch):
+    """P pairs of at most T tokens on one rank."""
+
+    ids_PT: Tensor
+    types_PT: Tensor  # segments
+    attention_PT: Tensor
+    targets_PTL: Tensor  # 0 to 1 at the first token of a word; UNLABELLED elsewhere
+    weights_P: Tensor  # 1.0; 0.0 for a dummy pair on a rank without data
+    step_words_L: tuple[int, int]  # labelled words of the optimizer step, over all ranks and accumulated batches
+    rows_P: Tensor  # index of each pair in the epoch or the validation set
+
+
+@dataclass(frozen=True)
+class LabelledPair:
+    """A (question, passage) with the targets of its words."""
+
+    question: str
+    passage: Passage
+    pair: WordPair
+    targets: tuple[dict[int, float], dict[int, float]]  # by label: position of a word's first token -> target
+
+    @property
+    def length(self) -> int:
+        """Its tokens."""
+        return len(self.pair.ids)
+
+    @property
+    def helpful(self) -> bool:
+        """Whether a word of the passage helps the question."""
+        return any(target >= HELPFUL for target in self.targets[JOINS].values())
+
+
+class ExtractiveData(StepData):
+    """Pairs of a question and a feedback passage, with a target for each word.
+
+    A word of the passage should join the query as far as retrieval improves with it: target = change / `full_change`,
+    within 0 and 1. A word of the question should stay if retrieval is worse without it (1) and not if it is better (0);
+    words whose change is smaller than `min_change` have no target. Every occurrence of a word has the word's target.
+
+    Validation questions come from a fixed hash split of the training files or from separate files. Files that label the
+    same question with several retrievers are averaged: what helps one of them by chance counts less. Pairs whose
+    question is too long for `model.max_tokens` are skipped and counted.
+
+    Args:
+        train: Files that `infer.py label` wrote, as {layout: word_labels, path: FILE}.
+        validation: Files of the same kind; a hash split of the training files when empty.
+        validation_fraction: Share of the questions that the hash split holds out.
+        passages: Feedback passages of each question that are used, best first.
+        full_change: Change of retrieval from which a word's target is 1.
+        min_change: Change of retrieval below which a word of the question has no target.
+        unhelpful_share: Share of the passages without a word that helps that an epoch draws: they are most
+            of all, and teach less.
+        tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
+        tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
+        sampling_seed: Seed of sampling and ordering.
+
+    Raises:
+        UserError: If there is no training file, or a layout is another one.
+    """
+
+    step_option, examples_name = "tokens_per_step", "pairs"
+
+    def __init__(
+        self,
+        train: list[DataFile],
+        validation: list[DataFile] | None = None,
+        validation_fraction: OpenShare = 0.1,
+        passages: PositiveInt = 6,
+        full_change: PositiveFloat = 0.2,
+        min_change: NonNegativeFloat = 0.005,
+        unhelpful_share: Share = 0.4,
+        tokens_per_step: PositiveInt = 4096,
+        tokens_per_validation_batch: PositiveInt = 4096,
+        sampling_seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self._name_files(train, validation, validation_fraction)
+        self._accept(LAYOUT, "a file with `python infer.py label`")
+        self.passages, self.unhelpful_share = passages, unhelpful_share
+        self.full_change, self.min_change = full_change, min_change
+        self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
+        self.sampling_seed = sampling_seed
+        self.pairs: list[LabelledPair] = []  # of training; those with a word that helps come first
+        self.held_out: list[LabelledPair] = []
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of all input files."""
+        return [source.path for source in self.sources]
+
+    def setup(self, stage: str) -> None:
+        """Read and split the questions, tokenize their pairs, print statistics (once).
+
+        Raises:
+            DataError: If a file is invalid, or training or validation has no word that helps.
+        """
+        if self.pairs:
+            return
+        encode = self.module.selector.encode
+        train, held_out = self._split()
+        skipped: list[str] = []
+        pairs = self._pairs(train, encode, skipped)
+        self.held_out = self._pairs(held_out, encode, skipped)
+        helpful = [each for each in pairs if each.helpful]
+        if not helpful or not any(each.helpful for each in self.held_out):
+            raise DataError(
+                f"{len(helpful)} training pairs and {sum(each.helpful for each in self.held_out)} validation pairs "
+                f"from {self.files} have a word that helps: label more questions, lower data.full_change, or change "
+                "data.validation_fraction."
+            )
+        self.pairs = helpful + [each for each in pairs if not each.helpful]
+        self.helpful = len(helpful)
+        first = self._drawn(0)
+        self.steps_per_epoch = max(
+            1, min(len(first), math.ceil(sum(self.pairs[row].length for row in first) / self.tokens_per_step))
+        )
+        self.units_per_step = len(first) / self.steps_per_epoch
+        self.audit = self._audit(train, held_out, first, skipped)
+        self.print_audit()
+
+    def _split(self) -> tuple[list[WordLabels], list[WordLabels]]:
+        """Training and validation questions, without duplicates; no question is on both sides."""
+        train = _distinct(self.train_sources)
+        if self.validation_sources:
+            held_out = _distinct(self.validation_sources)
+            known = {clean(each.question) for each in held_out}
+            return [each for each in train if clean(each.question) not in known], held_out
+        shares = [validation_share(Question("", each.question)) for each in train]
+        return (
+            [each for each, share in zip(train, shares, strict=True) if share >= self.validation_fraction],
+            [each for each, share in zip(train, shares, strict=True) if share < self.validation_fraction],
+        )
+
+    def _pairs(
+        self, questions: Sequence[WordLabels], encode: WordPairEncoder, skipped: list[str]
+    ) -> list[LabelledPair]:
+        """The pairs of the questions that fit, tokenized, with targets; ids of the other questions go to `skipped`."""
+        found = []
+        for labels in track(questions, len(questions), "tokenizing questions with passages"):
+            passages = labels.passages[: self.passages]
+            for passage, pair in zip(passages, encode([(labels.question, p) for p in passages]), strict=True):
+                if pair is None:
+                    skipped.append(labels.question_id)
+                    break
+                found.append(LabelledPair(labels.question, passage, pair, self.targets(labels, pair)))
+        return found
+
+    def targets(self, labels: WordLabels, pair: WordPair) -> tuple[dict[int, float], dict[int, float]]:
+        """For both labels the target of each word, by the position of its first token."""
+        stays = {
+            each.position: float(change < 0)
+            for each in pair.question_words
+            if abs(change := labels.without_word.get(each.word.text, 0.0)) >= max(self.min_change, 1e-9)
+        }
+        own = {each.word.text for each in pair.question_words}
+        joins = {
+            each.position: min(1.0, max(0.0, labels.with_word.get(each.word.text, 0.0) / self.full_change))
+            for each in pair.passage_words
+            if each.word.text not in own
+        }
+        return stays, joins
+
+    def _drawn(self, epoch: int) -> list[int]:
+        """Training pairs of an epoch: all with a word that helps, and a share of the others."""
+        others = range(self.helpful, len(self.pairs))
+        count = round(self.unhelpful_share * len(others))
+        rng = random.Random(f"draw/{self.sampling_seed}/{epoch}")
+        return [*range(self.helpful), *sorted(rng.sample(others, count))]
+
+    def _plan(self, epoch: int) -> list[list[int]]:
+        drawn = self._drawn(epoch)
+        rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
+        steps = plan_steps([self.pairs[row].length for row in drawn], self.steps_per_epoch, rng)
+        return [[drawn[place] for place in step] for step in steps]
+
+    def _tokens_of(self, epoch: int) -> Callable[[Sequence[int]], int]:
+        return padded([each.length for each in self.pairs])
+
+    def _collate(self, epoch: int, rows: list[int], step: list[int]) -> WordBatch:
+        return self._batch(self.pairs, rows or step[:1], [self.pairs[row] for row in step], float(bool(rows)))
+
+    def _validation_groups(self) -> list[list[int]]:
+        return length_batches([each.length for each in self.held_out], self.tokens_per_validation_batch)
+
+    def _validation_batch(self, rows: list[int]) -> WordBatch:
+        return self._batch(self.held_out, rows, [self.held_out[row] for row in rows], 1.0)
+
+    def _batch(
+        self, pairs: Sequence[LabelledPair], rows: list[int], step: Sequence[LabelledPair], weight: float
+    ) -> WordBatch:
+        chosen = [pairs[row] for row in rows]
+        ids_PT, types_PT, attention_PT = self.module.selector.encode.pad([each.pair for each in chosen])
+        targets_PTL = torch.full((*ids_PT.shape, len(LABELS)), UNLABELLED)
+        for place, each in enumerate(chosen):
+            for label, targets in enumerate(each.targets):
+                targets_PTL[place, list(targets), label] = torch.tensor(list(targets.values()))
+        words_L = sum(len(each.targets[STAYS]) for each in step), sum(len(each.targets[JOINS]) for each in step)
+        weights_P = torch.full((len(rows),), weight)
+        return WordBatch(ids_PT, types_PT, attention_PT, targets_PTL, weights_P, words_L, torch.tensor(rows))
+
+    def _audit(
+        self, train: Sequence[WordLabels], held_out: Sequence[WordLabels], first: Sequence[int], skipped: Sequence[str]
+    ) -> dict[str, object]:
+        drawn = [self.pairs[row] for row in first]
+        joins = [target for each in drawn for target in each.targets[JOINS].values()]
+        stays = [target for each in drawn for target in each.targets[STAYS].values()]
+        return {
+            "questions": len(train),
+            "validation_questions": len(held_out),
+            "pairs": len(drawn),
+            "pairs_with_a_word_that_helps": self.helpful,
+            "words_of_passages": f"{len(joins)}, mean target {sum(joins) / max(1, len(joins)):.3f}",
+            "words_of_questions": f"{len(stays)}, {sum(stays) / max(1, len(stays)):.1%} should stay",
+            "tokens": f"{max(each.length for each in drawn)} at most",
+            "skipped_long_questions": len(skipped),
+            "validation_pairs": len(self.held_out),
+            "steps_per_epoch": self.steps_per_epoch,
+        }
+
+
+def _distinct(sources: Sequence[DataFile]) -> list[WordLabels]:
+    """The labelled questions of all files, each text once; a question of several files has the mean of its labels."""
+    found: dict[str, list[WordLabels]] = {}
+    for source in sources:
+        own = {clean(each.question): each for each in read_word_labels([source.path])[: source.limit]}
+        for text, each in own.items():
+            found.setdefault(text, []).append(each)
+    return [averaged(each) for each in found.values()]

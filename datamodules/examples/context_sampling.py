@@ -1,0 +1,152 @@
+"""How a question's contexts are drawn in an epoch: selected, labelled and augmented.
+
+A draw depends only on (seed, epoch, question): it is the same on every rank and after a resume, and needs no other
+question.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import UserError
+from common.progress import track
+from common.records import Passage, Question
+from datamodules.examples.context_augmentation import LOWER_WORD, AnswerSubstitutes, crop, substitute, swap_words
+from datamodules.examples.context_sets import ContextSampling, ContextSet, Labels, pick_contexts, relevant
+
+
+@dataclass
+class ContextSampler:
+    """Draws context sets.  The options are explained at `datamodules.rerag.ReRagData`.
+
+    Args:
+        hard_negatives: Further candidates by question id.
+        labels: What makes a context relevant.
+        scored: Whether sets have the retriever's scores.
+        seed: Of all draws.
+        crop_words: Longest text of a training context; None does not crop.
+        crop_growth_words: Added to it in each epoch.
+        substitution: Share of training questions whose answer is replaced.
+        word_swaps: Share of words that are replaced.
+    """
+
+    hard_negatives: Mapping[str, Sequence[Passage]]
+    labels: Labels
+    scored: bool
+    seed: int
+    crop_words: int | None = None
+    crop_growth_words: int = 0
+    substitution: float = 0.0
+    word_swaps: float = 0.0
+    substitutes: AnswerSubstitutes = field(default_factory=AnswerSubstitutes)
+    nearest: Mapping[str, list[str]] = field(default_factory=dict)  # words by word
+
+    def selected(
+        self, question: Question, contexts: int, context_sampling: ContextSampling, rng: random.Random
+    ) -> ContextSet:
+        """The contexts of a question with labels and scores, and the accepted answer that is the target, as stored.
+
+        Args:
+            question: With all its passages.
+            contexts: Maximum number of contexts.
+            context_sampling: How to select them.
+            rng: `rng_of` this question and epoch.
+        """
+        passages = tuple(
+            pick_contexts(question, self.hard_negatives.get(question.id, ()), contexts, context_sampling, rng)
+        )
+        labels = tuple(relevant(question, passage, self.labels) for passage in passages)
+        return ContextSet(question, passages, labels, rng.choice(question.answers), self._scores(question, passages))
+
+    def rng_of(self, question: Question, epoch: int) -> random.Random:
+        """The source of a question's draws in an epoch; -1 is validation."""
+        return random.Random(f"{self.seed}/{epoch}/{question.id}/{question.text}")
+
+    def draw(self, question: Question, contexts: int, context_sampling: ContextSampling, epoch: int) -> ContextSet:
+        """The context set of a question in an epoch, in training augmented."""
+        rng = self.rng_of(question, epoch)
+        one = self.selected(question, contexts, context_sampling, rng)
+        return one if epoch < 0 else self._augmented(one, epoch, rng)
+
+    def _scores(self, question: Question, passages: Sequence[Passage]) -> tuple[float, ...]:
+        """The retriever scores of contexts, if they weight them; fewer than contexts if some have none."""
+        if not self.scored or not question.given_scores:
+            return ()
+        score_of = dict(zip((p.id for p in question.passages), question.given_scores, strict=True))
+        return tuple(score_of[passage.id] for passage in passages if passage.id in score_of)
+
+    def _augmented(self, one: ContextSet, epoch: int, rng: random.Random) -> ContextSet:
+        question, answer, passages = one.question, one.answer, one.passages
+        if rng.random() < self.substitution and answer not in question.text:
+            answer, passages = self._substituted(question, answer, passages, rng)
+        if self.crop_words is not None:
+            accepted = [*question.answers, answer]
+            words = self.crop_words + epoch * self.crop_growth_words
+            passages = tuple(crop(passage, accepted, words, rng) for passage in passages)
+        if self.nearest:
+            question, passages = self._reworded(question, passages, answer, rng)
+        return replace(one, question=question, passages=passages, answer=answer)
+
+    def _substituted(
+        self, question: Question, answer: str, passages: tuple[Passage, ...], rng: random.Random
+    ) -> tuple[str, tuple[Passage, ...]]:
+        other = self.substitutes.draw(question, answer, rng)
+        changed = tuple(substitute(passages, answer, other))
+        return (other, changed) if changed != passages else (answer, passages)  # kept if it occurs in no context
+
+    def _reworded(
+        self, question: Question, passages: tuple[Passage, ...], answer: str, rng: random.Random
+    ) -> tuple[Question, tuple[Passage, ...]]:
+        protected = set(LOWER_WORD.findall(answer))
+
+        def swapped(text: str) -> str:
+            return swap_words(text, self.nearest, self.word_swaps, protected, rng)
+
+        return (
+            replace(question, text=swapped(question.text)),
+            tuple(Passage.of(p.title, swapped(p.text), p.source) for p in passages),
+        )
+
+
+def count_contexts(
+    questions: Iterable[Question], total: int, select: Callable[[Question], ContextSet]
+) -> dict[str, NDArray[np.int64]]:
+    """What a plan and the audit need of all context sets; questions without an answer or a context are left out.
+
+    Args:
+        questions: All questions.
+        total: Their number.
+        select: Question -> its contexts.
+
+    Returns:
+        `place` of each question that has a set, and of its contexts the number (`contexts`), the number of relevant
+        ones (`relevant`), of those with a retriever's score (`scored`), and of their characters (`characters`).
+    """
+    rows = []
+    for place, question in enumerate(track(questions, total, "selecting and labelling contexts, questions")):
+        if question.answers and (one := select(question)).passages:
+            characters = sum(len(passage.text) for passage in one.passages)
+            rows.append((place, len(one.passages), sum(one.labels), len(one.scores), characters))
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+    return dict(zip(("place", "contexts", "relevant", "scored", "characters"), columns, strict=True))
+
+
+def check_scores(questions: Sequence[Question], counted: Mapping[str, NDArray[np.int64]], files: Sequence[str]) -> None:
+    """Raise UserError if some contexts have no retriever score, by which they are weighted.
+
+    Args:
+        questions: Those that have contexts.
+        counted: Of `count_contexts`.
+        files: Where they are from.
+    """
+    bare = np.flatnonzero(counted["scored"] < counted["contexts"])
+    if len(bare):
+        raise UserError(
+            f"model.relevance retriever needs a retriever score of every context, and {len(bare)} of {len(questions)} "
+            f"questions of {list(files)} lack some (the first is {questions[bare[0]].id!r}). Type `python infer.py "
+            "score --questions FILE --out FILE` for each file, and name what it writes; passages of "
+            "data.hard_negatives have no scores."
+        )

@@ -1,0 +1,60 @@
+"""Input files of training and validation, and their questions without duplicates."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from common.ranges import PositiveInt
+from common.records import Question, clean
+from datamodules.formats.gold_in_corpus import read_questions_with_gold
+
+
+@dataclass
+class DataFile:
+    """An input file and its layout.
+
+    Args:
+        layout: Layout of the file, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
+        path: The file (.json, .jsonl, .csv, gzip'd or not), FILE:SPLIT, or a Hugging Face data set as
+            hf:<id>[:<config>]:<split>.
+        limit: Read only this many questions from the start; all when None.
+        dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.
+        language: Language of the texts (ISO 639-1), for the model card; unknown when None.
+    """
+
+    layout: str
+    path: str
+    limit: PositiveInt | None = None
+    dataset: str | None = None
+    language: str | None = None
+
+
+@dataclass
+class QuestionDataFile(DataFile):
+    """An input file of questions with gold passages.
+
+    Args:
+        corpus: Corpus in the layout jsonl, where the questions name their gold passages by its ids (layout
+            corpus_questions).
+    """
+
+    corpus: str | None = None
+
+    def questions(self) -> Iterator[Question]:
+        """The questions of the file, in order.  Raises as `read_questions_with_gold`."""
+        return read_questions_with_gold(self.layout, self.path, self.limit, self.corpus)
+
+
+def paths_of(sources: Sequence[QuestionDataFile]) -> list[str]:
+    """Paths of the files that hold the questions and their gold passages."""
+    return [path for source in sources for path in (source.path, source.corpus) if path is not None]
+
+
+def distinct_questions(sources: Sequence[QuestionDataFile]) -> Iterator[Question]:
+    """The questions of all files, in order, without duplicate texts."""
+    seen: set[str] = set()
+    for source in sources:
+        for question in source.questions():
+            text = clean(question.text)
+            if text not in seen:
+                seen.add(text)
+                yield question

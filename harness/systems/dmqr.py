@@ -1,0 +1,117 @@
+"""DMQR-RAG at inference: rewrite the question, search with it and the rewrites, rerank the union, read the best.
+
+q -> q' = {q, RS_1(q), ..., RS_n(q)} -> D = Retriever(q') -> D' = Reranker(q, D) -> LLM(q, TopK(D'))  (Eq. 1-3)
+
+Its baselines (Table 2) are options: without a rewriter it is retrieval with the original query (OQR), with `original`
+false a rewrite replaces the question (LLM Rewrite, HyDE), with `fusion` rrf and similar queries it is RAG-Fusion.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from common.ranges import NonNegativeInt, PositiveInt, Precision
+from common.records import Answer, Asked, as_questions
+from harness.interfaces import Reader, Retriever, Rewriter
+from harness.readers.read_answers import read_answers
+from harness.retrievers.multi_query import (
+    ORIGINAL,
+    MultiQueryFusion,
+    MultiQueryRetriever,
+)
+from harness.retrievers.multi_query_records import counts, explanation
+from harness.runtime.loading import load
+from models.dmqr.strategies import PAPER
+
+if TYPE_CHECKING:
+    from models.cross_encoder import RelevanceEstimator
+
+
+class Dmqr:
+    """Searches with each question and its rewrites, fuses what they found, and answers from the best k passages.
+
+    The evidence is best first, with the scores of the fusion. Notes: `queries`, each with what made it, the ids it
+    `found`, and the passages that it `alone` found; `passages`, by which queries each passage of the evidence was
+    found, at which rank; `fallbacks`, why a strategy has no query of its own; `reason`, an adaptive rewriter's;
+    `standalone`, of a question with earlier turns (`Question.history`), as what it was searched, reranked and read:
+    `harness.rewriters.dialogue.stand_alone`.
+
+    Args:
+        retriever: Searches with all queries of all questions together.
+        rewriter: Makes the rewrites, such as harness.rewriters.llm.LlmRewriter; None searches with the question alone
+            (OQR).
+        strategies: Of the rewriter.
+        per_query: Passages retrieved per query.
+        k: Number of passages after fusion.
+        fusion: `rerank`: by a scorer of (question, passage).  `rrf`: reciprocal rank fusion, as RAG-Fusion.
+        serving: For `rerank`: folder with an estimator that RE-RAG's training exported, e.g.
+            checkpoints/rerag-nq/serving, or folder or hub id of a cross-encoder, e.g. BAAI/bge-reranker-base.
+        judged_by: For `rerank`: what passages are judged by, the `question` (Eq. 3), or the rewrite by one of the
+            strategies.
+        original: Whether the question itself searches, too; if not, only its rewrites do.
+        rank_constant: Of `rrf`.
+        scorer: A loaded scorer, instead of `serving`.
+        reader: Generates the answer from the question and the k passages; without a reader only the evidence is
+            returned.
+        device: Of the scorer: auto, cpu or cuda.
+        precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
+        feedback_retriever: Finds the passages that a rewriter of words reads, such as BM25 beside a dense `retriever`;
+            `retriever` itself when None.
+
+    Raises:
+        UserError: If `rerank` has no scorer, or `feedback_retriever` is given to a rewriter that reads no passage.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search
+            different corpora.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        rewriter: Rewriter | None = None,
+        strategies: tuple[str, ...] = PAPER,
+        per_query: PositiveInt = 10,
+        k: PositiveInt = 5,
+        fusion: MultiQueryFusion = "rerank",
+        serving: Path | None = None,
+        original: bool = True,
+        rank_constant: NonNegativeInt = 60,
+        scorer: "RelevanceEstimator | None" = None,
+        reader: Reader | None = None,
+        device: str = "auto",
+        precision: Precision = "auto",
+        judged_by: str = ORIGINAL,
+        feedback_retriever: Retriever | None = None,
+    ) -> None:
+        self.retriever, self.rewriter, self.reader, self.k = retriever, rewriter, reader, k
+        self.feedback_retriever = feedback_retriever
+        self.search = MultiQueryRetriever(
+            retriever, rewriter, strategies, per_query, fusion, serving, original, rank_constant, scorer, device,
+            precision, judged_by, feedback_retriever=feedback_retriever,
+        )  # fmt: skip
+
+    def load(self) -> None:
+        """Load the reader, the rewriter, the retrievers and the scorer."""
+        load(self.reader, self.search)
+
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: one call of the rewriter, one batched search, batched scoring, one reader call.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        questions = as_questions(questions)
+        if not questions:
+            return []
+        batch = self.search.find(questions, self.k)
+        seconds = {f"seconds/{stage}": total / len(questions) for stage, total in batch.seconds.items()}
+        tokens = batch.tokens / len(questions)
+        answers = [
+            Answer(question.id, "", found.ranked, costs={**counts(found, tokens), **seconds}, notes=explanation(found))
+            for question, found in zip(questions, batch.results, strict=True)
+        ]
+        for place, found in enumerate(batch.results):
+            if questions[place].history:
+                questions[place] = replace(questions[place], text=found.question, history=())
+                answers[place].notes["standalone"] = found.question
+        return read_answers(self.reader, questions, answers)

@@ -1,0 +1,270 @@
+"""MSRAG at inference: three answers, of which one is chosen.
+
+From the web, from a language model's own knowledge and from no context.
+
+q -> sub-questions -> one search each -> merged and summarized -> Information-Web -> answer-Web
+q -> context that a language model writes                      -> Information-GPT -> answer-GPT -> selection -> answer
+q                                                                                 -> answer-not
+
+The paper selects by the gold answer (Eq. 1-4), which is `harness.answer_selection.oracle.Oracle` here; the default
+needs no gold answer.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from common.context_sources import GENERATED, NONE, SOURCES, WEB, SelectedSource, SourceContext
+from common.errors import UserError
+from common.records import Answer, Asked, Question, as_questions
+from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
+from harness.readers.read_answers import sum_costs
+from harness.runtime.concurrent_work import Done, run_together
+from harness.runtime.loading import load
+from harness.runtime.turns import with_turns
+
+NO_SOURCE = "the source is not configured"
+
+
+class Msrag:
+    """Answers each question from every source with one reader, and gives the answer that the selector chooses.
+
+    The sources work at the same time, as far as they share no model; what they find is read in one call. A source that
+    fails or has nothing leaves the others, and the answer's notes say so.
+
+    The evidence is that of the chosen source. Notes: `sources`, for each one its answer, log-probability and passages
+    (id, title, link), or why it has none (`missing`, `error`), and the selector's score; `chosen`; `selector`; `why`;
+    `uses_gold` where the selector reads the gold answer; `lost`, why by the source that failed; the web's `queries`,
+    `fallbacks` and `reason`; the reader's notes on the chosen answer.
+
+    Args:
+        reader: Reads each context, and answers without one.
+        selector: Chooses among the answers, such as harness.answer_selection.agreement.Agreement.
+        web: Information-Web, such as harness.context_sources.web.WebContext; None omits it.
+        knowledge: Information-GPT: harness.context_sources.generated.GeneratedContext, a language model that writes, or
+            harness.context_sources.facts.IndexedFacts, an index in its place; None omits it.
+        sources: Those that answer, in the order that decides ties: web, generated, none. [web, none] is the paper's w/o
+            GPT, [generated, none] w/o Web, [generated] GPT-Retrieval, [none] No-RAG.
+
+    Raises:
+        UserError: If a source is unknown, stands twice or is not configured, or the reader cannot answer without a
+            context.
+    """
+
+    def __init__(
+        self,
+        reader: ClosedBookReader,
+        selector: AnswerSelector,
+        web: ContextSource | None = None,
+        knowledge: ContextSource | None = None,
+        sources: tuple[str, ...] = SOURCES,
+    ) -> None:
+        unknown = [name for name in sources if name not in SOURCES]
+        if unknown or not sources or len(set(sources)) < len(sources):
+            wrong = f"contains {unknown[0]!r}" if unknown else "is empty" if not sources else "names one twice"
+            raise UserError(f"sources {wrong}; allowed: {', '.join(SOURCES)}, each once.")
+        for name, option, source in (WEB, "web", web), (GENERATED, "knowledge", knowledge):
+            if name in sources and source is None:
+                rest = ", ".join(each for each in sources if each != name) or NONE
+                raise UserError(
+                    f"sources names {name}, and {option} is not configured: configure it, or set sources to [{rest}]."
+                )
+        if NONE in sources and not hasattr(reader, "read_closed_book"):
+            raise UserError(
+                f"reader is {type(reader).__name__}, which needs a context: set sources to [web,generated], or use a "
+                "reader of harness.readers."
+            )
+        self.reader, self.selector, self.names = reader, selector, tuple(sources)
+        configured = {WEB: web, GENERATED: knowledge}
+        self.sources: dict[str, ContextSource] = {
+            name: source for name in sources if (source := configured.get(name)) is not None
+        }
+        self.retrievers = [each for source in self.sources.values() if (each := getattr(source, "retriever", None))]
+        if self.retrievers:  # for reports: an index that holds gold passages
+            self.retriever = self.retrievers[0]
+
+    def load(self) -> None:
+        """Load the reader, the sources and the selector."""
+        load(self.reader, *self.sources.values(), self.selector)
+
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: all sources at the same time, one reader call, one choice.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        asked = [with_turns(question) for question in as_questions(questions)]
+        if not asked:
+            return []
+        self.load()  # a selector that is missing is told before the sources are asked
+        started = time.perf_counter()
+        contexts, alone = self.gather(asked)
+        seconds = (time.perf_counter() - started) / len(asked)
+        by_source = self.read(asked, contexts, alone)
+        began = time.perf_counter()
+        chosen = self.selector.choose(asked, by_source)
+        selecting = (time.perf_counter() - began) / len(asked)
+        answers = []
+        for question, each, choice in zip(asked, by_source, chosen, strict=True):
+            answer = chosen_answer(question, each, choice, self.selector)
+            counted = {name: cost for name, cost in answer.costs.items() if not name.startswith("seconds/")}
+            reading = sum(one.costs.get("seconds/reading", 0.0) for source, one in each.items() if source != NONE)
+            wall = {"seconds/sources": seconds, "seconds/reading": reading, "seconds/selection": selecting}
+            answers.append(replace(answer, costs={**counted, **wall}))
+        return answers
+
+    def gather(
+        self, questions: Sequence[Question], together: bool = True
+    ) -> tuple[dict[str, list[SourceContext]], list[Answer] | None]:
+        """The contexts of every source, and the answers without one; None if `none` is not among the sources.
+
+        A source whose service cannot be reached is lost for all of these questions.
+
+        Args:
+            questions: Without earlier turns.
+            together: Whether sources that share no model work at the same time; else one after the other, for times
+                that can be compared.
+        """
+        # Not in the sources' threads, of which two would load a part that they share twice.  The selector stays: its
+        # file may be what is fitted on these contexts.
+        load(self.reader, *self.sources.values())
+        work: dict[str, Any] = {name: source.contexts for name, source in self.sources.items()}
+        parts: dict[str, object] = dict(self.sources)
+        if NONE in self.names:
+            work[NONE], parts[NONE] = self.reader.read_closed_book, self.reader
+        done = run_together({name: (each, (questions,)) for name, each in work.items()}, parts, together)
+        contexts: dict[str, list[SourceContext]] = {}
+        alone: list[Answer] | None = None
+        for name in work:
+            if name == NONE:
+                why, seconds = done[name].unavailable, done[name].seconds / len(questions)
+                alone = done[name].value or [Answer(each.id, "", (), notes={"error": why}) for each in questions]
+                alone = [replace(each, costs={**each.costs, "seconds/reading": seconds}) for each in alone]
+            else:
+                contexts[name] = contexts_of(done[name], questions)
+        return contexts, alone
+
+    def read(
+        self,
+        questions: Sequence[Question],
+        contexts: Mapping[str, Sequence[SourceContext]],
+        alone: Sequence[Answer] | None,
+        names: Sequence[str] | None = None,
+    ) -> list[dict[str, Answer]]:
+        """The answer of every source to every question, in the order of the sources: all contexts are read in one call.
+
+        The costs of an answer are those of its context and of reading; its notes are the reader's, with the source's
+        under `context`.
+
+        Args:
+            questions: The questions.
+            contexts: By source.
+            alone: The answers without a context.
+            names: Of the sources that answer; the system's when None.
+        """
+        asked = [
+            (name, place) for name, own in contexts.items() for place, context in enumerate(own) if context.passages
+        ]
+        started = time.perf_counter()
+        to_read = [contexts[name][place].passages for name, place in asked]
+        read = self.reader.read([questions[place] for _, place in asked], to_read) if asked else []
+        seconds = (time.perf_counter() - started) / max(1, len(asked))
+        known = dict(zip(asked, read, strict=True))
+        rows = []
+        for place, question in enumerate(questions):
+            row = {}
+            for name in names or self.names:
+                if name == NONE:
+                    row[name] = alone[place] if alone is not None else Answer(question.id, "", ())
+                else:
+                    row[name] = source_answer(question, contexts[name][place], known.get((name, place)), seconds)
+            rows.append(row)
+        return rows
+
+
+def contexts_of(done: Done, questions: Sequence[Question]) -> list[SourceContext]:
+    """What the call of a source has returned.
+
+    If its service could not be reached, the source is lost for each question.
+    """
+    costs = {"seconds/search": done.seconds / len(questions)}
+    return done.value or [SourceContext((), done.unavailable, lost=True, costs=costs)] * len(questions)
+
+
+def source_answer(question: Question, context: SourceContext, read: Answer | None, seconds: float) -> Answer:
+    """The answer from one source's context; empty without a context.
+
+    Args:
+        question: What was asked.
+        context: Of the source.
+        read: What the reader answered; None without a context.
+        seconds: Of reading it.
+    """
+    notes: dict[str, object] = {"context": dict(context.notes)} if context.notes else {}
+    if read is None:
+        notes |= {"missing": context.missing, **({"lost": True} if context.lost else {})}
+        return Answer(question.id, "", (), costs=dict(context.costs), notes=notes)
+    costs = {**sum_costs(context.costs, read.costs), "seconds/reading": seconds}
+    return replace(read, evidence=context.passages, costs=costs, notes={**read.notes, **notes})
+
+
+def chosen_answer(
+    question: Question, by_source: Mapping[str, Answer], chosen: SelectedSource, selector: AnswerSelector
+) -> Answer:
+    """The system's answer: the chosen source's, with the costs of all sources and notes on all of them (see `Msrag`).
+
+    Args:
+        question: What was asked.
+        by_source: The answers, in the order of the sources.
+        chosen: The choice.
+        selector: What chose.
+    """
+    own = by_source[chosen.source]
+    costs: dict[str, float] = {}
+    for answer in by_source.values():
+        costs = sum_costs(costs, answer.costs)
+    lost = {
+        name: str(each.notes.get("missing") or each.notes.get("error"))
+        for name, each in by_source.items()
+        if _is_lost(each)
+    }
+    notes: dict[str, object] = {
+        "sources": [_told(name, answer, chosen) for name, answer in by_source.items()],
+        "chosen": chosen.source,
+        "selector": selector.name,
+        "why": chosen.why,
+        **({"uses_gold": True} if selector.uses_gold else {}),
+        **({"lost": lost} if lost else {}),
+    }
+    web = by_source[WEB].notes.get("context") if WEB in by_source else None
+    if isinstance(web, dict):
+        notes |= {name: web[name] for name in ("queries", "fallbacks", "reason") if name in web}
+    notes |= {name: value for name, value in own.notes.items() if name not in ("context", "missing", "lost")}
+    if lost:
+        costs["lost_sources"] = float(len(lost))
+    return replace(own, question_id=question.id, costs=costs, notes=notes)
+
+
+def _is_lost(answer: Answer) -> bool:
+    """Whether the source failed, or the call of the reader for it."""
+    return bool(answer.notes.get("lost") or (answer.notes.get("error") and not answer.text))
+
+
+def _told(name: str, answer: Answer, chosen: SelectedSource) -> dict[str, object]:
+    """The note on one source."""
+    passages = []
+    for hit in answer.evidence:
+        about = hit.passage.metadata or {}
+        links = {name: about[name] for name in ("link", "links") if about.get(name)}
+        passages.append({"id": hit.passage.id, "title": hit.passage.title, "source": hit.passage.source, **links})
+    told: dict[str, object] = {"source": name, "answer": answer.text, "logprob": answer.logprob}
+    if passages:
+        told["passages"] = passages
+    told |= {key: answer.notes[key] for key in ("missing", "error") if answer.notes.get(key)}
+    context = answer.notes.get("context")
+    if isinstance(context, dict):
+        told |= {key: context[key] for key in ("no summary", "short context", "summary of") if key in context}
+    if name in chosen.scores:
+        told["score"] = chosen.scores[name]
+    return told

@@ -1,0 +1,71 @@
+"""Retrieve-then-read (plain RAG): the retriever's first k passages, one reader call.
+
+The baseline of every other system.
+
+q -> d_1..d_k -> answer
+"""
+
+import time
+
+from common.ranges import PositiveInt
+from common.records import Answer, Asked, as_questions, clean
+from harness.interfaces import Reader, Retriever
+from harness.readers.read_answers import read_answers
+from harness.retrievers.question_passages import given_ranking
+from harness.retrievers.retriever_tree import failures_of
+from harness.runtime.loading import load
+
+
+class RetrieveRead:
+    """Retrieves k passages and generates an answer from them.  With a BM25 retriever it is the BM25 baseline.
+
+    The evidence is in the retriever's order, with its scores.
+
+    Args:
+        retriever: Retrieves the evidence; None: the passages that each question ships, best first by the scores that
+            their file gives, in file order where it does not give one for every passage.
+        k: Number of passages.
+        reader: Generates the answer; without a reader only the evidence is returned.
+    """
+
+    def __init__(self, retriever: Retriever | None = None, k: PositiveInt = 5, reader: Reader | None = None) -> None:
+        self.retriever, self.k, self.reader = retriever, k, reader
+
+    def load(self) -> None:
+        """Load the reader and the retriever."""
+        load(self.reader, self.retriever)
+
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: one batched search, one reader call.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        questions = as_questions(questions)
+        if not questions:
+            return []
+        started = time.perf_counter()
+        if self.retriever is not None:
+            found = self.retriever.search([question.text for question in questions], self.k)
+        else:
+            found = [given_ranking(question)[: self.k] for question in questions]
+        costs = {
+            "retriever_calls": float(self.retriever is not None),
+            "model_calls": 0.0,
+            "tokens": 0.0,
+            "seconds/retrieval": (time.perf_counter() - started) / len(questions),
+        }
+        failed = failures_of(self.retriever)
+        answers = []
+        for question, hits in zip(questions, found, strict=True):
+            why = failed.get(clean(question.text))
+            answers.append(
+                Answer(
+                    question.id,
+                    "",
+                    tuple(hits),
+                    costs={**costs, **({"failed_searches": 1.0} if why else {})},
+                    notes={"queries": [{"query": question.text, "found": [], "error": why}]} if why else {},
+                )
+            )
+        return read_answers(self.reader, questions, answers)

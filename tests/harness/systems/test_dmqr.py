@@ -1,0 +1,179 @@
+"""DMQR-RAG's system: what its answers hold, its costs and notes, its baselines as options, its reader."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from common.errors import UserError
+from common.records import Question
+from harness.interfaces import System
+from harness.readers.llm import LlmReader
+from harness.rewriters.llm import LlmRewriter
+from harness.runtime.answer_text import answer_text
+from harness.runtime.provenance import models_of
+from harness.systems.dmqr import Dmqr
+from harness.systems.retrieve_read import RetrieveRead
+from models.rerag.model import ReRagModel
+from tests.helpers.echo_reader import EchoReader
+from tests.helpers.river_corpus import IDS
+from tests.helpers.scripted_lm import FAILS, ScriptedLm
+from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
+from tests.helpers.tolerances import model_close
+
+FIRST, SECOND = Question("a", "alba river"), Question("b", "elbe")
+TABLE = {"alba river": {"kwr": ["elbe mountain"], "par": ["brune ends ocean", "zzz"]}, "elbe": {"par": ["dorn"]}}
+TWO = ("kwr", "par")
+
+
+def test_its_answers_hold_the_fused_passages_and_say_which_query_found_them(bm25) -> None:
+    system = Dmqr(bm25, TableRewriter(TABLE, "so"), TWO, per_query=3, k=4, fusion="rrf")
+    assert isinstance(system, System)
+    first, second = system.answer([FIRST, SECOND])
+    assert (first.question_id, first.text) == ("a", "")
+    assert first.evidence == system.search.find([FIRST, SECOND], 4).results[0].ranked
+    queries = first.notes["queries"]
+    assert [(each["query"], each["made_by"]) for each in queries] == [
+        ("alba river", ["question"]), ("elbe mountain", ["kwr"]), ("brune ends ocean", ["par"]), ("zzz", ["par"]),
+    ]  # fmt: skip
+    assert set(queries[0]["found"]) == {IDS["Alba"], IDS["Alba (ship)"], IDS["Calder"]}
+    assert set(queries[1]["found"]) == {IDS["Elbe"], IDS["Fulda"]}
+    assert (queries[2]["found"][0], len(queries[2]["found"]), queries[3]["found"]) == (IDS["Brune"], 3, [])
+    for place, each in enumerate(queries):
+        others = {id_ for other, q in enumerate(queries) if other != place for id_ in q["found"]}
+        assert [passage["id"] for passage in each["alone"]] == [id_ for id_ in each["found"] if id_ not in others]
+    explained = {each["id"]: each for each in first.notes["passages"]}
+    assert list(explained) == [hit.passage.id for hit in first.evidence]
+    found = {query["made_by"][0]: query["found"] for query in queries[:3]}
+    for id_, each in explained.items():
+        expected = [f"{name} {ids.index(id_) + 1}" for name, ids in found.items() if id_ in ids]
+        assert each["found_by"] == ", ".join(expected)
+        assert each["rank"] == (found["question"].index(id_) + 1 if id_ in found["question"] else None)
+    assert first.notes["reason"] == "so"
+    assert "fallbacks" not in first.notes
+    assert second.notes["fallbacks"] == {"kwr": "it is missing"}
+    json.dumps([asdict(first), asdict(second)])
+
+
+def test_its_costs_count_searches_scores_rewriting_and_reading(bm25, serving: Path) -> None:
+    rewriter = TableRewriter(TABLE)
+    system = Dmqr(bm25, rewriter, TWO, per_query=3, k=2, serving=serving, reader=EchoReader(), device="cpu")
+    first, second = system.answer([FIRST, SECOND])
+    counts = {name: value for name, value in first.costs.items() if "/" not in name}
+    scored = len({id_ for query in first.notes["queries"] for id_ in query["found"]})
+    tokens = counts.pop("tokens")
+    assert counts == {"retriever_calls": 4, "model_calls": scored + 1, "rewriter_calls": 1, "reply_tokens": 3}
+    assert tokens > 12  # of the rewriter 7, of the reader 5, of the estimator
+    assert second.costs["fallbacks"] == 1
+    assert {name for name in first.costs if "/" in name} == {
+        f"seconds/{stage}" for stage in ("rewriting", "retrieval", "reranking", "reading")
+    }
+    assert len(first.evidence) == 2
+    assert first.text == " ".join(hit.passage.title for hit in first.evidence)
+    assert first.notes["read"] is True
+    assert rewriter.asked == [["alba river", "elbe"]]
+    assert system.answer([]) == []
+
+
+def test_without_a_rewriter_and_reranking_it_is_plain_retrieval(bm25) -> None:
+    oqr, plain = Dmqr(bm25, k=3, fusion="rrf"), RetrieveRead(bm25, 3)
+    for one, other in zip(oqr.answer([FIRST, SECOND]), plain.answer([FIRST, SECOND]), strict=True):
+        assert [hit.passage for hit in one.evidence] == [hit.passage for hit in other.evidence]
+        assert "found_by" not in one.notes["passages"][0]
+        assert "rewriter_calls" not in one.costs
+
+
+def test_a_loaded_scorer_serves_several_systems(bm25, serving: Path) -> None:
+    estimator = ReRagModel.load(serving, "cpu").estimator
+    one = Dmqr(bm25, TableRewriter(TABLE), TWO, scorer=estimator).answer(FIRST.text)
+    other = Dmqr(bm25, TableRewriter(TABLE), TWO, serving=serving, device="cpu").answer(FIRST.text)
+    assert [hit.passage.id for hit in one[0].evidence] == [hit.passage.id for hit in other[0].evidence]
+
+
+def test_a_failed_call_of_the_rewriter_is_not_taken_for_the_reader_s(bm25) -> None:
+    model = ScriptedLm({"alba river": [FAILS]})
+    (answer,) = Dmqr(bm25, LlmRewriter(model), fusion="rrf").answer("alba river")
+    assert (answer.costs["failed_rewriter_calls"], answer.costs["fallbacks"]) == (1, 4)
+    assert "failed_calls" not in answer.costs
+    assert answer.notes["fallbacks"] == dict.fromkeys(("gqr", "kwr", "par", "cce"), "HTTP 500")
+    assert [each["query"] for each in answer.notes["queries"]] == ["alba river"]
+    assert answer.evidence[0].passage.title == "Alba"
+
+
+def test_a_report_names_both_models(bm25) -> None:
+    rewriter, reader = LlmRewriter(ScriptedLm({})), LlmReader(ScriptedLm({}))
+    assert models_of(Dmqr(bm25, rewriter, reader=reader, fusion="rrf")) == {"reader": reader, "rewriter": rewriter}
+    inner = Dmqr(bm25, rewriter, fusion="rrf").search
+    assert models_of(RetrieveRead(inner)) == {"retriever's rewriter": rewriter}
+    assert models_of(RetrieveRead(CountingRetriever(inner), reader=reader)) == {
+        "reader": reader, "retriever's retriever's rewriter": rewriter,
+    }  # fmt: skip
+
+
+def test_ask_shows_every_query_with_what_it_alone_found(bm25) -> None:
+    rewriter = TableRewriter({"alba river": {"kwr": ["elbe mountain"]}}, "one fact")
+    (answer,) = Dmqr(bm25, rewriter, TWO, per_query=3, k=3, fusion="rrf").answer([FIRST])
+    lines = answer_text(FIRST, answer, 200).splitlines()
+    places = {hit.passage.title: place for place, hit in enumerate(answer.evidence, 1)}
+    shown = sorted((places.get(title, 9), title) for title in ("Alba", "Calder", "Alba (ship)"))
+    alone = [f"passage {place}" if place < 9 else title for place, title in shown]
+    assert lines[2:10] == [
+        "Queries:",
+        "  question, par: alba river",
+        f"      (found 3 passages, 3 of them alone: {', '.join(alone)})",
+        "  kwr: elbe mountain",
+        "      (found 2 passages, 2 of them alone: "
+        f"{', '.join(f'passage {places[t]}' if t in places else t for t in ('Elbe', 'Fulda'))})",
+        "  par: the question itself, because it is missing",
+        "  Reason for these queries: one fact",
+        "",
+    ]
+    assert "   (retriever's rank 1; found by question/par 1; score 0.016)" in lines
+    (plain,) = Dmqr(bm25, k=3, fusion="rrf").answer([FIRST])
+    assert "Queries:" not in answer_text(FIRST, plain, 200)
+
+
+def test_refusals(bm25, serving: Path) -> None:
+    with pytest.raises(UserError, match="fusion rerank needs one scorer"):
+        Dmqr(bm25)
+    with pytest.raises(UserError, match="does not know the strategy 'hyde'"):
+        Dmqr(bm25, LlmRewriter(ScriptedLm({})), ("hyde",), fusion="rrf").answer("alba")
+
+
+LATER = Question("b", "and its river", history=("where is the calder", "north"))
+ONE_LINE = "General Search Rewriting: calder river\nKeyword Rewriting: calder, dorn"
+
+
+def test_a_question_with_earlier_turns_is_searched_reranked_and_read_alone(bm25, serving) -> None:
+    rewriter = LlmRewriter(
+        ScriptedLm({"and its river": [ONE_LINE], "alba river": [ONE_LINE.replace("calder", "alba")]})
+    )
+    scorer = ReRagModel.load(serving, "cpu").estimator
+    scored = scorer.scores
+    pairs: list[tuple[str, object]] = []
+    scorer.scores = lambda asked: pairs.extend(asked) or scored(asked)
+    counting, reader = CountingRetriever(bm25), EchoReader()
+    system = Dmqr(counting, rewriter, ("gqr", "kwr"), 3, 2, scorer=scorer, reader=reader)
+    first, later = system.answer([FIRST, LATER])
+    assert counting.asked == [(["alba river", "alba, dorn", "calder river", "calder, dorn"], 3)]
+    assert [each["made_by"] for each in later.notes["queries"]] == [["question", "gqr"], ["kwr"]]
+    assert {question for question, _ in pairs} == {"alba river", "calder river"}
+    assert reader.questions == [FIRST, Question("b", "calder river")]
+    assert later.notes["standalone"] == "calder river"
+    assert "standalone" not in first.notes
+    assert later.question_id == "b"
+    (again,) = system.answer([LATER])
+    assert [hit.passage for hit in again.evidence] == [hit.passage for hit in later.evidence]
+    assert [hit.score for hit in again.evidence] == model_close([hit.score for hit in later.evidence])
+
+
+def test_a_rewriter_that_reads_no_turns_gets_them_in_the_question(bm25) -> None:
+    text = "where is the calder north and its river"
+    table, reader = TableRewriter({text: {"kwr": ["calder"], "par": ["dorn"]}}), EchoReader()
+    (answer,) = Dmqr(bm25, table, TWO, 3, fusion="rrf", reader=reader).answer([LATER])
+    assert table.asked == [[text]]
+    assert [each["query"] for each in answer.notes["queries"]] == [text, "calder", "dorn"]
+    assert reader.questions == [Question("b", text)]
+    (plain,) = Dmqr(bm25, per_query=3, fusion="rrf", reader=reader).answer([LATER])
+    assert plain.notes["standalone"] == text

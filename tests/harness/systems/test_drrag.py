@@ -1,0 +1,208 @@
+"""DR-RAG end to end on a corpus worked out by hand, with the real BM25 index."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.records import Question, Ranked
+from harness.commands.ask import ask
+from harness.interfaces import PairScorer, Reader, System
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.selection.options import SelectionOptions
+from harness.systems.drrag import DrRag, best_partner
+from tests.helpers.echo_reader import EchoReader
+from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, TableScorer, gold_scorer
+from tests.helpers.table_rewriter import CountingRetriever
+
+ASKED = [Question(id=id_, text=text) for id_, text, *_ in QUESTIONS]
+
+
+def titles(answer):
+    return [hit.passage.title for hit in answer.evidence]
+
+
+def test_parts_satisfy_the_interfaces(bm25):
+    scorer = gold_scorer()
+    assert isinstance(scorer, PairScorer)
+    assert isinstance(DrRag(bm25, scorer=scorer), System)
+    assert isinstance(EchoReader(), Reader)
+
+
+def test_the_second_hop_is_found_through_the_first(bm25):
+    # q1 alone: Alba (both words), then the ship and Calder; Brune shares no word with it
+    similar = DrRag(bm25, selection=SelectionOptions("sm", k=3)).answer(ASKED)[0]
+    assert titles(similar) == ["Alba", "Alba (ship)", "Calder"]
+    found = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("cfs", k=2)).answer(ASKED)
+    assert [titles(answer) for answer in found] == [["Alba", "Brune"], ["Calder", "Dorn"], ["Elbe", "Fulda"]]
+    # without a classifier the look-alike wins
+    assert titles(DrRag(bm25, selection=SelectionOptions("qdc", k=2)).answer(ASKED)[0]) == ["Alba", "Alba (ship)"]
+
+
+def test_cis_drops_the_look_alike_and_cfs_without_qdc_cannot_find_the_second_hop(bm25):
+    cis = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("cis", k=2)).answer(ASKED)
+    assert titles(cis[0]) == ["Alba"]
+    without = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("cfs", second_stage="ranking", k=2)).answer(
+        ASKED
+    )
+    assert titles(without[0]) == ["Alba"]
+    assert titles(without[2]) == ["Elbe", "Fulda"]
+
+
+def test_ranked_gives_up_a_first_stage_document(bm25):
+    ranked = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("ranked", k=2)).answer(ASKED)
+    assert [titles(answer) for answer in ranked] == [["Alba", "Brune"], ["Calder", "Dorn"], ["Elbe", "Fulda"]]
+
+
+def test_two_batched_searches_and_few_scoring_calls_for_all_questions(bm25):
+    counted, scorer = CountingRetriever(bm25), gold_scorer()
+    system = DrRag(counted, scorer=scorer, lookahead=8, selection=SelectionOptions("cfs", k=4))
+    answers = system.answer(ASKED)
+    assert [(len(queries), k) for queries, k in counted.asked] == [(3, 4), (6, 10)]  # 2k + k1
+    assert counted.asked[1][0][0] == "alba river Alba alba river joins brune"
+    assert len(scorer.asked) == len(set(scorer.asked)) == sum(answer.costs["model_calls"] for answer in answers)
+    assert all(answer.costs["retriever_calls"] == 3 for answer in answers)
+    times = {f"seconds/{stage}" for stage in ("first_stage", "second_stage", "scoring")}
+    assert {name for name in answers[0].costs if name.startswith("seconds/")} == times
+
+
+def test_the_question_stands_as_often_as_its_weight_says_in_the_second_search(bm25):
+    counted = CountingRetriever(bm25)
+    selection = SelectionOptions("cfs", k=4, question_weight=3)
+    DrRag(counted, scorer=gold_scorer(), selection=selection).answer(ASKED[:1])
+    assert counted.asked[0][0] == ["alba river"]
+    assert counted.asked[1][0][0] == "alba river alba river alba river Alba alba river joins brune"
+
+
+class Named:
+    """A retriever that finds the documents that a query names by their titles, as title links do."""
+
+    def search(self, queries, k):
+        return [[Ranked(p, 1.0) for title, p in PASSAGES.items() if title in query.split()][:k] for query in queries]
+
+
+def test_the_second_stage_may_have_its_own_retriever(bm25):
+    first, second = CountingRetriever(bm25), CountingRetriever(Named())
+    selection = SelectionOptions("qdc", k=2)
+    system = DrRag(first, selection=selection, second_retriever=second)
+    found = system.answer(ASKED)
+    assert [len(queries) for queries, _ in first.asked] == [3]  # q alone
+    assert [queries[0] for queries, _ in second.asked] == ["alba river Alba alba river joins brune"]
+    # no document names another by a title with a capital letter: no second stage finds anything but d_i
+    assert [titles(answer) for answer in found] == [["Alba"], ["Calder"], ["Elbe"]]
+    same = DrRag(bm25, selection=selection, second_retriever=bm25).answer(ASKED)
+    assert [titles(answer) for answer in same] == [
+        titles(answer) for answer in DrRag(bm25, selection=selection).answer(ASKED)
+    ]
+
+
+def test_both_stages_search_one_corpus(bm25, tmp_path):
+    build_bm25([PASSAGES["Alba"]], tmp_path / "other")
+    with pytest.raises(ArtifactError, match="different corpora"):
+        DrRag(bm25, selection=SelectionOptions("qdc"), second_retriever=Bm25Retriever(tmp_path / "other")).load()
+
+
+def test_a_text_is_answered_as_its_question(bm25):
+    system = DrRag(bm25, scorer=gold_scorer())
+    (record,) = system.answer(ASKED[:1])
+    for asked in (ASKED[0].text, [ASKED[0].text]):
+        (answer,) = system.answer(asked)
+        assert (answer.question_id, titles(answer)) == ("1", titles(record))
+
+
+def test_a_question_asked_twice_is_scored_once(bm25):
+    once, twice = gold_scorer(), gold_scorer()
+    DrRag(bm25, scorer=once, selection=SelectionOptions("ranked", k=3)).answer(ASKED[:1])
+    answers = DrRag(bm25, scorer=twice, selection=SelectionOptions("ranked", k=3)).answer([ASKED[0], ASKED[0]])
+    assert titles(answers[0]) == titles(answers[1])
+    assert sorted(twice.asked) == sorted(once.asked)
+
+
+def test_batching_does_not_change_answers(bm25):
+    system = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("cfs", k=3))
+    together = system.answer(ASKED)
+    alone = [system.answer([question])[0] for question in ASKED]
+    assert [answer.evidence for answer in together] == [answer.evidence for answer in alone]
+    assert [answer.notes for answer in together] == [answer.notes for answer in alone]
+
+
+def test_threshold_is_the_exported_one_unless_given(bm25):
+    scorer = gold_scorer()
+    scorer.threshold = 0.95
+    assert titles(DrRag(bm25, scorer=scorer, selection=SelectionOptions(k=2)).answer(ASKED)[0]) == ["Alba"]
+    assert titles(DrRag(bm25, scorer=scorer, selection=SelectionOptions(k=2, threshold=0.5)).answer(ASKED)[0]) == [
+        "Alba",
+        "Brune",
+    ]
+
+
+def test_without_a_reader_the_evidence_is_the_answer(bm25):
+    (answer,) = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions(k=2)).answer(ASKED[:1])
+    assert (answer.question_id, answer.text, answer.logprob) == ("q1", "", None)
+    assert answer.notes["documents"] == [
+        {"id": IDS["Alba"], "stage": "first", "partner": IDS["Brune"], "probability": 0.9, "rank": 1},
+        {"id": IDS["Brune"], "stage": "second", "partner": IDS["Alba"], "probability": 0.9, "rank": None},
+    ]
+    assert all(isinstance(hit, Ranked) and hit.passage == PASSAGES[hit.passage.title] for hit in answer.evidence)
+    json.dumps(asdict(answer))
+
+
+def test_a_document_that_only_fills_the_budget_is_of_the_first_stage(bm25):
+    options = SelectionOptions("ranked", k=4, anchors=1, anchor_depth=1)  # Brune is the only candidate
+    (answer,) = DrRag(bm25, scorer=gold_scorer(), selection=options).answer([Question("q", "alba river joins brune")])
+    assert [(note["stage"], note["rank"]) for note in answer.notes["documents"]] == [
+        ("first", 1), ("second", 2), ("first", 3), ("first", 4),
+    ]  # fmt: skip
+
+
+def test_a_reader_sees_the_evidence_in_order(bm25):
+    options = {"scorer": gold_scorer(), "selection": SelectionOptions(k=2)}
+    (answer,) = DrRag(bm25, reader=EchoReader(), **options).answer(ASKED[:1])
+    assert (answer.text, answer.logprob) == ("Alba Brune", -1.0)
+    assert titles(answer) == ["Alba", "Brune"]
+    assert answer.notes["selection"] == "cfs"
+    (unread,) = DrRag(bm25, **options).answer(ASKED[:1])
+    assert answer.costs["model_calls"] == 1 + unread.costs["model_calls"]
+
+
+@pytest.mark.parametrize("selection", ["sm", "qdc", "cis", "cfs", "ranked"])
+def test_odd_questions_are_answered_with_what_there_is(bm25, selection):
+    system = DrRag(bm25, scorer=gold_scorer(), reader=EchoReader(), selection=SelectionOptions(selection, k=50))
+    empty, unknown, known = system.answer([Question("e", ""), Question("u", "zzz"), ASKED[0]])
+    assert empty.evidence == unknown.evidence == ()
+    assert titles(known)[0] == "Alba"
+    assert system.answer([]) == []
+
+
+def test_refusals_come_before_any_search(bm25, tmp_path):
+    with pytest.raises(UserError, match="selection cfs needs the trained classifier"):
+        DrRag(bm25)
+    with pytest.raises(UserError, match="Both serving and scorer"):
+        DrRag(bm25, serving=tmp_path, scorer=gold_scorer())
+    with pytest.raises(MissingInputError, match="nowhere"):
+        DrRag(bm25, serving=tmp_path / "nowhere").load()
+
+
+def test_best_partner_is_among_the_chosen():
+    scores = {("a", "x"): 0.7, ("b", "x"): 0.9, ("x", "y"): 0.8}
+    assert best_partner("x", ["a", "x", "y"], scores) == ("y", 0.8)
+    assert best_partner("b", ["a", "b"], scores) == (None, None)
+
+
+def test_ask_prints_documents_with_scores(bm25, capsys):
+    system = DrRag(bm25, scorer=TableScorer(("Alba", "Brune")), selection=SelectionOptions(k=2))
+    ask(system, "  alba\nriver ", width=120)
+    text = capsys.readouterr().out
+    assert "Question: alba river" in text
+    assert "1. Alba\n   (found in the first stage; retriever's rank 1; P(relevant with passage 2) 0.900)\n" in text
+    assert "2. Brune\n   (found in the second stage; P(relevant with passage 1) 0.900)\n   brune ends ocean\n" in text
+    assert "score" not in text  # those of the two stages do not compare
+    assert "Answer: none, no reader is configured." in text
+    ask(system, "alba river", json=True)
+    record = json.loads(capsys.readouterr().out)
+    assert [hit["passage"]["title"] for hit in record["evidence"]] == ["Alba", "Brune"]
+    ask(system, "zzz")
+    assert "No document was found." in capsys.readouterr().out
+    with pytest.raises(UserError, match="question is empty"):
+        ask(system, " ")

@@ -1,0 +1,195 @@
+"""DR-RAG with a real, tiny, untrained classifier loaded from a serving folder.
+
+Rounds, batches and resuming change nothing.
+"""
+
+import json
+import random
+import re
+import shutil
+
+import pytest
+import torch
+
+import infer
+from common.errors import ArtifactError
+from common.files import sha256
+from common.records import Question
+from common.sealed_json import unsealed, write_sealed
+from harness.commands.evaluate import evaluate
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.two_stage import search_twice
+from harness.selection.lazy_scoring import decide
+from harness.selection.options import SelectionOptions
+from harness.selection.score_cache import scores_file
+from harness.systems.drrag import DrRag
+from tests.helpers.reports import cells
+from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
+
+pytestmark = pytest.mark.numeric
+
+PASSAGES = corpus(60, seed=1, longest=12)
+CHANCE = random.Random(7)
+QUESTIONS = [
+    Question(str(number), " ".join(CHANCE.choices(WORDS, k=3)), passages=tuple(gold), support=tuple(p.id for p in gold))
+    for number, gold in enumerate(CHANCE.sample(PASSAGES, 2) for _ in range(6))
+]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    from models.drrag.triple_classifier import KIND, TripleClassifier
+    from models.drrag.triple_tokenizer import TEXT_FORMAT
+    from models.serving_manifest import write_manifest
+
+    folder = tmp_path_factory.mktemp("drrag")
+    build_bm25(PASSAGES, folder / "index")
+    torch.manual_seed(0)
+    encoder = folder / "encoder"
+    classifier = TripleClassifier.build(write_encoder(encoder), max_tokens=32)
+    with torch.no_grad():
+        classifier.network.classifier.out_proj.weight *= 1000  # an untrained head gives about 0.5 to everything
+    serving = folder / "serving"
+    serving.mkdir()
+    classifier.save(serving)
+    write_manifest(serving, KIND, TEXT_FORMAT, 32, threshold=0.5, attention="auto")
+    return folder
+
+
+def load(folders, **options):
+    return DrRag(Bm25Retriever(folders / "index"), serving=folders / "serving", device="cpu", **options)
+
+
+def written(folder, questions):
+    """A file of questions in HotpotQA's layout, all of whose passages are gold."""
+    rows = [
+        {
+            "_id": question.id, "question": question.text, "answer": "x", "type": "bridge", "level": "hard",
+            "supporting_facts": [[passage.title, 0] for passage in question.passages],
+            "context": [[passage.title, [passage.text]] for passage in question.passages],
+        }
+        for question in questions
+        if len({passage.title for passage in question.passages}) == len(question.passages)
+    ]  # fmt: skip
+    (folder / "questions.json").write_text(json.dumps(rows), encoding="utf-8")
+    return folder / "questions.json"
+
+
+@pytest.mark.parametrize("selection", ["cis", "cfs", "ranked"])
+def test_batched_rounds_equal_one_forward_per_pair(folders, selection):
+    system = load(folders, selection=SelectionOptions(selection, k=4))
+    options = system.selection
+    texts = [question.text for question in QUESTIONS]
+    retrieval = search_twice(
+        system.retriever, texts, options.ranking_size, options.concatenations, options.concatenated_size
+    )
+    by_id = {passage.id: passage for passage in PASSAGES}
+
+    def one_by_one(asked):
+        return [system.scorer.probabilities([(texts[job], by_id[d1], by_id[d2])])[0] for job, (d1, d2) in asked]
+
+    expected = decide([(options, results.rankings) for results in retrieval.results], one_by_one, lookahead=1)
+    answers = system.answer(QUESTIONS)
+    assert [[hit.passage.id for hit in answer.evidence] for answer in answers] == [d.documents for d in expected]
+    probabilities = [p for decision in expected for p in decision.scores.values()]
+    assert max(probabilities) - min(probabilities) > 0.2  # the scores do decide something
+
+
+class Breaks:
+    """The real classifier, interrupted after so many calls."""
+
+    def __init__(self, inner, after):
+        self.inner, self.left, self.threshold = inner, after, inner.threshold
+
+    def probabilities(self, triples):
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return self.inner.probabilities(triples)
+
+
+def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.selection.score_cache._PAIRS_PER_CHUNK", 16)
+    file = written(tmp_path, QUESTIONS)
+    arguments = {"questions": str(file), "study": {"ks": (3, 4)}, "resamples": 50}
+    evaluate(load(folders), out=tmp_path / "whole", **arguments)
+
+    interrupted = load(folders)
+    interrupted.scorer = Breaks(interrupted.scorer, after=3)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(interrupted, out=tmp_path / "resumed", **arguments)
+    assert not (tmp_path / "resumed").exists()
+    (scores,) = (tmp_path / "resumed.partial").iterdir()
+    digest = sha256(folders / "serving" / "serving.json")
+    assert digest[:16] in scores.name
+    assert scores.read_text(encoding="utf-8").count("\n") == 1 + 3
+
+    evaluate(load(folders), out=tmp_path / "resumed", **arguments)
+    assert not (tmp_path / "resumed.partial").exists()
+    reports = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("whole", "resumed")]
+    timeless = [
+        [
+            {key: value for key, value in row.items() if key not in ("relative_time", "seconds_per_question")}
+            for row in report["study"]["rows"]
+        ]
+        for report in reports
+    ]
+    assert timeless[0] == timeless[1]
+    assert reports[0]["study"]["pairs scored"] == reports[1]["study"]["pairs scored"] > 48
+    assert reports[1]["study"]["classifier"]["sha256"] == digest
+
+
+def test_scores_can_be_kept_for_further_evaluations(folders, tmp_path):
+    file = written(tmp_path, [Question("1", "amber basin", passages=(PASSAGES[0],))])
+    first = load(folders)
+    evaluate(first, str(file), tmp_path / "one", study={"scores": tmp_path / "scores"}, resamples=10)
+    again = load(folders)
+    again.scorer = Breaks(again.scorer, after=0)  # would stop at the first pair not kept
+    evaluate(again, str(file), tmp_path / "two", study={"scores": tmp_path / "scores"}, resamples=10)
+    assert (tmp_path / "two" / "report.json").exists()
+
+    halved = load(folders)
+    halved.scorer.inference_dtype = torch.bfloat16
+    evaluate(halved, str(file), tmp_path / "three", study={"scores": tmp_path / "scores"}, resamples=10)
+    kept = {scores_file(tmp_path / "scores", folders / "serving", each.scorer) for each in (load(folders), halved)}
+    assert kept == set((tmp_path / "scores").iterdir())
+    assert len(kept) == 2
+    reports = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("one", "three")]
+    assert [report["study"]["classifier"]["computed in"] for report in reports] == ["float32", "bfloat16"]
+    assert "pairs scored in 0 s, matrix products in bfloat16" in (tmp_path / "three" / "report.md").read_text()
+
+
+def test_tuned_options_belong_to_the_classifier_and_give_the_recall_they_were_chosen_for(
+    folders, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    file = written(tmp_path, QUESTIONS)
+    base = ["--system", "harness.systems.drrag.DrRag", "--system.serving", str(folders / "serving"),
+            "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.device", "cpu",
+            "--system.retriever.index", str(folders / "index"), "--system.selection.method", "cfs",
+            "--questions", str(file), "--system.selection.k", "3"]  # fmt: skip
+    infer.main(["tune", *base, "--out", "selection.json", "--tuning.ks", "[3,4]", "--tuning.grid.depths", "[12]",
+                "--tuning.grid.symmetric", "true", "--tuning.max_documents", "[2.9,3.5]",
+                "--tuning.scores", "scores"])  # fmt: skip
+    told = capsys.readouterr().out.splitlines()
+    infer.main(["evaluate", *base, "--out", "tuned", "--system.selection_file", "selection.json", "--study.scores",
+                "scores", "--study.ks", "[3,4]", "--study.rows", "[CFS]", "--resamples", "50"])  # fmt: skip
+    tuned = cells(tmp_path / "tuned")
+    for line, (k, most) in zip(told, ((3, 2.9), (4, 3.5)), strict=True):
+        assert line.startswith(f"selection.json: k = {k}: ")
+        measured = [float(number) for number in re.findall(r"\d+\.\d\d\b", line)]
+        documents, recall, _, defaults, similarity = measured
+        assert tuned[f"recall, k = {k}", "CFS", "recall %"] == pytest.approx(recall, abs=0.01)
+        assert tuned[f"recall, k = {k}", "SM", "recall %"] == pytest.approx(similarity, abs=0.01)
+        assert tuned[f"recall, k = {k}", "CFS", "documents"] == pytest.approx(documents, abs=0.01)
+        assert recall >= defaults
+        assert documents <= most
+    system = load(folders, selection=SelectionOptions("cfs", 4), selection_file=tmp_path / "selection.json")
+    assert system.answer(QUESTIONS)[0].evidence
+
+    other = tmp_path / "serving"
+    shutil.copytree(folders / "serving", other)
+    manifest = unsealed(other / "serving.json", json.loads((other / "serving.json").read_text()), "")
+    write_sealed(other / "serving.json", {**manifest, "threshold": 0.25})
+    with pytest.raises(ArtifactError, match="was chosen for the classifier"):
+        DrRag(Bm25Retriever(folders / "index"), other, device="cpu", selection_file=tmp_path / "selection.json").load()

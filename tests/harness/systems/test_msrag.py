@@ -1,0 +1,278 @@
+"""MSRAG's system: three answers from three sources, one of them chosen.
+
+Lost sources, costs, notes, and what `ask` prints of it.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from common.context_sources import SourceContext
+from common.errors import UnavailableError, UserError
+from common.records import Answer, Passage, Question, Ranked
+from harness.answer_selection.agreement import Agreement
+from harness.answer_selection.oracle import Oracle
+from harness.context_sources.facts import IndexedFacts
+from harness.context_sources.generated import NOTHING_KNOWN, GeneratedContext
+from harness.context_sources.web import WebContext
+from harness.interfaces import ClosedBookReader, System
+from harness.readers.llm import LlmReader
+from harness.readers.t5 import ContextReader
+from harness.runtime.answer_text import answer_text
+from harness.systems.msrag import Msrag
+from tests.helpers.river_corpus import IDS
+from tests.helpers.scripted_lm import FAILS, ScriptedLm
+from tests.helpers.table_encoder import TableEncoder
+from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
+
+ALBA, ELBE = Question("a", "alba river", answers=("sea",)), Question("b", "elbe", answers=("ocean",))
+TABLE = {"alba river": {"decomposition": ["alba joins", "brune ends", "alba joins", "calder", "dorn"]}}
+ENCODER = TableEncoder({"ocean": (1, 0), "sea": (0.8, 0.6), "lake": (0, 1)})
+
+
+class WordReader:
+    """Answers by the last word of the first passage, and from memory with one word."""
+
+    def __init__(self, memory: str = "lake") -> None:
+        self.memory = memory
+        self.asked: list[list[str]] = []
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        self.asked.append([question.id for question in questions])
+        return [
+            Answer(q.id, hits[0].passage.text.split()[-1], (), -0.5, {"model_calls": 1.0, "tokens": 5.0})
+            for q, hits in zip(questions, evidence, strict=True)
+        ]
+
+    def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:
+        return [Answer(q.id, self.memory, (), -2.0, {"model_calls": 1.0, "tokens": 1.0}) for q in questions]
+
+
+class Written:
+    """A source whose contexts are written down."""
+
+    def __init__(self, *contexts: SourceContext) -> None:
+        self.given = contexts
+
+    def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
+        return [self.given[place % len(self.given)] for place in range(len(questions))]
+
+
+class Down:
+    """A source whose service is down."""
+
+    def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
+        raise UnavailableError("search.example cannot be reached: start the server.")
+
+
+def passage(text: str, link: str = "") -> Ranked:
+    return Ranked(Passage.of("Title", text, "web", metadata={"link": link} if link else None), 1.0)
+
+
+def ends(word: str, link: str = "") -> SourceContext:
+    return SourceContext((passage(f"it ends in the {word}", link),), costs={"retriever_calls": 1.0})
+
+
+def test_the_answer_that_agrees_with_the_others_is_given_with_its_evidence() -> None:
+    web, knowledge = Written(ends("ocean", "http://a.example/x")), Written(ends("sea"))
+    reader = WordReader()
+    assert isinstance(reader, ClosedBookReader)
+    system = Msrag(reader, Agreement(loaded=ENCODER), web, knowledge)
+    assert isinstance(system, System)
+    (answer,) = system.answer([ALBA])
+    assert (answer.question_id, answer.text, answer.logprob) == ("a", "sea", -0.5)  # 0.7, against 0.4 and 0.3
+    assert answer.evidence == knowledge.given[0].passages
+    told = answer.notes["sources"]
+    assert [(each["source"], each["answer"], each["score"]) for each in told] == [
+        ("web", "ocean", 0.4), ("generated", "sea", 0.7), ("none", "lake", 0.3),
+    ]  # fmt: skip
+    assert told[0]["passages"][0]["link"] == "http://a.example/x"
+    assert (answer.notes["chosen"], answer.notes["selector"]) == ("generated", "agreement")
+    assert "lost" not in answer.notes
+    assert "uses_gold" not in answer.notes
+    counted = {name: value for name, value in answer.costs.items() if not name.startswith("seconds/")}
+    assert counted == {"retriever_calls": 2.0, "model_calls": 3.0, "tokens": 11.0}
+    assert [name for name in answer.costs if name.startswith("seconds/")] == [
+        "seconds/sources", "seconds/reading", "seconds/selection",
+    ]  # fmt: skip
+    json.dumps(asdict(answer))
+
+
+def test_the_oracle_says_that_it_uses_the_gold_answer() -> None:
+    system = Msrag(WordReader(), Oracle(loaded=ENCODER), Written(ends("ocean")), Written(ends("sea")))
+    first, second = system.answer([ALBA, ELBE])
+    assert (first.text, second.text) == ("sea", "ocean")
+    assert first.notes["uses_gold"] is True
+    assert "gold" in answer_text(ALBA, first)
+
+
+def test_a_lost_source_leaves_the_other_two_and_is_named() -> None:
+    for web, why in (
+        (Down(), "search.example cannot be reached: start the server."),
+        (Written(SourceContext((), "HTTP 500 after 3 retries", lost=True)), "HTTP 500 after 3 retries"),
+    ):
+        (answer,) = Msrag(WordReader(), Agreement(loaded=ENCODER), web, Written(ends("sea"))).answer([ALBA])
+        assert answer.text == "sea"  # of two equally near answers the first
+        assert answer.notes["lost"] == {"web": why}
+        assert answer.costs["lost_sources"] == 1.0
+        text = answer_text(ALBA, answer, width=200)
+        assert f"nothing: {why}" in text
+        assert "Lost: web" in text
+
+
+def test_a_source_that_has_nothing_is_not_lost() -> None:
+    web = Written(SourceContext((), "no search found anything"))
+    knowledge = Written(SourceContext((), NOTHING_KNOWN, costs={"not_retrieved": 1.0}))
+    (answer,) = Msrag(WordReader(), Agreement(loaded=ENCODER), web, knowledge).answer("alba river")
+    assert (answer.text, answer.evidence) == ("lake", ())
+    assert "lost" not in answer.notes
+    assert answer.costs["not_retrieved"] == 1.0
+    text = answer_text(Question("1", "alba river"), answer)
+    assert "No document was found" not in text
+    assert "Answer: lake" in text
+
+
+def test_what_two_sources_find_is_read_in_one_call_and_in_order() -> None:
+    web = Written(ends("ocean"), SourceContext((), "no search found anything"))
+    knowledge = Written(SourceContext((), NOTHING_KNOWN), ends("lake"))
+    reader = WordReader("sea")
+    first, second = Msrag(reader, Agreement(loaded=ENCODER), web, knowledge).answer([ALBA, ELBE])
+    assert reader.asked == [["a", "b"]]
+    assert [each["answer"] for each in first.notes["sources"]] == ["ocean", "", "sea"]
+    assert [each["answer"] for each in second.notes["sources"]] == ["", "lake", "sea"]
+
+
+@pytest.mark.parametrize(
+    ("sources", "text", "calls"),
+    [
+        (("web", "none"), "ocean", 2.0),  # w/o GPT
+        (("generated", "none"), "sea", 2.0),  # w/o Web
+        (("generated",), "sea", 1.0),  # GPT-Retrieval
+        (("none",), "lake", 1.0),  # No-RAG
+        (("none", "web"), "lake", 2.0),  # the order decides ties
+    ],
+)
+def test_the_paper_s_baselines_are_options(sources: tuple[str, ...], text: str, calls: float) -> None:
+    system = Msrag(WordReader(), Agreement(loaded=ENCODER), Written(ends("ocean")), Written(ends("sea")), sources)
+    (answer,) = system.answer([ALBA])
+    assert answer.text == text
+    assert answer.costs["model_calls"] == calls
+    assert [each["source"] for each in answer.notes["sources"]] == list(sources)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"sources": ("web", "gpt")}, "sources contains 'gpt'; allowed: web, generated, none, each once."),
+        ({"sources": ()}, "sources is empty"),
+        ({"sources": ("web", "web")}, "sources names one twice"),
+        ({"knowledge": None}, r"sources names generated, and knowledge is not configured: .* sources to \[web, none\]"),
+        ({"web": None, "sources": ("web",)}, r"set sources to \[none\]"),
+    ],
+)
+def test_a_wrong_option_is_refused(options: dict, line: str) -> None:
+    given = {"web": Written(ends("ocean")), "knowledge": Written(ends("sea")), **options}
+    with pytest.raises(UserError, match=line):
+        Msrag(WordReader(), Agreement(loaded=ENCODER), **given)
+
+
+def test_a_reader_that_needs_a_context_is_refused_only_for_none() -> None:
+    class NeedsContext:
+        read = WordReader.read
+
+    with pytest.raises(
+        UserError, match=r"reader is NeedsContext, which needs a context: set sources to \[web,generated\]"
+    ):
+        Msrag(NeedsContext(), Agreement(loaded=ENCODER), Written(ends("ocean")), Written(ends("sea")))
+    Msrag(NeedsContext(), Agreement(loaded=ENCODER), Written(ends("ocean")), sources=("web",))
+
+
+def test_the_web_searches_with_three_sub_questions_and_merges_by_rank(bm25) -> None:
+    retriever = CountingRetriever(bm25)
+    web = WebContext(retriever, TableRewriter(TABLE), per_query=2, passages=3)
+    first, second = web.contexts([ALBA, ELBE])
+    # three without repetition; a fallback
+    assert retriever.asked == [(["alba joins", "brune ends", "calder", "elbe"], 2)]
+    assert [each["query"] for each in first.notes["queries"]] == ["alba joins", "brune ends", "calder"]
+    assert first.costs["retriever_calls"] == 3.0
+    assert first.costs["rewriter_calls"] == 1.0
+    assert second.notes["fallbacks"] == {"decomposition": "it is missing"}
+    assert second.costs["fallbacks"] == 1.0
+    # every list's first passage scores 1/61; Brune is also second in the first list or Alba (ship) in the second
+    ids = [hit.passage.id for hit in first.passages]
+    assert len(ids) == len(set(ids)) == 3
+    assert {IDS["Alba"], IDS["Brune"]} < set(ids) | {IDS["Calder"]}
+    assert {hit.passage.source for hit in first.passages} == {"web"}
+    plain = web.unsegmented(summarized=False)
+    (context,) = plain.contexts([ALBA])
+    assert [each["query"] for each in context.notes["queries"]] == ["alba river"]
+    (nothing,) = plain.contexts([Question("x", "zzz")])
+    assert (nothing.passages, nothing.missing, nothing.lost) == ((), "no search found anything", False)
+
+
+def test_passages_are_cut_to_the_budget_of_words(bm25) -> None:
+    (context,) = WebContext(bm25, per_query=5, passages=5, max_words=6).contexts([ALBA])
+    texts = [hit.passage.text for hit in context.passages]
+    assert sum(len(text.split()) for text in texts) == 6
+    whole = bm25.search(["alba river"], 2)[0]
+    assert [hit.passage.id for hit in context.passages] == [hit.passage.id for hit in whole]
+    assert texts[0] == whole[0].passage.text
+    assert whole[1].passage.text.startswith(texts[1])
+
+
+def test_the_summary_takes_the_place_of_the_passages_and_a_failed_one_does_not(bm25) -> None:
+    replies = {"Question: alba river": ["Summary: The alba joins the brune."], "Question: elbe": [FAILS]}
+    web = WebContext(bm25, summarizer=ScriptedLm(replies), per_query=2)
+    first, second = web.contexts([ALBA, ELBE])
+    (hit,) = first.passages
+    assert (hit.passage.text, hit.passage.source) == ("The alba joins the brune.", "web")
+    assert [each["id"] for each in first.notes["summary of"]] == [
+        hit.passage.id for hit in bm25.search(["alba river"], 2)[0]
+    ]
+    assert (first.costs["summary_calls"], first.costs["tokens"], first.costs["reply_tokens"]) == (1.0, 10.0, 6.0)
+    assert [hit.passage.id for hit in second.passages] == [hit.passage.id for hit in bm25.search(["elbe"], 2)[0]]
+    assert second.notes["no summary"] == "HTTP 500"
+    assert second.costs["failed_summary_calls"] == 1.0
+
+
+def test_with_real_parts_results_are_the_same_together_and_one_after_the_other(
+    bm25, serving: Path, encoder_folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["alba river", "elbe mountain", "calder joins", "zzz"]
+    questions = [Question(str(n), text) for n, text in enumerate(texts)]
+    system = Msrag(
+        ContextReader(serving), Agreement(encoder_folder), WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25)
+    )
+    together = system.answer(questions)
+    gather = system.gather
+    monkeypatch.setattr(system, "gather", lambda asked: gather(asked, together=False))
+    one_by_one = system.answer(questions)
+
+    def timeless(answer: Answer) -> dict:
+        record = asdict(answer)
+        return record | {"costs": {name: n for name, n in record["costs"].items() if not name.startswith("seconds/")}}
+
+    assert [timeless(each) for each in together] == [timeless(each) for each in one_by_one]
+    alone = [system.answer([question])[0].text for question in questions]
+    assert alone == [each.text for each in together]
+    assert system.retriever is bm25  # what a report names as the index
+
+
+def test_a_language_model_can_be_every_part() -> None:
+    content = "The alba river joins the brune, which ends in the ocean. " * 7
+    replies = {"--\nalba river\n--": [json.dumps({"question": "alba river", "content": content})],
+               "from your own knowledge": ["Answer: lake"],
+               "Give your analysis": ["It joins the brune. Answer: ocean;"]}  # fmt: skip
+    llm = ScriptedLm(replies)
+    system = Msrag(
+        LlmReader(llm), Agreement(loaded=ENCODER), knowledge=GeneratedContext(llm), sources=("generated", "none")
+    )
+    (answer,) = system.answer([ALBA])
+    told = [(each["source"], each["answer"]) for each in answer.notes["sources"]]
+    assert told == [("generated", "ocean"), ("none", "lake")]
+    assert answer.evidence[0].passage.source == "generated"
+    assert answer.costs["context_calls"] == 1.0
+    assert answer.costs["model_calls"] == 2.0

@@ -1,0 +1,301 @@
+"""RE-RAG end to end on invented passages, with real random T5s from serving folders."""
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+import infer
+from common.errors import MissingInputError, UserError
+from common.records import Question, Ranked
+from harness.interfaces import RelevanceModel, System
+from harness.readers.t5 import ContextReader
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.rerank import RerankedRetriever
+from harness.systems.rerag import UNANSWERABLE, ReRag
+from models.rerag.calibration import Calibration
+from models.rerag.model import ReRagModel
+from tests.helpers.rerag_world import corpus, questions, write_serving
+from tests.helpers.table_rewriter import CountingRetriever
+from tests.helpers.tolerances import fp32_tolerance, model_close, model_tolerance
+
+pytestmark = pytest.mark.numeric
+
+ROOT = Path(__file__).parents[3]
+PASSAGES = corpus()
+QUESTIONS = questions(PASSAGES)
+LARGEST = 40.0  # an answer of up to five tokens is hardly less likely than e^-40; its error is that of its share
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> dict[str, Path]:
+    root, t5 = tmp_path_factory.mktemp("rerag"), checkpoints["t5"]
+    build_bm25(PASSAGES, root / "bm25")
+    return {
+        "bm25": root / "bm25",
+        "both": write_serving(t5, root / "both", calibration=Calibration(2.0, -3.0), threshold=0.7, temperature=2.0),
+        "estimator": write_serving(t5, root / "estimator", generator=None),
+        "generator": write_serving(t5, root / "generator", estimator=False),
+    }
+
+
+@pytest.fixture(scope="module")
+def bm25(folders: dict[str, Path]) -> Bm25Retriever:
+    return Bm25Retriever(folders["bm25"])
+
+
+@pytest.fixture(scope="module")
+def model(folders: dict[str, Path]) -> ReRagModel:
+    return ReRagModel.load(folders["both"], "cpu")
+
+
+def ids(hits) -> list[str]:
+    return [hit.passage.id for hit in hits]
+
+
+def test_candidates_are_scored_the_best_kept_and_read(bm25: Bm25Retriever, folders: dict[str, Path]) -> None:
+    counted = CountingRetriever(bm25)
+    system = ReRag(counted, folders["both"], candidates=9, contexts=3, device="cpu")
+    assert isinstance(system, System)
+    answers = system.answer(QUESTIONS)
+    assert counted.asked == [([question.text for question in QUESTIONS], 9)]
+    # the same from its parts: a reranked retriever and a reader that reads one context at a time
+    reranked = RerankedRetriever(bm25, folders["both"], candidates=9, device="cpu")
+    kept = reranked.search([question.text for question in QUESTIONS], 3)
+    expected = ContextReader(folders["both"], device="cpu").read(QUESTIONS, kept)
+    assert [ids(answer.evidence) for answer in answers] == [ids(hits) for hits in kept]
+    assert [answer.text for answer in answers] == [answer.text for answer in expected]
+    assert [answer.logprob for answer in answers] == model_close([answer.logprob for answer in expected])
+    assert len({answer.text for answer in answers}) > 1
+    for answer, other in zip(answers, expected, strict=True):
+        shares = [note["share"] for note in answer.notes["contexts"]]
+        assert shares == model_close([note["share"] for note in other.notes["contexts"]], LARGEST)
+        assert sum(shares) == pytest.approx(1, abs=fp32_tolerance(8))
+        best = answer.notes["contexts"][0]
+        assert best["probability"] == pytest.approx(1 / (1 + math.exp(3 - 2 * answer.evidence[0].score)))
+        assert answer.notes["answerable"] == (best["probability"] >= 0.7)
+        assert answer.notes["threshold"] == 0.7
+        assert (answer.costs["retriever_calls"], answer.costs["model_calls"]) == (1, 9 + 3)
+        assert answer.costs["tokens"] > 0
+        assert {"seconds/retrieval", "seconds/scoring", "seconds/reading"} <= set(answer.costs)
+        json.dumps(asdict(answer), allow_nan=False)
+    assert len({answer.notes["answerable"] for answer in answers}) == 2
+
+
+@pytest.mark.parametrize("marginal", ["thorough", "fast"])
+def test_batching_changes_nothing(bm25: Bm25Retriever, model: ReRagModel, marginal: str) -> None:
+    for retriever in (bm25, None):
+        system = ReRag(retriever, candidates=9, contexts=4, marginal=marginal, model=model)
+        together = system.answer(QUESTIONS)
+        for question, answer in zip(QUESTIONS, together, strict=True):
+            (alone,) = system.answer([question])
+            assert (answer.question_id, answer.text) == (alone.question_id, alone.text)
+            assert answer.logprob == model_close(alone.logprob)
+            assert ids(answer.evidence) == ids(alone.evidence)
+            assert answer.notes["candidates"] == pytest.approx(alone.notes["candidates"], rel=model_tolerance(LARGEST))
+
+
+def test_a_text_is_answered_as_its_question(bm25: Bm25Retriever, model: ReRagModel) -> None:
+    system = ReRag(bm25, model=model, candidates=6, contexts=3)
+    (record,), (answer,) = system.answer(QUESTIONS[:1]), system.answer(QUESTIONS[0].text)
+    assert (answer.question_id, answer.text, ids(answer.evidence)) == ("1", record.text, ids(record.evidence))
+
+
+def test_thorough_and_fast_differ_only_in_reading(model: ReRagModel) -> None:
+    thorough, fast = (ReRag(model=model, contexts=4, marginal=m).answer(QUESTIONS) for m in ("thorough", "fast"))
+    assert [answer.evidence for answer in thorough] == [answer.evidence for answer in fast]
+    assert sum(fast[0].notes["candidates"].values()) == pytest.approx(1, abs=fp32_tolerance(16))
+    assert sum(thorough[0].notes["candidates"].values()) < 1
+
+
+def test_shipped_passages_serve_without_a_retriever(model: ReRagModel) -> None:
+    first, second = QUESTIONS[0].passages[:2]
+    doubled = replace(QUESTIONS[0], passages=(first, second, first))
+    bare = Question("bare", "where was name1 born")
+    answers = ReRag(model=model, candidates=1, contexts=10).answer([doubled, QUESTIONS[1], bare])
+    assert sorted(ids(answers[0].evidence)) == sorted([first.id, second.id])  # each once, whatever `candidates` says
+    assert sorted(ids(answers[1].evidence)) == sorted(passage.id for passage in QUESTIONS[1].passages)
+    scores = [hit.score for hit in answers[1].evidence]
+    assert scores == sorted(scores, reverse=True)
+    assert [answer.costs["retriever_calls"] for answer in answers] == [0, 0, 0]
+    assert (answers[2].text, answers[2].logprob, answers[2].evidence) == ("", None, ())
+
+
+def test_odd_questions_are_answered_with_what_there_is(bm25: Bm25Retriever, model: ReRagModel) -> None:
+    system = ReRag(bm25, candidates=1000, contexts=500, model=model)
+    empty, unknown, known = system.answer([Question("e", ""), Question("u", "zzz"), QUESTIONS[0]])
+    assert empty.evidence == unknown.evidence == ()
+    assert unknown.notes == {"contexts": [], "candidates": {}, "answerable": False, "threshold": 0.7}
+    assert len(known.evidence) == len(bm25.search([QUESTIONS[0].text], 1000)[0])
+    assert system.answer([]) == []
+
+
+def test_refuses_when_no_context_reaches_the_threshold(model: ReRagModel) -> None:
+    best = sorted(answer.notes["contexts"][0]["probability"] for answer in ReRag(model=model).answer(QUESTIONS))
+    threshold = (best[1] + best[2]) / 2  # two of five questions have no context that reaches it
+    open_, refusing = (ReRag(model=model, contexts=3, abstain=r, threshold=threshold) for r in (False, True))
+    bare = Question("bare", "where was name1 born")
+    answers, refused = open_.answer([*QUESTIONS, bare]), refusing.answer([*QUESTIONS, bare])
+    assert sum(answer.text == UNANSWERABLE for answer in refused) == 3
+    for answer, other in zip(answers, refused, strict=True):
+        assert (other.text == UNANSWERABLE) == (answer.notes["answerable"] is False)
+        assert ids(other.evidence) == ids(answer.evidence)
+        if other.text == UNANSWERABLE:
+            assert other.logprob is None
+            assert other.costs["model_calls"] == len(bare.passages if other.question_id == "bare" else range(6))
+            assert all(note["alone"] is None and note["probability"] < threshold for note in other.notes["contexts"])
+        else:
+            assert other.text == answer.text
+    always = ReRag(model=model, abstain=True, threshold=1.0).answer(QUESTIONS)
+    never = ReRag(model=model, abstain=True, threshold=0.0).answer(QUESTIONS)
+    assert {answer.text for answer in always} == {UNANSWERABLE}
+    assert UNANSWERABLE not in {answer.text for answer in never}
+
+
+def test_the_threshold_itself_suffices(model: ReRagModel) -> None:
+    (answer,) = ReRag(model=model).answer(QUESTIONS[:1])
+    best = answer.notes["contexts"][0]["probability"]
+    for threshold, answerable in ((best, True), (math.nextafter(best, 1), False)):
+        assert ReRag(model=model, threshold=threshold).answer(QUESTIONS[:1])[0].notes["answerable"] is answerable
+
+
+def test_an_estimator_alone_is_a_reranker(bm25: Bm25Retriever, folders: dict[str, Path]) -> None:
+    system = ReRag(bm25, folders["estimator"], candidates=9, contexts=3, device="cpu")
+    expected = RerankedRetriever(bm25, folders["estimator"], 9, "cpu").search([q.text for q in QUESTIONS], 3)
+    for answer, hits in zip(system.answer(QUESTIONS), expected, strict=True):
+        assert (answer.text, answer.logprob) == ("", None)
+        assert ids(answer.evidence) == ids(hits)
+        assert answer.notes["answerable"] is None  # no threshold was exported
+        assert answer.costs["model_calls"] == 9
+    refusing = ReRag(bm25, folders["estimator"], candidates=9, contexts=3, abstain=True, threshold=1.0, device="cpu")
+    assert {answer.text for answer in refusing.answer(QUESTIONS)} == {UNANSWERABLE}
+
+
+def test_a_generator_alone_is_plain_rag(bm25: Bm25Retriever, folders: dict[str, Path]) -> None:
+    system = ReRag(bm25, folders["generator"], candidates=9, contexts=3, marginal="fast", device="cpu")
+    for question, answer in zip(QUESTIONS, system.answer(QUESTIONS), strict=True):
+        hits = bm25.search([question.text], 3)[0]
+        assert list(answer.evidence) == hits  # the retriever's order and scores
+        mass: dict[str, float] = {}
+        for hit, note in zip(hits, answer.notes["contexts"], strict=True):
+            weight = math.exp(hit.score) / sum(math.exp(h.score) for h in hits)
+            mass[note["alone"]] = mass.get(note["alone"], 0.0) + weight
+            assert note["probability"] is None
+        assert answer.notes["candidates"] == pytest.approx(mass, rel=model_tolerance())
+        assert answer.text == max(mass, key=mass.__getitem__)
+        assert answer.notes["answerable"] is None
+        assert answer.costs["model_calls"] == 3
+    flat = ReRag(None, folders["generator"], marginal="fast", device="cpu").answer(QUESTIONS)[0]
+    assert set(ids(flat.evidence)) == {passage.id for passage in QUESTIONS[0].passages}
+    assert min(flat.notes["candidates"].values()) >= 1 / 6 - fp32_tolerance(16)  # nothing prefers one shipped passage
+    (cold,) = ReRag(bm25, folders["generator"], 9, 3, "fast", temperature=0.5, device="cpu").answer(QUESTIONS[:1])
+    assert [hit.score for hit in cold.evidence] == [2 * h.score for h in bm25.search([QUESTIONS[0].text], 3)[0]]
+
+
+def test_given_scores_are_the_retrievers(folders: dict[str, Path], model: ReRagModel) -> None:
+    scores = (0.5, 3.0, 1.0, 2.0, 2.5, -1.0)
+    shipped = QUESTIONS[0].passages
+    scored = replace(QUESTIONS[0], scores=scores)
+    partly = replace(QUESTIONS[0], scores=(None, *scores[1:]))
+    plain = ReRag(None, folders["generator"], contexts=3, marginal="fast", temperature=0.5, device="cpu")
+    ranked, unranked = plain.answer([scored, partly])
+    assert [hit.passage for hit in ranked.evidence] == [shipped[place] for place in (1, 4, 3)]
+    assert [hit.score for hit in ranked.evidence] == [6.0, 5.0, 4.0]  # / temperature
+    weights = [math.exp(score) / (math.exp(6) + math.exp(5) + math.exp(4)) for score in (6, 5, 4)]
+    alone = [note["alone"] for note in ranked.notes["contexts"]]
+    expected = {text: sum(w for w, a in zip(weights, alone, strict=True) if a == text) for text in alone}
+    assert ranked.notes["candidates"] == pytest.approx(expected, rel=model_tolerance())
+    assert [(hit.passage, hit.score) for hit in unranked.evidence] == [(passage, 0.0) for passage in shipped[:3]]
+    doubled = replace(scored, passages=(*shipped, shipped[5]), scores=(*scores, 9.0))
+    assert plain.find([doubled])[0][0] == Ranked(shipped[5], 9.0)  # once, with its best score
+    assert len(plain.find([doubled])[0]) == len(shipped)
+    same, unscored = ReRag(model=model).answer([scored, QUESTIONS[0]])  # an estimator scores them all itself
+    assert {hit.passage.id: hit.score for hit in same.evidence} == model_close(
+        {hit.passage.id: hit.score for hit in unscored.evidence}
+    )
+
+
+def test_refusals_come_before_any_search(
+    bm25: Bm25Retriever, folders: dict[str, Path], model: ReRagModel, checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="candidates is 10, fewer than the 25 contexts"):
+        ReRag(bm25, folders["both"], candidates=10)
+    for both_or_none in ({}, {"serving": folders["both"], "model": model}):
+        with pytest.raises(UserError, match="Name the trained model's folder with serving"):
+            ReRag(bm25, **both_or_none)
+    with pytest.raises(UserError, match="abstain needs a threshold"):
+        ReRag(bm25, folders["estimator"], abstain=True, device="cpu").load()
+    for options in ({"abstain": True}, {"threshold": 0.5}):
+        with pytest.raises(UserError, match="need an estimator"):
+            ReRag(bm25, folders["generator"], device="cpu", **options).load()
+    with pytest.raises(MissingInputError, match="nowhere"):
+        ReRag(bm25, tmp_path / "nowhere", device="cpu").load()
+    packed = write_serving(checkpoints["t5"], tmp_path / "packed", generator="packed")
+    with pytest.raises(UserError, match=r"use harness\.readers\.t5\.PackedReader"):
+        ReRag(bm25, packed, device="cpu").load()
+    assert isinstance(model, RelevanceModel)
+
+
+def test_an_exported_threshold_for_other_contexts_is_told(
+    bm25: Bm25Retriever, model: ReRagModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = replace(model, refusal_threshold=0.7, refusal_contexts=3)
+    for options in ({"contexts": 3}, {"contexts": 2, "threshold": 0.5}):
+        ReRag(bm25, None, 9, abstain=True, model=served, **options).load()
+    ReRag(bm25, None, 9, contexts=2, model=served).load()  # nothing is refused
+    earlier = replace(served, refusal_contexts=None)  # of an earlier release
+    ReRag(bm25, None, 9, contexts=2, abstain=True, model=earlier).load()
+    assert "exported" not in capsys.readouterr().err
+    told = ReRag(bm25, None, 9, contexts=2, abstain=True, model=served)
+    assert (told.threshold, told.threshold_source) == (0.7, "exported")
+    assert capsys.readouterr().err == (
+        "The exported refusal threshold 0.7 was chosen for the best 3 contexts of a question, and 2 are read: set "
+        "contexts to 3, or give a threshold.\n"
+    )
+
+
+def test_ask_on_the_command_line(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        f"""
+system:
+  class_path: harness.systems.rerag.ReRag
+  init_args:
+    retriever:
+      class_path: harness.retrievers.bm25.Bm25Retriever
+      init_args: {{index: {folders["bm25"]}}}
+    serving: {folders["both"]}
+    candidates: 9
+    contexts: 3
+    device: cpu
+"""
+    )
+    asked = ["ask", "--config", str(config), "--question", QUESTIONS[0].text]
+    infer.main([*asked, "--json", "true"])
+    answer = json.loads(capsys.readouterr().out)
+    (expected,) = ReRag(Bm25Retriever(folders["bm25"]), folders["both"], 9, 3, device="cpu").answer(
+        [Question("asked", QUESTIONS[0].text)]
+    )
+    assert (answer["text"], answer["logprob"]) == (expected.text, expected.logprob)
+    assert [hit["passage"]["id"] for hit in answer["evidence"]] == ids(expected.evidence)
+    infer.main(asked)
+    text = capsys.readouterr().out
+    assert text.count("P(relevant) 0.") == 3
+    assert f"Answer: {expected.text}  (P " in text
+    infer.main([*asked, "--system.init_args.abstain", "true", "--system.init_args.threshold", "1.0"])
+    assert "Answer: unanswerable" in capsys.readouterr().out
+
+
+def test_its_options_are_shown_without_loading_a_model() -> None:
+    code = (
+        "import sys, infer\n"
+        "try: infer.main(['ask', '--system.help', 'harness.systems.rerag.ReRag'])\n"
+        "except SystemExit: print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "--system.abstain" in shown
+    assert shown.strip().endswith("[]")

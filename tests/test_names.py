@@ -1,0 +1,51 @@
+"""One name a thing: a public class has a name of its own, and the old names of docs/upgrading.md are nowhere else."""
+
+import ast
+import re
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+UPGRADING = ROOT / "docs/upgrading.md"
+PACKAGES = ("common", "models", "datamodules", "trainers", "harness", "benchmarks")
+ROLES = {"Study", "Tuning"}  # classes that are found by their name, one in each system's file
+QUIET = ("tests/fixtures/", "benchmarks/results/")  # of earlier releases
+
+
+def test_every_public_class_has_a_name_of_its_own() -> None:
+    homes = defaultdict(list)
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(str(path.relative_to(ROOT)))
+    assert not {name: where for name, where in homes.items() if len(where) > 1 and name not in ROLES}
+
+
+def old_names() -> list[str]:
+    """The first column of the table under "Names", without what Python calls alike in other places."""
+    table = UPGRADING.read_text().partition("## Names\n")[2].partition("\n## ")[0]
+    return [name for row in re.findall(r"^\| (`.*?) \| ", table, re.M) for name in re.findall(r"`([^`]+)`", row)]
+
+
+def texts() -> dict[str, str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a checkout of git")
+    names = [name for name in listed.stdout.splitlines() if not name.startswith(QUIET) and ROOT / name != UPGRADING]
+    found = {}
+    for name in names:
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".yaml", ".sh", ".toml", ".txt", ""} and path.is_file():
+            found[name] = path.read_text()
+    return found
+
+
+def test_old_names_are_in_the_page_of_old_names_alone() -> None:
+    old = [each for each in old_names() if re.search(r"[._-]|^[A-Z]", each) and " " not in each]
+    assert len(old) > 50
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, old))})(?![\w])")
+    left = {name: sorted(set(pattern.findall(text))) for name, text in texts().items()}
+    assert not {name: found for name, found in left.items() if found}

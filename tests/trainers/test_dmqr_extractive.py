@@ -1,0 +1,140 @@
+"""Training of the extractive rewriter: data, loss, and real (tiny) runs of the command line."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from common.records import Passage
+from datamodules.dmqr_extractive import UNLABELLED, ExtractiveData
+from datamodules.examples.data_files import DataFile
+from datamodules.formats.word_labels import WordLabels, to_row
+from models.dmqr.word_selector import JOINS, STAYS, WordSelector
+from tests.conftest import NAMES
+from tests.helpers.tiny_runs import fit, metrics, run_card, set_up, write_config
+from trainers.dmqr_extractive import ExtractiveTrainer, word_loss
+
+TRAINER = "words"
+
+
+def labels(count: int) -> list[WordLabels]:
+    """Learnable labels: the name after "director" joins; of the question the names stay, and "who" does not."""
+    rng, made = random.Random(5), []
+    for number in range(count):
+        film, person, other = rng.sample(NAMES, 3)
+        passages = (
+            Passage.of(film, f"{film} is a film of the director {person} ."),
+            Passage.of(other, f"{other} was born in the city of {film} ."),
+        )
+        made.append(
+            WordLabels(
+                str(number), f"who is of the film {film} {number}", 0.5, {film: -0.4, "who": 0.1, "film": -0.001},
+                {person: 0.3, "director": 0.05, "born": -0.2}, passages,
+            )
+        )  # fmt: skip
+    return made
+
+
+def write(path: Path, made: list[WordLabels]) -> None:
+    path.write_text("".join(json.dumps(to_row(each)) + "\n" for each in made))
+
+
+def write_run(folder: Path, model: Path) -> None:
+    """Data and the configuration of a tiny run."""
+    write(folder / "labels.jsonl", labels(60))
+    rates = {"learning_rate": 1e-2, "head_learning_rate": 1e-2}
+    options = {"pretrained": str(model), "max_tokens": 48, "dropout": 0.0, "optimizer": rates}
+    train = [{"layout": "word_labels", "path": str(folder / "labels.jsonl")}]
+    data = {"train": train, "validation_fraction": 0.2, "tokens_per_step": 300, "tokens_per_validation_batch": 200}
+    write_config(
+        folder,
+        "dmqr_extractive.ExtractiveTrainer",
+        options,
+        "dmqr_extractive.ExtractiveData",
+        data,
+        "val/average_precision",
+    )
+
+
+def data_of(module: ExtractiveTrainer, path: Path, *place: int, **options: Any) -> ExtractiveData:
+    given: dict[str, Any] = {"validation_fraction": 0.2, "tokens_per_step": 300, **options}
+    return set_up(ExtractiveData([DataFile("word_labels", str(path))], **given), module, *place)
+
+
+@pytest.fixture
+def module(checkpoints: dict[str, Path]) -> ExtractiveTrainer:
+    torch.manual_seed(0)
+    return ExtractiveTrainer(str(checkpoints["bert"]), 48, dropout=0.0).load().eval()
+
+
+def test_the_targets_of_a_question_by_hand(module: ExtractiveTrainer, workplace: Path) -> None:
+    data = data_of(module, workplace / "labels.jsonl")
+    (made, *_) = labels(1)
+    (pair, _) = module.selector.encode([(made.question, passage) for passage in made.passages])
+    assert pair is not None
+    stays, joins = data.targets(made, pair)
+    film, person = made.passages[0].title, next(iter(made.with_word))
+    at = {each.position: each.word.text for each in (*pair.question_words, *pair.passage_words)}
+    assert {at[place]: target for place, target in stays.items()} == {
+        film: 1.0,
+        "who": 0.0,
+    }  # film's change is too small
+    assert {at[place]: target for place, target in joins.items()} == {
+        person: 1.0, "director": 0.25, "a": 0.0,
+    }  # fmt: skip
+
+
+@pytest.mark.numeric
+def test_the_loss_by_hand() -> None:
+    log_odds_PTL = torch.tensor([[[0.0, 2.0], [1.0, 0.0]], [[3.0, -1.0], [5.0, 5.0]]])
+    targets_PTL = torch.tensor([[[1.0, UNLABELLED], [UNLABELLED, 0.25]], [[UNLABELLED, 1.0], [1.0, 0.0]]])
+    ln2, softplus1 = 0.6931472, 1.3132617
+    joins = ln2 + softplus1  # σ(0) against 0.25; σ(-1) against 1; the last pair's second token is ignored below
+    ignored = torch.tensor([1.0, 1.0])
+    loss = word_loss(log_odds_PTL, targets_PTL, ignored, (4, 8), 0.5)
+    last = 5.0067153  # softplus(5) for the target 0
+    assert float(loss) == pytest.approx((joins + last) / 8 + 0.5 * (ln2 + 0.0067153) / 4, abs=1e-6)
+    first_alone = word_loss(log_odds_PTL, targets_PTL, torch.tensor([1.0, 0.0]), (1, 1), 0.0)
+    assert float(first_alone) == pytest.approx(ln2, abs=1e-6)
+
+
+def test_an_epoch_has_every_helpful_pair_and_a_share_of_the_others(module: ExtractiveTrainer, workplace: Path) -> None:
+    data = data_of(module, workplace / "labels.jsonl", unhelpful_share=0.25)
+    others = len(data.pairs) - data.helpful
+    for epoch in range(3):
+        drawn = sorted(row for step in data._plan(epoch) for row in step)
+        assert drawn[: data.helpful] == list(range(data.helpful))
+        assert len(drawn) == len(set(drawn)) == data.helpful + round(0.25 * others)
+    assert data._drawn(0) != data._drawn(1)
+    assert all(each.helpful for each in data.pairs[: data.helpful])
+    assert not any(each.helpful for each in data.pairs[data.helpful :])
+    sides = [{each.question for each in side} for side in (data.pairs, data.held_out)]
+    assert not sides[0] & sides[1]
+    assert len(sides[0]) + len(sides[1]) == 60
+
+
+def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = fit("tiny", "--trainer.max_epochs", "8", "--trainer.check_val_every_n_epoch", "4")
+    found = [row for row in metrics(folder) if "val/average_precision" in row][-1]
+    assert found["val/average_precision"] > 0.9  # 0.1 by chance
+    assert found["val/stays_auc"] == 1.0
+    selector = WordSelector.load(folder / "serving", "cpu", "fp32")
+    (scores,) = selector.scores(
+        [("who is of the film name3", Passage.of("name3", "name3 is a film of the director name7 ."))]
+    )
+    assert scores is not None
+    assert max(scores.joins, key=lambda each: each.log_odds).word.text == "name7"
+    _, found = run_card(folder / "serving", monkeypatch)
+    passage = Passage.of("Jaws (film)", "Jaws is a 1975 thriller directed by Steven Spielberg.")
+    (pair,) = selector.encode([(found["question"], passage)])
+    (read,) = selector.scores([(found["question"], passage)])
+    assert pair is not None
+    assert read is not None
+    theirs = dict(zip([each.position for each in pair.question_words], read.stays, strict=True))
+    for position, each in theirs.items():
+        probability = float(torch.tensor(each.log_odds).sigmoid())
+        assert found["probabilities"][position][STAYS] == pytest.approx(probability, abs=1e-5)
+    assert found["probabilities"][pair.passage_words[-1].position][JOINS] <= 1
