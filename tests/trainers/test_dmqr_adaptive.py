@@ -17,7 +17,7 @@ from tests.helpers.tiny_runs import (
 )
 from trainers.dmqr_adaptive import choice_loss, choose_threshold, kept_gains
 
-TRAINER = "choice"
+TRAINER = "adaptive"
 
 NAN = math.nan
 

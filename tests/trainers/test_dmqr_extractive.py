@@ -17,7 +17,7 @@ from tests.conftest import NAMES
 from tests.helpers.tiny_runs import fit, metrics, run_card, set_up, write_config
 from trainers.dmqr_extractive import ExtractiveTrainer, word_loss
 
-TRAINER = "words"
+TRAINER = "extractive"
 
 
 def labels(count: int) -> list[WordLabels]:
