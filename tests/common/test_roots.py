@@ -34,7 +34,7 @@ def parsed(*args: str) -> Any:
 
 
 def indexes(options: Any) -> list[str]:
-    return [str(each.init_args.index) for each in options.strategy.init_args.retriever.init_args.retrievers]
+    return [str(each.init_args.index) for each in options.system.init_args.retriever.init_args.retrievers]
 
 
 def test_roots_stand_in_lists_dicts_and_paths() -> None:

@@ -34,7 +34,7 @@ RUNS = [  # arguments of each script, and how many commands it then runs
     ("quickstart.sh", ["hiqa"], 11),
     ("quickstart.sh", ["all"], 42),
     ("drrag_multihop.sh", ["--trainer.accumulate_grad_batches", "2"], 25),
-    ("rerag_protocols.sh", ["0", "paper released ours ours_unlabelled"], 16),
+    ("rerag_presets.sh", ["0", "paper released ours ours_unlabelled"], 16),
 ]
 
 
@@ -109,7 +109,7 @@ def test_every_config_is_parsed_by_its_command(config: Path) -> None:
     elif config.parent.name in ("parts", "web"):
         kind = "reader" if config.stem.startswith("reader") else "retriever"
         parse("infer", ["ask", *system, f"--system.init_args.{kind}", str(config), "--question", "x"])
-    elif "strategy" in holds or config in LISTS:
+    elif "system" in holds or config in LISTS:
         parse("infer", ["evaluate", "--config", str(config), *EVALUATE])
     else:
         (command,) = {"mine", "label", "preferences"} & set(config.stem.split("_"))

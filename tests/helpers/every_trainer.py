@@ -37,7 +37,9 @@ PREPARE: dict[str, Callable[[Place], None]] = {
     "drrag": drrag,
     "rerag": lambda place: test_rerag_training.write_config(place.folder, place.model("t5")),
     "rewriter": rewriter,
-    "extractive": lambda place: test_dmqr_extractive.write_run(place.folder, place.model("bert")),  # the extractive rewriter
+    "extractive": lambda place: test_dmqr_extractive.write_run(
+        place.folder, place.model("bert")
+    ),  # the extractive rewriter
     "adaptive": lambda place: adaptive_runs.write(place.folder, place.model("bert")),
     "dpo": lambda place: dpo_runs.write(place.folder, place.made("rewrite_toy")),  # learns from rewards
     "t5": lambda place: test_t5.write_run(place.folder, place.model("t5")),

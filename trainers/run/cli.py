@@ -69,6 +69,8 @@ class BriefParser(CommandLine, LightningArgumentParser):
 
     def dump(self, *args: Any, **kwargs: Any) -> str:
         """The configuration as text, without a second check: it has been parsed."""
+        if "skip_none" in kwargs:  # what Lightning 2.6 gives is called skip_unset since jsonargparse 4.49
+            kwargs["skip_unset"] = kwargs.pop("skip_none")
         return super().dump(*args, **{"skip_validation": True, **kwargs})
 
 
