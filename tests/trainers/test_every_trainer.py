@@ -74,8 +74,8 @@ def test_two_processes_and_accumulation_train_as_one(name: str, place: Place) ->
 @pytest.mark.parametrize(
     ("name", "step", "options"),
     [
-        ("drrag", 2, ()), ("rerag", 2, ()), ("t5", 5, ()), ("extractive", 3, ()), ("adaptive", 3, ()), ("rewriter", 2, ()),
-        ("rewriter", 5, PER_STRATEGY), ("dpo", 7, GUARD),
+        ("drrag", 2, ()), ("rerag", 2, ()), ("t5", 5, ()), ("extractive", 3, ()), ("adaptive", 3, ()),
+        ("rewriter", 2, ()), ("rewriter", 5, PER_STRATEGY), ("dpo", 7, GUARD),
     ],
 )  # fmt: skip
 def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_exactly(
