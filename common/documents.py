@@ -9,13 +9,13 @@ from typing import Literal, get_args
 
 from common.records import Passage, clean
 
-MOST_LEVELS = 6  # of headings, as in Markdown
+MAX_LEVELS = 6  # of headings, as in Markdown
 PATH_SEPARATOR = " > "  # between document title and headings in a passage's title
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading.  `level` counts from 1 (chapters) to `MOST_LEVELS`; the document's title is not a heading."""
+    """A heading.  `level` counts from 1 (chapters) to `MAX_LEVELS`; the document's title is not a heading."""
 
     text: str  # one line, with its number where the document prints one, e.g. "2.3 Power supply"
     level: int

@@ -82,17 +82,17 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
         for batch in track_batches(batches, len(prompts), "writing"):
             ids_PT, attention_PT = self._pad([prompts[row] for row in batch])
             limits = [max_tokens[row] for row in batch]
-            chooser = TokenSampler([choices[row] for row in batch], self.end_ids)
+            sampler = TokenSampler([choices[row] for row in batch], self.end_ids)
             with autocast(device, self.inference_dtype):
                 self.network.generate(
                     input_ids=ids_PT.to(device),
                     attention_mask=attention_PT.to(device),
-                    logits_processor=LogitsProcessorList([chooser]),
+                    logits_processor=LogitsProcessorList([sampler]),
                     max_new_tokens=max(limits),
                     do_sample=False,
                     no_repeat_ngram_size=no_repeat_ngram,
                 )
-            for row, reply in zip(batch, chooser.written(limits), strict=True):
+            for row, reply in zip(batch, sampler.written(limits), strict=True):
                 replies[row] = reply
         return replies  # type: ignore[return-value]  # every row is in one batch
 

@@ -20,7 +20,7 @@ from harness.documents.reading.any_file import read_document
 from harness.documents.reading.markdown_reading import parse_markdown
 
 OURS = {"ours": True, "ours-without-bookmarks": False}  # whether a PDF's bookmarks are used
-_MOST_SECONDS = 900  # for one document
+_MAX_SECONDS = 900  # for one document
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,11 @@ def _run(engine: str, file: Path, markdown: Path, python: str) -> dict[str, obje
             [python, str(script), engine, str(file), str(markdown)],
             capture_output=True,
             text=True,
-            timeout=_MOST_SECONDS,
+            timeout=_MAX_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return {"error": f"no result within {_MOST_SECONDS} s"}
+        return {"error": f"no result within {_MAX_SECONDS} s"}
     except OSError as error:
         raise UserError(f"--python {python} does not run ({error.strerror}).") from error
     lines = done.stdout.strip().splitlines()

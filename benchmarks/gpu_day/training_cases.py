@@ -116,7 +116,7 @@ def contexts(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> Train
 
         relevance_BN, logp_BN = grid(true_P - false_P), grid(-nll_PA.sum(1))
         shared = relevance_BN, logp_BN, batch.real_BN
-        form, direction = module.choices.gen_form, module.choices.kl_direction
+        form, direction = module.preset.gen_form, module.preset.kl_direction
         answers = generation_loss(*shared, form).sum() + estimator_loss(*shared, direction).sum()
         others = token_loss(grid(1 - true_P.exp() - false_P.exp()), batch.real_BN).sum()
         return answers / batch.step_questions + others / batch.step_pairs

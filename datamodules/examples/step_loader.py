@@ -20,7 +20,7 @@ from datamodules.examples.prefetch import PrefetchedSequence, Prefetcher
 
 Made = TypeVar("Made")
 
-MOST_WORKERS = 4  # of each rank, where their number is not given
+MAX_WORKERS = 4  # of each rank, where their number is not given
 
 
 def plan_steps(lengths: Sequence[int], steps: int, rng: random.Random, jitter: float = 0.1) -> list[list[int]]:
@@ -220,7 +220,7 @@ class StepData(pl.LightningDataModule):
         if self.workers is not None:
             return self.workers, cuda
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return (max(1, min(MOST_WORKERS, cores // self.trainer.num_devices)) if cuda else 0), cuda
+        return (max(1, min(MAX_WORKERS, cores // self.trainer.num_devices)) if cuda else 0), cuda
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> Any:
         """The training batch of some positions, made here."""

@@ -11,7 +11,7 @@ from datamodules.world.word_lists import RIVER_ENDINGS
 
 CLUSTER_SIZE = 12  # entities per cluster, which share a region and a theme; facts stay within a cluster if possible
 NAMESAKE_SHARE = 0.2  # share of films, books and cities that have the name of another one of their kind
-FEWEST_FACTS, MOST_FACTS = 2, 3  # facts per entity
+FEWEST_FACTS, MAX_FACTS = 2, 3  # facts per entity
 
 # Profession that a relation requires of a person; assigned to persons who have none yet.
 PROFESSIONS = {
@@ -85,7 +85,7 @@ class Population:
     def _link(self, entity: Entity) -> None:
         """Give an entity random facts that are possible for its kind."""
         possible = relations_of(entity.kind)
-        count = min(len(possible), self.random.randint(FEWEST_FACTS, MOST_FACTS))
+        count = min(len(possible), self.random.randint(FEWEST_FACTS, MAX_FACTS))
         for name in self.random.sample(possible, count):
             target = RELATIONS[name].target
             if target == "year":

@@ -18,7 +18,7 @@ from models.pretrained import MINILM
 if TYPE_CHECKING:
     from harness.indexing.sentence_encoder import SentenceEncoder
 
-MOST_KNOWN = 100_000  # texts whose vectors are kept for further calls: 0.3 GB at 384 dimensions
+MAX_KNOWN = 100_000  # texts whose vectors are kept for further calls: 0.3 GB at 384 dimensions
 
 
 class AnswerEncoder:
@@ -56,7 +56,7 @@ class AnswerEncoder:
     def cosines(self, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:
         """The (A, A) cosines of every group's texts, rounded to six decimals, so that batches do not break ties."""
         cleaned = [[clean(text) for text in group] for group in groups]
-        if len(self._known) > MOST_KNOWN:
+        if len(self._known) > MAX_KNOWN:
             self._known.clear()
         new = [text for text in dict.fromkeys(text for group in cleaned for text in group) if text not in self._known]
         if new:

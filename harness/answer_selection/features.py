@@ -31,7 +31,7 @@ FEATURES = (
     "stands in the question",
     "stands in its context",
 )
-_LEAST_LOGPROB = -20.0  # nats; below that all are the same
+_MIN_LOGPROB = -20.0  # nats; below that all are the same
 
 
 def answer_features(
@@ -69,7 +69,7 @@ def _of_question(
     """Of the sources with an answer; the cosines are in their order."""
     normal = {source: squad(answer.text) for source, answer in answers.items()}
     p = {source: relevance[source] or 0.0 for source in answers}
-    logprob = {source: max(answer.logprob or 0.0, _LEAST_LOGPROB) for source, answer in answers.items()}
+    logprob = {source: max(answer.logprob or 0.0, _MIN_LOGPROB) for source, answer in answers.items()}
     asked = f" {squad(question.text)} "
     found = {}
     for place, (source, answer) in enumerate(answers.items()):

@@ -15,13 +15,13 @@ from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.answer_text import answer_text
 from harness.runtime.loading import load
-from harness.runtime.passage_lines import LEAST_WIDTH
+from harness.runtime.passage_lines import MIN_WIDTH
 from harness.runtime.turns import reads_history, with_turns
 
 if TYPE_CHECKING:
     Width = int
 else:
-    Width = at_least(LEAST_WIDTH)
+    Width = at_least(MIN_WIDTH)
 
 PROMPT = "Question (an empty line or Ctrl-D ends): "
 PREPENDED = "Earlier turns are put before the question"

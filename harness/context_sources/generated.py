@@ -18,7 +18,7 @@ from harness.runtime.turns import with_turns
 
 NOT_RETRIEVED = "The relevant information could not be retrieved."  # Figure 3's words of a model that knows nothing
 NOTHING_KNOWN = "the model has no information on it"
-_MOST_CHARACTERS = 20_000
+_MAX_CHARACTERS = 20_000
 _SHORTEST_TEXT = 30  # words; a longer text says something besides the sentence
 
 _KEY = re.compile(r"""(?:^|[\s{,"'“])content["'”]?\s*[:：]""")
@@ -159,7 +159,7 @@ def content_of(reply: str) -> str:
     if unknown := [key for key in found if key not in ("question", "content")]:
         raise ValueError(f"the JSON object has an unknown key {unknown[0][:50]!r}; its keys must be question, content")
     try:
-        return str(text(_MOST_CHARACTERS)(found["content"]))
+        return str(text(_MAX_CHARACTERS)(found["content"]))
     except ValueError as error:
         raise ValueError(f"content must be {error}") from error
 

@@ -12,7 +12,7 @@
 
 import re
 
-from common.documents import MOST_LEVELS, Block, Document, Heading, Image, Paragraph, Table
+from common.documents import MAX_LEVELS, Block, Document, Heading, Image, Paragraph, Table
 from harness.documents.normal_form import LIST_ITEM, normalized
 
 TABLE_CAPTION = re.compile(r"(?:Table|Tab\.|Tabelle|Tableau|Tabla|Tabella|表)\s*[A-Z]?[\d.\-]+\b", re.IGNORECASE)
@@ -63,8 +63,8 @@ def block_markdown(block: Block, image_folder: str = "images") -> str:
     """One block of a document in normal form as Markdown; a heading's level counts from the document's title."""
     match block:
         case Heading():
-            marks = "#" * min(block.level + 1, MOST_LEVELS)
-            note = f"<!-- level {block.level} -->\n" if block.level + 1 > MOST_LEVELS else ""
+            marks = "#" * min(block.level + 1, MAX_LEVELS)
+            note = f"<!-- level {block.level} -->\n" if block.level + 1 > MAX_LEVELS else ""
             return f"{note}{marks} {_heading_text(block.text)}"
         case Paragraph():
             return _fenced(block.text) if block.code else _list(block.text) if _is_list(block) else _line(block.text)

@@ -10,11 +10,11 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from common.documents import MOST_LEVELS, Block, Document, Heading, Image, Paragraph, Table
+from common.documents import MAX_LEVELS, Block, Document, Heading, Image, Paragraph, Table
 
 LIST_ITEM = re.compile(r"( *)(-|\d{1,9}\.) (.*)")  # indentation, marker, text
-MOST_LIST_LEVELS = 8
-_MOST_LEFT_OUT = 20  # lines about what was left out
+MAX_LIST_LEVELS = 8
+_MAX_LEFT_OUT = 20  # lines about what was left out
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")  # white space is none
 _LINE_END = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
@@ -32,12 +32,12 @@ def title_of(name: str) -> str:
 def normalized(document: Document) -> Document:
     """The document in normal form.  Idempotent.
 
-    Blocks without content are left out, a title is never empty, levels of headings lie between 1 and `MOST_LEVELS`.
+    Blocks without content are left out, a title is never empty, levels of headings lie between 1 and `MAX_LEVELS`.
     """
     blocks = tuple(block for given in document.blocks if (block := _block(given)) is not None)
     left_out = tuple(map(one_line, document.left_out))
-    if len(left_out) > _MOST_LEFT_OUT + 1:
-        left_out = (*left_out[:_MOST_LEFT_OUT], f"and {len(left_out) - _MOST_LEFT_OUT:,} more")
+    if len(left_out) > _MAX_LEFT_OUT + 1:
+        left_out = (*left_out[:_MAX_LEFT_OUT], f"and {len(left_out) - _MAX_LEFT_OUT:,} more")
     title = one_line(document.title) or title_of(document.name)
     return replace(document, title=title, blocks=blocks, left_out=left_out)
 
@@ -46,7 +46,7 @@ def _block(block: Block) -> Block | None:
     match block:
         case Heading():
             text = one_line(block.text)
-            return replace(block, text=text, level=min(max(block.level, 1), MOST_LEVELS)) if text else None
+            return replace(block, text=text, level=min(max(block.level, 1), MAX_LEVELS)) if text else None
         case Paragraph():
             text = _code(block.text) if block.code else _prose(block.text)
             return replace(block, text=text) if text else None
@@ -86,7 +86,7 @@ def _list(lines: Iterable[str]) -> str:
             continue
         while open_[-1] >= indentation:
             open_.pop()
-        if len(open_) <= MOST_LIST_LEVELS:
+        if len(open_) <= MAX_LIST_LEVELS:
             open_.append(indentation)
         made.append("  " * (len(open_) - 2) + f"{marker} {text}")
     return "\n".join(made)

@@ -20,7 +20,7 @@ from common.words import words_of
 Keyword = tuple[str, ...]  # its words in lower case, as `common.words.words_of` gives them
 
 RECIPE = {"recognizer": "patterns", "version": 2}  # of `names`, for the index manifest
-_MOST_WORDS = 6  # of a keyword
+_MAX_WORDS = 6  # of a keyword
 _CODE = re.compile(r"[^\W_]+(?:[-/.][^\W_]+)*")
 _UNIT = re.compile(r"\d+(?:[.,/-]\d+)*[^\W\d_]{0,4}")  # 12, 12V, 3rd, 10-20mm
 _CAPITALIZED = re.compile(r"(?<!\w)[A-Z][\w'\u2019-]*(?:[ \t]+(?:[A-Z][\w'\u2019-]*|\d[\w.-]*))*")
@@ -40,7 +40,7 @@ def names(text: str) -> Iterator[str]:
         starts = [0, *(blank.end() for blank in _BLANKS.finditer(run))]
         if len(starts) == 1 and _SENTENCE_START.search(text[max(0, match.start() - _BEFORE) : match.start()]):
             continue
-        yield from (run[place:] for place in starts[-_MOST_WORDS:] if run[place].isalpha())
+        yield from (run[place:] for place in starts[-_MAX_WORDS:] if run[place].isalpha())
     for match in _CODE.finditer(text):
         code = match[0]
         has_both = any(c.isdigit() for c in code) and any(c.isalpha() for c in code)
@@ -69,7 +69,7 @@ def critical_keywords(
         keyword
         for text in held
         for name in names(text)
-        if 0 < len(keyword := as_keyword(name)) <= _MOST_WORDS and (len(keyword) > 1 or len(keyword[0]) > 1)
+        if 0 < len(keyword := as_keyword(name)) <= _MAX_WORDS and (len(keyword) > 1 or len(keyword[0]) > 1)
     }
     matcher = KeywordMatcher(candidates | own)
     found: dict[Keyword, list[int]] = {}

@@ -20,7 +20,7 @@ from harness.indexing.faiss_library import import_faiss
 BLOCK = 65536  # vectors added at a time
 UNFINISHED = "vectors.faiss"  # in the folder of an unfinished build
 _SAVE_EVERY_SECONDS = 600.0
-_TRAINING_PER_CLUSTER, _LEAST_PER_CLUSTER = 256, 40  # FAISS's limit of training vectors, and what it warns below
+_TRAINING_PER_CLUSTER, _MIN_PER_CLUSTER = 256, 40  # FAISS's limit of training vectors, and what it warns below
 _TRAINING = 2**20  # training vectors, unless that is too few for the number of clusters
 _SEED = 0
 
@@ -65,7 +65,7 @@ def build_approximate(vectors_ND: np.ndarray, parameters: dict, out: Path, unfin
 
 def training_rows(count: int, clusters: int) -> np.ndarray:
     """Positions of the training vectors, drawn with a fixed seed, ascending."""
-    most = max(_TRAINING, _LEAST_PER_CLUSTER * clusters)
+    most = max(_TRAINING, _MIN_PER_CLUSTER * clusters)
     sample = min(count, _TRAINING_PER_CLUSTER * clusters, most)
     return np.sort(np.random.default_rng(_SEED).choice(count, sample, replace=False))
 

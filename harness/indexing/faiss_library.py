@@ -12,7 +12,7 @@ from common.progress import in_bytes
 FaissIndex = Literal["flat", "ivf", "ivfpq", "hnsw"]
 
 PQ_CENTROIDS = 256  # of each part of a vector: 8 bits
-_MOST_PQ_BYTES = 64  # of a vector by default: as many parts
+_MAX_PQ_BYTES = 64  # of a vector by default: as many parts
 _DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu", "faiss-gpu-cuvs", "faiss-gpu-cu12", "faiss-gpu-cu11")
 _FLOAT_BYTES = 4
 _ID_BYTES = 8
@@ -75,7 +75,7 @@ def check_parameters(
     if count < PQ_CENTROIDS:
         raise UserError(f"faiss_index ivfpq needs {PQ_CENTROIDS} passages, got {count:,}. Choose flat.")
     divisors = [parts for parts in range(1, dimensions + 1) if dimensions % parts == 0]
-    parts = max(each for each in divisors if each <= _MOST_PQ_BYTES) if pq_bytes is None else pq_bytes
+    parts = max(each for each in divisors if each <= _MAX_PQ_BYTES) if pq_bytes is None else pq_bytes
     if parts not in divisors:
         raise UserError(
             f"pq_bytes must divide the {dimensions} dimensions of the vectors, got {pq_bytes}: "

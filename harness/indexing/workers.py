@@ -9,14 +9,14 @@ from typing import Any
 from common.errors import ArtifactError, UserError
 from common.killable import CallError, Killable
 
-MOST_WORKERS = 8
+MAX_WORKERS = 8
 
 
 def worker_count(workers: int | None) -> int:
     """Number of workers of an option; None: one for each processor of this rank, at most 8."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return max(1, min(processors // ranks, MOST_WORKERS)) if workers is None else workers
+    return max(1, min(processors // ranks, MAX_WORKERS)) if workers is None else workers
 
 
 def results(processes: Killable, calls: Iterable[tuple[Any, ...]], ahead: int) -> Iterator[Any]:

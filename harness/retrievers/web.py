@@ -30,7 +30,7 @@ from harness.web.addresses import parse_networks
 from harness.web.extraction import check_installed, extracted, extractor
 from harness.web.pages import PageClient
 from harness.web.pieces import pieces
-from harness.web.search_services import ADDRESSES, MOST_RESULTS, SearchResult, SearchService, ServiceName, check_service
+from harness.web.search_services import ADDRESSES, MAX_RESULTS, SearchResult, SearchService, ServiceName, check_service
 from harness.web.service_client import ServiceClient, ServiceError
 from harness.web.transport import FetchError
 
@@ -96,8 +96,8 @@ class WebRetriever:
         environment_proxies: bool = False,
     ) -> None:
         check_service(service, base_url, key_variable, parameters)
-        if results > MOST_RESULTS:
-            raise UserError(f"results must be at most {MOST_RESULTS}, got {results}.")
+        if results > MAX_RESULTS:
+            raise UserError(f"results must be at most {MAX_RESULTS}, got {results}.")
         address = base_url or ADDRESSES[service]
         self.service = SearchService(service, address.rstrip("/"), key_variable, parameters or {}, results)
         self.service.key()

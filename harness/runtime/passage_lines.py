@@ -10,7 +10,7 @@ from common.documents import citation, images_of
 from common.records import Passage
 from common.words import first_characters
 
-LEAST_WIDTH = 20  # columns
+MIN_WIDTH = 20  # columns
 _METADATA_CHARACTERS = 300  # shown of a passage's metadata
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 
@@ -55,7 +55,7 @@ def wrapped(text: str, width: int, indent: str, first: str | None = None) -> lis
     """Lines of at most `width` columns, broken between words; see `printable`."""
     return textwrap.wrap(
         printable(text),
-        max(width, LEAST_WIDTH),
+        max(width, MIN_WIDTH),
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_long_words=False,

@@ -25,7 +25,7 @@ _UPPER = r"[^\W\d_a-z]"
 _CAPITALIZED = rf"(?:(?:{_UPPER}\.)+(?= )|(?:{_UPPER}\.)*{_UPPER}[\w&-]*(?:['\u2019](?!s\b)\w+)*)"
 _NAME = re.compile(rf"(?<![\w-]){_CAPITALIZED}(?: (?:(?:of|de|van|von) )?{_CAPITALIZED}| \d+\b)*")
 _SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:;]\s+[\"“(]?)$")
-_MOST_WORDS = 8  # of a candidate: longer runs are headings
+_MAX_WORDS = 8  # of a candidate: longer runs are headings
 _FUNCTION_WORD = re.compile(
     r"(?:a|an|the|this|that|these|those|he|she|it|they|we|i|you|his|her|its|their|our|your|in|on|at|by"
     r"|for|from|of|to|with|after|before|during|since|until|as|and|but|or|if|when|while|where|who|what"
@@ -58,7 +58,7 @@ def answer_candidates(passage: Passage, titles: Iterable[str] = ()) -> list[str]
     found: dict[str, str] = {}
     for start, end in sorted(kept):
         words = squad(text[start:end])
-        if words and not set(words.split()) <= own and len(words.split()) <= _MOST_WORDS:
+        if words and not set(words.split()) <= own and len(words.split()) <= _MAX_WORDS:
             found.setdefault(words, text[start:end])
     return list(found.values())
 

@@ -8,7 +8,7 @@ from common.records import Passage, Question, Ranked
 from harness.interfaces import Reader
 from harness.synthesis.drafts import Draft, DraftTask
 
-_MOST_WORDS = 50  # of a question
+_MAX_WORDS = 50  # of a question
 REASONS = {  # why a draft is dropped, in the order of the checks
     "failed": "the writer or the reader gave no reply",
     "unparsable": "no reply is the JSON object asked for",
@@ -32,7 +32,7 @@ def fault(task: DraftTask, draft: Draft) -> str:
         return draft.failure
     if not squad(draft.question) or not squad(draft.answer):
         return "empty"
-    if len(draft.question.split()) > _MOST_WORDS:
+    if len(draft.question.split()) > _MAX_WORDS:
         return "too_long"
     if repeats_itself(draft.question):
         return "repeats_itself"

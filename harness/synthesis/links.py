@@ -9,7 +9,7 @@ from common.records import Passage
 
 _WORD = re.compile(r"\w+")
 _IN_PARENTHESES = re.compile(r"\s*\([^()]*\)$")  # `Jaws (film)`
-_LEAST_CHARACTERS = 3  # of a title that is looked for
+_MIN_CHARACTERS = 3  # of a title that is looked for
 _PASSAGES_PER_TITLE = 4  # a title of more passages, such as Introduction, is no link
 
 Links = list[dict[int, str]]  # per passage: the passages that it mentions, by position, and the words by which it does
@@ -64,7 +64,7 @@ def _positions_by_title(passages: Sequence[Passage]) -> dict[str, list[int]]:
     return {
         title: numbers
         for title, numbers in (by_title | unique).items()
-        if len(title) >= _LEAST_CHARACTERS
+        if len(title) >= _MIN_CHARACTERS
         and (title[0].isupper() or title[0].isdigit())
         and _WORD.match(title)
         and len(numbers) <= _PASSAGES_PER_TITLE

@@ -1,6 +1,6 @@
 """The text of a page, by trafilatura; runs in a process of its own (`common.killable`)."""
 
-MOST_CHARACTERS = 400_000  # of a page's text
+MAX_CHARACTERS = 400_000  # of a page's text
 
 
 def page_text(page: bytes, charset: str, is_html: bool) -> str | None:
@@ -21,4 +21,4 @@ def page_text(page: bytes, charset: str, is_html: bool) -> str | None:
     except LookupError:  # none, or an unknown one
         source = page if is_html else page.decode("utf-8", "replace")
     text = trafilatura.extract(source, include_comments=False, output_format="txt") if is_html else source
-    return str(text or "")[:MOST_CHARACTERS]
+    return str(text or "")[:MAX_CHARACTERS]

@@ -13,8 +13,8 @@ from harness.web.transport import ENDS, FetchError, Resolve, Transport, resolve
 
 HTML = ("text/html", "application/xhtml+xml")
 KINDS = (*HTML, "text/plain")
-MOST_BYTES = 4 * 2**20  # of a page
-MOST_REDIRECTS = 5
+MAX_BYTES = 4 * 2**20  # of a page
+MAX_REDIRECTS = 5
 
 
 class PageClient:
@@ -56,7 +56,7 @@ class PageClient:
         """
         try:
             request = self._client.build_request("GET", link, extensions={ENDS: monotonic() + self.seconds})
-            for _ in range(MOST_REDIRECTS + 1):
+            for _ in range(MAX_REDIRECTS + 1):
                 with closing(self._client.send(request, stream=True)) as response:
                     if response.next_request is None:
                         return _page(response)
@@ -68,7 +68,7 @@ class PageClient:
             raise FetchError(f"{what}: {str(error) or type(error).__name__}") from error
         except (httpx2.InvalidURL, ValueError) as error:  # of the encoding too
             raise FetchError("the link is malformed") from error
-        raise FetchError(f"more than {MOST_REDIRECTS} redirects")
+        raise FetchError(f"more than {MAX_REDIRECTS} redirects")
 
 
 def kind_of(page: httpx2.Response) -> str:
@@ -88,6 +88,6 @@ def _page(response: httpx2.Response) -> httpx2.Response:
     content = bytearray()
     for part in response.iter_raw():
         content += part
-        if len(content) > MOST_BYTES:
-            raise FetchError(f"more than {MOST_BYTES:,} bytes")
+        if len(content) > MAX_BYTES:
+            raise FetchError(f"more than {MAX_BYTES:,} bytes")
     return httpx2.Response(200, headers={"content-type": response.headers["content-type"]}, content=bytes(content))

@@ -19,10 +19,10 @@ from harness.runtime.services import (
 
 ServiceName = Literal["searxng", "brave", "tavily"]
 ADDRESSES = {"brave": "https://api.search.brave.com/res/v1", "tavily": "https://api.tavily.com"}
-MOST_RESULTS = 20  # of one request, by Brave and Tavily
+MAX_RESULTS = 20  # of one request, by Brave and Tavily
 _OWN_FIELDS = ("q", "query", "format", "count", "max_results", "api_key", "text_decorations")
 _LONGEST_QUERY = {"searxng": 1000, "brave": 400, "tavily": 400}  # characters
-_MOST_WORDS = {"brave": 50}  # of a query
+_MAX_WORDS = {"brave": 50}  # of a query
 _LONGEST_TITLE, _LONGEST_SNIPPET, _LONGEST_LINK = 300, 5000, 4096  # characters
 
 
@@ -68,7 +68,7 @@ class SearchService:
 
     def request(self, query: str) -> tuple[str, dict[str, Any] | None]:
         """Address of a search, and its body; None for a GET."""
-        query = valid_text(" ".join(query.split()[: _MOST_WORDS.get(self.name)]))[: _LONGEST_QUERY[self.name]]
+        query = valid_text(" ".join(query.split()[: _MAX_WORDS.get(self.name)]))[: _LONGEST_QUERY[self.name]]
         if self.name == "tavily":
             return f"{self.base_url}/search", {**self.parameters, "query": query, "max_results": self.count}
         fields = {

@@ -21,7 +21,7 @@ Resolve = Callable[[str, int], Sequence[str]]  # host and port to numeric addres
 
 ENDS = "ends"  # extension of a request: a time of `monotonic` at which it and its redirects end
 _LONGEST_LINK = 4096  # characters
-_MOST_ADDRESSES = 3  # of a host that are tried
+_MAX_ADDRESSES = 3  # of a host that are tried
 
 
 class FetchError(Exception):
@@ -94,7 +94,7 @@ class _Backend(httpcore2.SyncBackend):
             found = self._resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise FetchError(f"{host} has no address: {error}") from error
-        passed = [address for address in found if is_allowed(address, self._allowed)][:_MOST_ADDRESSES]
+        passed = [address for address in found if is_allowed(address, self._allowed)][:_MAX_ADDRESSES]
         if not passed:
             where = found[0] if found else "no address"
             raise FetchError(f"{host} is at {where}, which is not public and not in allow_networks")

@@ -146,9 +146,9 @@ class StrategyClassifier(CountsTokens, nn.Module):
         folder = str(Path(serving) / PART)
         network = load_network(AutoModelForSequenceClassification, folder, dtype=torch.float32)
         encode = QuestionEncoder(AutoTokenizer.from_pretrained(folder), manifest["max_tokens"])
-        chooser = cls(network, encode, manifest["strategies"])
-        chooser.threshold, chooser.inference_dtype = manifest["threshold"], dtype
-        return chooser.to(where).eval()
+        classifier = cls(network, encode, manifest["strategies"])
+        classifier.threshold, classifier.inference_dtype = manifest["threshold"], dtype
+        return classifier.to(where).eval()
 
     def save(self, folder: Path) -> None:
         """Write network and tokenizer to `folder/choice` for transformers' Auto classes."""

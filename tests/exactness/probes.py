@@ -70,10 +70,10 @@ def _words(serving: Path) -> list[float]:
 
 
 def _choice(serving: Path) -> list[float]:
-    chooser = StrategyClassifier.load(serving, "cpu", "fp32")
-    rows = [ids for ids in chooser.encode([(q, ("Who made it?",)) for q in QUESTIONS]) if ids is not None]
+    classifier = StrategyClassifier.load(serving, "cpu", "fp32")
+    rows = [ids for ids in classifier.encode([(q, ("Who made it?",)) for q in QUESTIONS]) if ids is not None]
     with torch.inference_mode():
-        return list(chooser(*chooser.encode.pad(rows)).flatten().tolist())
+        return list(classifier(*classifier.encode.pad(rows)).flatten().tolist())
 
 
 def _t5(serving: Path) -> list[float]:

@@ -170,7 +170,7 @@ def write_serving(noise: int | None) -> None:
     """
     folder = Path("serving")
     pairs = TripleClassifier.build("models/bert", 160)
-    words, chooser = WordSelector.build("models/bert", 160), StrategyClassifier.build("models/bert", STRATEGIES, 160)
+    words, classifier = WordSelector.build("models/bert", 160), StrategyClassifier.build("models/bert", STRATEGIES, 160)
     rewriter = RewriterModel.build("models/t5", 192, 12, Pool.load(None).strategies)
     t5_estimator, generator = RelevanceEstimator.build("models/t5", 128), Generator.build("models/t5", 128)
     rerag = {
@@ -178,7 +178,7 @@ def write_serving(noise: int | None) -> None:
         "reranker": ReRagModel(RelevanceEstimator.build("models/bert", 128), None, Calibration(), 0.5, 5),
     }
     parts = [part for model in rerag.values() for part in (model.estimator, model.generator) if part is not None]
-    for part in (pairs, words, chooser, rewriter, *parts):
+    for part in (pairs, words, classifier, rewriter, *parts):
         fill(part, T5_GAIN if any("shared" in name for name, _ in part.named_parameters()) else ENCODER_GAIN, noise)
     for network in (rewriter.lm.network, *(part.network for part in parts if isinstance(part, Generator))):
         network.get_input_embeddings().weight.data[network.config.eos_token_id] = 0  # or most texts are empty
@@ -188,7 +188,7 @@ def write_serving(noise: int | None) -> None:
         "choice": (CHOICE_KIND, CHOICE_FORMAT, {"strategies": list(STRATEGIES), "threshold": 0.5}),
     }.items():
         (folder / name).mkdir(parents=True)
-        {"drrag": pairs, "extractive": words, "choice": chooser}[name].save(folder / name)
+        {"drrag": pairs, "extractive": words, "choice": classifier}[name].save(folder / name)
         write_manifest(folder / name, facts[0], facts[1], 160, **facts[2])
     (folder / "rewriter").mkdir()
     rewriter.save(folder / "rewriter", ["gqr", "kwr"], {})

@@ -13,8 +13,8 @@ from models.serving_manifest import write_manifest
 from tests.conftest import NAMES, WORDS
 
 
-def save_chooser(bert: Path, folder: Path, strategies: tuple[str, ...], threshold: float = 0.5) -> Path:
-    """The serving folder of a chooser.
+def save_classifier(bert: Path, folder: Path, strategies: tuple[str, ...], threshold: float = 0.5) -> Path:
+    """The serving folder of a classifier.
 
     Args:
         bert: Folder of an encoder.
@@ -23,15 +23,15 @@ def save_chooser(bert: Path, folder: Path, strategies: tuple[str, ...], threshol
         threshold: Of its manifest.
     """
     torch.manual_seed(1)
-    chooser = StrategyClassifier.build(str(bert), strategies, 24)
+    classifier = StrategyClassifier.build(str(bert), strategies, 24)
     rng = random.Random(0)
-    samples = chooser.eval().encode([(" ".join(rng.sample([*WORDS, *NAMES], 4)), ()) for _ in range(200)])
+    samples = classifier.eval().encode([(" ".join(rng.sample([*WORDS, *NAMES], 4)), ()) for _ in range(200)])
     with torch.no_grad():
-        logits_PS = chooser(*chooser.encode.pad([each for each in samples if each]))
+        logits_PS = classifier(*classifier.encode.pad([each for each in samples if each]))
         spread_S, middle_S = logits_PS.std(0), logits_PS.median(0).values
-        head = chooser.network.get_submodule("classifier")
+        head = classifier.network.get_submodule("classifier")
         head.weight.div_(spread_S[:, None])
         head.bias.sub_(middle_S).div_(spread_S)
-    chooser.save(folder)
+    classifier.save(folder)
     write_manifest(folder, KIND, TEXT_FORMAT, 24, strategies=list(strategies), threshold=threshold)
     return folder

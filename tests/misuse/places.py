@@ -21,7 +21,7 @@ from tests.helpers.preference_files import greedy_preferences, write_preferences
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.retrieval_world import corpus, write_jsonl
 from tests.helpers.runs import fit_here
-from tests.helpers.strategy_classifiers import save_chooser
+from tests.helpers.strategy_classifiers import save_classifier
 from tests.helpers.tiny_runs import write_config
 from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training, test_t5
 
@@ -96,7 +96,7 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     build_bm25([Passage.of("north", "kiln amber"), Passage.of("far", "delta glade")], folder / "kiln")
     rerag_world.write_serving(models["t5"], folder / "both")
     rerag_world.write_serving(models["t5"], folder / "estimator", generator=None)
-    save_chooser(models["bert"], folder / "chooser", ("kwr", "par"), threshold=0.0)
+    save_classifier(models["bert"], folder / "chooser", ("kwr", "par"), threshold=0.0)
     (folder / "writer").mkdir()
     RewriterModel.build(str(models["t5"]), 40, 6, POOL).save(folder / "writer", ["gqr", "kwr"], {})
     made = [{"question": "alba river", "strategy": name, "rewrite": f"{name} alba"} for name in ("gqr", "kwr")]
@@ -108,8 +108,8 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     hyde = part("rewriters.prompted.PromptRewriter", llm=DEAD, prompt="hyde")
     config("hyde", "dmqr.Dmqr", fusion="rrf", rewriter=hyde, original=False)
     config("file", "dmqr.Dmqr", fusion="rrf", rewriter=written)
-    chooser = part("rewriters.adaptive.AdaptiveRewriter", rewriter=written, serving="chooser")
-    config("adaptive", "dmqr.Dmqr", fusion="rrf", rewriter=chooser, strategies=["kwr"])
+    adaptive = part("rewriters.adaptive.AdaptiveRewriter", rewriter=written, serving="chooser")
+    config("adaptive", "dmqr.Dmqr", fusion="rrf", rewriter=adaptive, strategies=["kwr"])
     config("rm3", "retrieve_read.RetrieveRead", retriever=part("retrievers.rm3.Rm3Retriever", retriever=BM25))
     config("plain", "retrieve_read.RetrieveRead", k=2)
     config("rerag", "rerag.ReRag", serving="both", device="cpu")

@@ -67,20 +67,20 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
     assert found["val/kept_gain"] == pytest.approx(1.0)
     assert found["val/fixed_rewrites"] == 2  # kwr and par
     assert found["val/rewrites"] < 1.01  # the best one suffices, and a third of the questions needs none
-    chooser = StrategyClassifier.load(folder / "serving", "cpu", "fp32")
-    assert chooser.strategies == tuple(STRATEGIES)
-    assert chooser.threshold == found["val/threshold"]
+    classifier = StrategyClassifier.load(folder / "serving", "cpu", "fp32")
+    assert classifier.strategies == tuple(STRATEGIES)
+    assert classifier.threshold == found["val/threshold"]
     asked = [("who is city name1", ()), ("where is film name4", ()), ("yes is film name7", ())]
     chosen = [
         [name for name, p in zip(STRATEGIES, each or (), strict=True) if p > 0.5]
-        for each in chooser.probabilities(asked)
+        for each in classifier.probabilities(asked)
     ]
     assert chosen == [["kwr"], ["par", "cce"], []]
     manifest = json.loads((folder / "serving/serving.json").read_text())
     assert manifest["preferences"] == [{"layout": "rewrite_preferences", "round": 1, "fused": True, "depth": 5}]
     assert list(manifest["data"]) == [str(workplace / "preferences" / "preferences.jsonl")]
     _, found = run_card(folder / "serving", monkeypatch)
-    (ours,) = chooser.probabilities([(found["question"], ())])
+    (ours,) = classifier.probabilities([(found["question"], ())])
     assert ours is not None
     assert found["probabilities"] == pytest.approx(ours, abs=1e-6)
-    assert found["chosen"] == [name for name, p in zip(STRATEGIES, ours, strict=True) if p >= chooser.threshold]
+    assert found["chosen"] == [name for name, p in zip(STRATEGIES, ours, strict=True) if p >= classifier.threshold]

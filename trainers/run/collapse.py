@@ -79,9 +79,9 @@ class CollapseGuard(Callback):
     def on_train_epoch_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Validate before the first step of the run; all callbacks and loggers have started by then."""
         if not self.start and trainer.global_step == 0:
-            for chooser in trainer.checkpoint_callbacks:
-                if (chooser.monitor or "").startswith("val/"):
-                    mark_saved(chooser, -1)
+            for callback in trainer.checkpoint_callbacks:
+                if (callback.monitor or "").startswith("val/"):
+                    mark_saved(callback, -1)
             validate_now(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
@@ -92,8 +92,8 @@ class CollapseGuard(Callback):
         self.start = self.start or self.last
         if self.collapse:
             trainer.should_stop = True
-            for chooser in trainer.checkpoint_callbacks:
-                mark_saved(chooser, trainer.global_step)  # its state is saved as last.ckpt alone
+            for callback in trainer.checkpoint_callbacks:
+                mark_saved(callback, trainer.global_step)  # its state is saved as last.ckpt alone
 
     @staticmethod
     def _measures(metrics: Mapping[str, Any]) -> dict[str, float]:

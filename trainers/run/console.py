@@ -43,10 +43,10 @@ class Console(Callback):
             width = max(map(len, metrics))
             say("\n".join(f"{name:<{width}}  {value:.4g}" for name, value in metrics.items()), sys.stdout)
             return
-        chooser = trainer.checkpoint_callback
-        monitor = getattr(chooser, "monitor", None)
+        callback = trainer.checkpoint_callback
+        monitor = getattr(callback, "monitor", None)
         # not check_monitor_top_k, which reduces over the ranks: this is rank 0 alone
-        best = monitor in metrics and _improves(metrics[monitor], chooser.best_model_score, chooser.mode)
+        best = monitor in metrics and _improves(metrics[monitor], callback.best_model_score, callback.mode)
         named = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
         say(f"validation after step {self._position(trainer)}: {named}{' (best so far)' * best}", sys.stdout)
 
@@ -97,12 +97,12 @@ def why_ended(trainer: pl.Trainer) -> str:
 
 def written(trainer: pl.Trainer, folder: Path) -> list[str]:
     """The files of a run with what they are for."""
-    chooser = trainer.checkpoint_callback
-    score = getattr(chooser, "best_model_score", None)
-    best = f"{chooser.monitor} {float(score):.4g}" if score is not None else "the newest state"
+    callback = trainer.checkpoint_callback
+    score = getattr(callback, "best_model_score", None)
+    best = f"{callback.monitor} {float(score):.4g}" if score is not None else "the newest state"
     resume = f"python train.py fit --config {folder / 'config.yaml'} --resume auto"
     purposes = {
-        Path(getattr(chooser, "best_model_path", None) or "best.ckpt").name: best,
+        Path(getattr(callback, "best_model_path", None) or "best.ckpt").name: best,
         "last.ckpt": as_typed(f"to go on with a larger trainer.max_epochs or max_steps: {resume}"),
         "serving": "the model of the best checkpoint, for infer.py and transformers",
         "metrics.jsonl": "all logged metrics",

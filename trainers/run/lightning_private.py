@@ -28,6 +28,6 @@ def set_max_steps(trainer: pl.Trainer, steps: int) -> None:
     trainer.fit_loop.epoch_loop.max_steps = steps
 
 
-def mark_saved(chooser: ModelCheckpoint, step: int) -> None:
-    """Let a chooser of checkpoints take a step's state as saved: it saves none twice, and takes 0 as saved."""
-    chooser._last_global_step_saved = step
+def mark_saved(callback: ModelCheckpoint, step: int) -> None:
+    """Let the callback of checkpoints take a step's state as saved: it saves none twice, and takes 0 as saved."""
+    callback._last_global_step_saved = step

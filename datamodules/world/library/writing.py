@@ -18,7 +18,7 @@ from datamodules.world.library.products import draw_products
 from datamodules.world.library.questions import LibraryQuestion
 
 PACKAGE = "reportlab"
-MOST_WORKERS = 8  # processes that typeset
+MAX_WORKERS = 8  # processes that typeset
 
 
 def check_installed() -> None:
@@ -46,7 +46,7 @@ class Library:
 
         self.seed = seed
         self.manuals = [compose(product) for product in draw_products(FAMILIES, Random(f"{seed}/library/products"))]
-        workers = min(os.cpu_count() or 1, MOST_WORKERS)
+        workers = min(os.cpu_count() or 1, MAX_WORKERS)
         self._pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
         self._typeset = [self._pool.submit(typeset, manual) for manual in self.manuals]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
-from harness.documents.segments.augmentation import MOST_WORDS, Cascade
+from harness.documents.segments.augmentation import MAX_WORDS, Cascade
 
 Model = Literal[
     "llm", "captioner"
@@ -20,8 +20,8 @@ SECONDS, MEBIBYTES = (
 )  # of CPU time and memory that reading one document may take; most take seconds and 200 MiB
 OVERLAP_WORDS = 40  # of chunks
 _PACKAGES = ("pypdfium2", "pillow", "lxml", "python-docx", "markdown-it-py")  # that read documents
-_MOST_WORKERS = 8
-_MOST_SECONDS, _MOST_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems take as limits
+_MAX_WORKERS = 8
+_MAX_SECONDS, _MAX_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems take as limits
 
 if TYPE_CHECKING:
     Mebibytes = int
@@ -80,16 +80,16 @@ class ReadingLimits:
     workers: PositiveInt | None = None
 
     def __post_init__(self) -> None:
-        if self.seconds > _MOST_SECONDS or self.mebibytes > _MOST_MEBIBYTES:
+        if self.seconds > _MAX_SECONDS or self.mebibytes > _MAX_MEBIBYTES:
             raise UserError(
-                f"reading.seconds is at most {_MOST_SECONDS:,} and reading.mebibytes at most {_MOST_MEBIBYTES:,}, "
+                f"reading.seconds is at most {_MAX_SECONDS:,} and reading.mebibytes at most {_MAX_MEBIBYTES:,}, "
                 f"got {self.seconds:g} and {self.mebibytes}."
             )
 
     @property
     def processes(self) -> int:
         """Number of processes."""
-        return self.workers or min(os.cpu_count() or 1, _MOST_WORKERS)
+        return self.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Cutting:
         UserError: If chunks would share all their words.
     """
 
-    max_words: PositiveInt = MOST_WORDS
+    max_words: PositiveInt = MAX_WORDS
     cascade: Cascade = "path"
     chunk_words: PositiveInt | None = None
     chunk_overlap: NonNegativeInt = OVERLAP_WORDS

@@ -91,9 +91,9 @@ def _shares(kind: str, data: bytes, document: Document) -> dict[str, float]:
     """The shares of text that the reading of a PDF file lost, running headers among it, and invented."""
     if kind != "pdf":
         return {}
-    from harness.documents.reading.pdf_reading import MOST_PAGES
+    from harness.documents.reading.pdf_reading import MAX_PAGES
 
-    lost, invented = fidelity(raw_text(data, MOST_PAGES), plain_text(document)[0])
+    lost, invented = fidelity(raw_text(data, MAX_PAGES), plain_text(document)[0])
     return {"lost": round(lost, 4), "invented": round(invented, 4)}
 
 

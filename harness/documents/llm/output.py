@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from common.documents import MOST_LEVELS, Block, Heading, Image
+from common.documents import MAX_LEVELS, Block, Heading, Image
 from harness.documents.fidelity import fidelity, words
 from harness.documents.llm.windows import Window, plain
 from harness.documents.markdown_writing import block_markdown
@@ -74,7 +74,7 @@ def _levelled(block: Block) -> Block:
     Without a number its marks tell it.
     """
     if isinstance(block, Heading) and (match := _NUMBER.match(f"{block.text} ")):
-        return replace(block, level=min((match["named"] or match["plain"]).count(".") + 1, MOST_LEVELS))
+        return replace(block, level=min((match["named"] or match["plain"]).count(".") + 1, MAX_LEVELS))
     return block
 
 

@@ -20,13 +20,13 @@ from harness.documents.pdf.tabular import is_prose, is_tabular
 
 CELL_GAP = 1.2  # font sizes between cells of a line
 LINE_GAP = 1.6  # font sizes between lines of a table
-LEAST_LINES = 3
-LEAST_ROWS_OF_TWO = 4  # of a table of two columns
+MIN_LINES = 3
+MIN_ROWS_OF_TWO = 4  # of a table of two columns
 FILLED_SHARE = 0.6  # of the cells
-MOST_WORDS = 6.0  # in a cell, on average: cells are short
+MAX_WORDS = 6.0  # in a cell, on average: cells are short
 CROSSING_SHARE = 0.2  # of the lines that have words across two columns
 MARGIN = 0.07  # of the page's height at its top and bottom, where running headers and footers are
-MOST_SIZE_RATIO = 1.3  # of a line's font size to the line's before
+MAX_SIZE_RATIO = 1.3  # of a line's font size to the line's before
 
 
 def aligned(page: Page, taken: Sequence[Box]) -> list[Area]:
@@ -65,13 +65,13 @@ def _runs(lines: Sequence[Line]) -> list[list[Line]]:
         if in_cells or runs[-1]:
             runs[-1].append(line)
         plain = 0 if in_cells or indented else plain + 1
-    return [trimmed for run in runs if len(trimmed := _trimmed(run)) >= LEAST_LINES]
+    return [trimmed for run in runs if len(trimmed := _trimmed(run)) >= MIN_LINES]
 
 
 def _follows(above: Line, below: Line) -> bool:
     size = font_size(above)
     gap = min(word.box.top for word in below) - max(word.box.bottom for word in above)
-    return gap <= LINE_GAP * size and 1 / MOST_SIZE_RATIO <= font_size(below) / size <= MOST_SIZE_RATIO
+    return gap <= LINE_GAP * size and 1 / MAX_SIZE_RATIO <= font_size(below) / size <= MAX_SIZE_RATIO
 
 
 def _trimmed(run: list[Line]) -> list[Line]:
@@ -96,7 +96,7 @@ def _believed(run: Sequence[Line], page: Page, words: Sequence[PageWord]) -> Are
     )
     if (
         len(filled) < FILLED_SHARE * len(run) * len(columns)
-        or sum(map(len, filled)) > MOST_WORDS * len(filled)
+        or sum(map(len, filled)) > MAX_WORDS * len(filled)
         or crossing > CROSSING_SHARE * len(run)
         or any(is_prose([part for part in column if part]) for column in columns)
         or not MARGIN * page.height < middle(box) < (1 - MARGIN) * page.height
@@ -104,7 +104,7 @@ def _believed(run: Sequence[Line], page: Page, words: Sequence[PageWord]) -> Are
         return None
     rows = sum(sum(bool(column[index]) for column in columns) > 1 for index in range(len(run)))
     stands_out = _header_stands_out(run, page)
-    if rows < (LEAST_ROWS_OF_TWO if stands_out and len(borders) == 1 else LEAST_LINES):
+    if rows < (MIN_ROWS_OF_TWO if stands_out and len(borders) == 1 else MIN_LINES):
         return None
     if len(borders) == 1 and not stands_out:
         outside = [word for word in words if not words_in([word], box)]

@@ -16,7 +16,7 @@ LINE_GAP = 0.65  # font sizes between lines of a caption
 GUTTER = 1.2  # font sizes between words of different columns of a page
 SAME_SIZE = 0.6  # points that the font sizes of a caption's lines differ by at most
 OVERLAP = 0.5  # of the narrower one's width that a caption and what it names share
-MOST_LINES = 15
+MAX_LINES = 15
 
 _NUMBER = r"(?:[A-Z]{0,2}[-.]?\d+(?:[-.–]\d+)*[a-z]?|[IVXLC]+)"  # 3, A.1, 2-4, IV  # noqa: RUF001
 _NAMES: dict[Kind, str] = {
@@ -86,7 +86,7 @@ def _caption(pieces: Sequence[tuple[Box, Line]], start: int, starts: Collection[
     for index in range(start + 1, len(pieces)):
         box, part = pieces[index]
         last = pieces[taken[-1]][0]
-        if box.top - last.bottom > LINE_GAP * size or len(taken) == MOST_LINES:
+        if box.top - last.bottom > LINE_GAP * size or len(taken) == MAX_LINES:
             break
         block = around([pieces[number][0] for number in taken])
         if (

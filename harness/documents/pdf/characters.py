@@ -11,7 +11,7 @@ from harness.documents.pdf.placement import PlacementMatrix
 if TYPE_CHECKING:
     from pypdfium2 import PdfTextPage
 
-MOST_CHARACTERS = 200_000  # of a page; a dense one has 10,000
+MAX_CHARACTERS = 200_000  # of a page; a dense one has 10,000
 _INVISIBLE, _STROKED = (3, 7), (2, 6)  # text rendering modes (PDF 32000-1, table 106)
 _FORCE_BOLD = 1 << 18  # font descriptor flag (table 123)
 
@@ -58,7 +58,7 @@ def characters(text: "PdfTextPage", placed: PlacementMatrix) -> Iterator[Charact
     references = [byref(edge) for edge in edges]
     unicode_of, object_of, box_of = raw.FPDFText_GetUnicode, raw.FPDFText_GetTextObject, raw.FPDFText_GetCharBox
     styles: dict[int | None, CharacterStyle] = {}
-    for index in range(min(text.count_chars(), MOST_CHARACTERS)):
+    for index in range(min(text.count_chars(), MAX_CHARACTERS)):
         code = unicode_of(page, index)
         if (code <= 0x20 and code != 0x02) or code == 0xA0:
             yield None

@@ -8,7 +8,7 @@ import numpy as np
 from harness.documents.pdf.page import Box
 
 CELL = 2.0  # points
-MOST_CELLS = 1_000_000  # of a page; a poster gets a coarser grid
+MAX_CELLS = 1_000_000  # of a page; a poster gets a coarser grid
 
 
 def groups(boxes: list[Box], reach: float) -> list[list[int]]:
@@ -23,7 +23,7 @@ def groups(boxes: list[Box], reach: float) -> list[list[int]]:
     edges = np.asarray(boxes, dtype=float) + np.array([-reach, -reach, reach, reach]) / 2
     left, top = edges[:, 0].min(), edges[:, 1].min()
     width, height = edges[:, 2].max() - left, edges[:, 3].max() - top
-    cell = max(CELL, (width * height / MOST_CELLS) ** 0.5, max(width, height) / MOST_CELLS)
+    cell = max(CELL, (width * height / MAX_CELLS) ** 0.5, max(width, height) / MAX_CELLS)
     x1, y1, x2, y2 = np.floor((edges - np.array([left, top, left, top])) / cell).astype(int).T
     marks = np.zeros((y2.max() + 2, x2.max() + 2), dtype=np.int64)
     for ys, xs, sign in ((y1, x1, 1), (y1, x2 + 1, -1), (y2 + 1, x1, -1), (y2 + 1, x2 + 1, 1)):

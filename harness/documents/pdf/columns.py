@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 from harness.documents.pdf.page import Box
 
-_LEAST_ROWS = 3  # of a column
-_LEAST_FILLED = 0.45  # of a column's width, by its mean row: labels and numbers beside text fill less
-_LEAST_BESIDE_PROSE = 0.25  # the same beside a column that is filled to `_PROSE_FILLED` and has about as many rows
+_MIN_ROWS = 3  # of a column
+_MIN_FILLED = 0.45  # of a column's width, by its mean row: labels and numbers beside text fill less
+_MIN_BESIDE_PROSE = 0.25  # the same beside a column that is filled to `_PROSE_FILLED` and has about as many rows
 _PROSE_FILLED, _PROSE_ROWS, _PROSE_SHARE = 0.75, 8, 0.6
-_LEAST_SHARE = 0.35  # of the wider column's width that the narrower one has
-_LEAST_EMS = 14.0  # of a column's width, in heights of a row
-_LEAST_BESIDE, _LEAST_BESIDE_INSIDE = (
+_MIN_SHARE = 0.35  # of the wider column's width that the narrower one has
+_MIN_EMS = 14.0  # of a column's width, in heights of a row
+_MIN_BESIDE, _MIN_BESIDE_INSIDE = (
     0.15,
     0.6,
 )  # of all rows that stand beside a page's gutter, and beside one inside a column
-_MOST_DEPTH = 3  # gutters inside columns
-_MOST_PIECES = 3000  # of a page; a fuller one is read row by row
+_MAX_DEPTH = 3  # gutters inside columns
+_MAX_PIECES = 3000  # of a page; a fuller one is read row by row
 
 
 class ColumnPiece(NamedTuple):
@@ -57,7 +57,7 @@ def reading_order(pieces: Sequence[ColumnPiece]) -> list[Region]:
     if not pieces:
         return []
     members = sorted(range(len(pieces)), key=lambda at: (pieces[at].box.top, pieces[at].box))
-    return _split(pieces, members, 0 if len(pieces) <= _MOST_PIECES else _MOST_DEPTH)
+    return _split(pieces, members, 0 if len(pieces) <= _MAX_PIECES else _MAX_DEPTH)
 
 
 def rows(boxes: Sequence[Box]) -> list[list[int]]:
@@ -78,7 +78,7 @@ def _split(pieces: Sequence[ColumnPiece], members: Sequence[int], depth: int) ->
     """Regions of some pieces, which are sorted from the top."""
     boxes = [pieces[at].box for at in members]
     left, right = min(box.left for box in boxes), max(box.right for box in boxes)
-    gutter = _gutter(pieces, members, _LEAST_BESIDE_INSIDE if depth else _LEAST_BESIDE) if depth < _MOST_DEPTH else None
+    gutter = _gutter(pieces, members, _MIN_BESIDE_INSIDE if depth else _MIN_BESIDE) if depth < _MAX_DEPTH else None
     if gutter is None:
         return [Region(tuple(members), left, right)]
     regions: list[Region] = []
@@ -132,7 +132,7 @@ def _gutter(pieces: Sequence[ColumnPiece], members: Sequence[int], share: float)
     for at in members:
         left = pieces[at].box.left
         starts.setdefault(round(left / 4), []).append(left)
-    candidates = sorted({min(found) for found in starts.values() if len(found) >= _LEAST_ROWS})
+    candidates = sorted({min(found) for found in starts.values() if len(found) >= _MIN_ROWS})
     drawn = rows([pieces[at].box for at in members])
     best, most = None, max(1.0, share * len(drawn))
     for gutter in candidates[1:]:
@@ -144,7 +144,7 @@ def _gutter(pieces: Sequence[ColumnPiece], members: Sequence[int], share: float)
 
 def _columns(pieces: Sequence[ColumnPiece], band: _Band) -> int:
     """How many rows of running text stand beside each other in a band; 0 if its sides are no columns."""
-    if min(len(band.left), len(band.right)) < _LEAST_ROWS:
+    if min(len(band.left), len(band.right)) < _MIN_ROWS:
         return 0
     widths, counts, filled, running = [], [], [], []
     height = median(pieces[at].box.bottom - pieces[at].box.top for at in (*band.left, *band.right))
@@ -152,10 +152,10 @@ def _columns(pieces: Sequence[ColumnPiece], band: _Band) -> int:
         boxes = [pieces[at].box for at in side]
         width = max(box.right for box in boxes) - min(box.left for box in boxes)
         # a side of tables and images has no lines of its own that say how high a row is
-        if width < _LEAST_EMS * min(height, median(box.bottom - box.top for box in boxes)):
+        if width < _MIN_EMS * min(height, median(box.bottom - box.top for box in boxes)):
             return 0
         drawn = rows(boxes)
-        if len(drawn) < _LEAST_ROWS:
+        if len(drawn) < _MIN_ROWS:
             return 0
         widths.append(width)
         counts.append(len(drawn))
@@ -164,7 +164,7 @@ def _columns(pieces: Sequence[ColumnPiece], band: _Band) -> int:
         running.append(text > 0.5 * sum(box.right - box.left for box in boxes))
     if not any(running):
         return 0
-    if min(widths) < _LEAST_SHARE * max(widths):
+    if min(widths) < _MIN_SHARE * max(widths):
         return 0
     prose = max(filled) >= _PROSE_FILLED and min(counts) >= max(_PROSE_ROWS, _PROSE_SHARE * max(counts))
-    return min(counts) if min(filled) >= (_LEAST_BESIDE_PROSE if prose else _LEAST_FILLED) else 0
+    return min(counts) if min(filled) >= (_MIN_BESIDE_PROSE if prose else _MIN_FILLED) else 0

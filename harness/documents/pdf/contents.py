@@ -25,7 +25,7 @@ _LABEL = r"(?P<label>\d{1,4}|[ivxlcIVXLC]{1,7}|[A-Z]?\d*[-.\u2013]\d{1,3})"
 _LEADERS = re.compile(rf"(?P<title>\S.*?)[\s.…·_]*(?:(?:[.…·_]\s?){{3,}})\s*{_LABEL}")
 _PLAIN = re.compile(rf"(?P<title>\S.*?)\s+{_LABEL}")
 _LABEL_ONLY = re.compile(_LABEL)
-_LEAST_ENTRIES = 3
+_MIN_ENTRIES = 3
 _SAME_LEFT = 3.0  # points
 
 
@@ -66,7 +66,7 @@ def table_of_contents(items: Sequence[Line | Placed]) -> tuple[list[ContentsEntr
         contents, listed = TITLE.fullmatch(title) is not None, _LISTS.fullmatch(title) is not None
         first = at + 1 if contents or listed else at
         found, end = _entries(lines, first, later, titled=contents or listed)
-        least = 1 if title.casefold().startswith("list") else _LEAST_ENTRIES
+        least = 1 if title.casefold().startswith("list") else _MIN_ENTRIES
         labelled = [item for item in found if item.label is not None]
         if len(labelled if listed else found) >= least and _counts_up(found):
             taken.update(position for position, _ in lines[at:end])

@@ -11,7 +11,7 @@ from harness.documents.pdf.rules import merge_rules
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
-MOST_PATHS = 10_000  # of a page that are read point by point; of further ones only the rectangle around them is
+MAX_PATHS = 10_000  # of a page that are read point by point; of further ones only the rectangle around them is
 LARGE_SHARE = 0.1  # of the page's area; of a larger path it is looked at what clipping leaves of it
 BACKGROUND_SHARE = 0.8  # of the page's area; a larger fill or drawing is the page's background
 
@@ -45,7 +45,7 @@ def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], t
             bitmaps.append(visible)
         elif item.kind == raw.FPDF_PAGEOBJ_PATH:
             paths += 1
-            if paths <= MOST_PATHS:
+            if paths <= MAX_PATHS:
                 shown = reader.read(item, around)
                 for found, parts in zip((rules, fills, strokes), shown, strict=True):
                     found += [part for box in parts if (part := _within(box, visible))]

@@ -14,7 +14,7 @@ from harness.documents.pdf.table_reader import words_in
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
-MOST_FIGURES = 50  # of a page
+MAX_FIGURES = 50  # of a page
 
 
 def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> list[tuple[Box, Image]]:
@@ -27,7 +27,7 @@ def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> li
         page: Its record.
         taken: Areas that are something else: the page's tables.
     """
-    areas = figure_areas(page, taken)[:MOST_FIGURES]
+    areas = figure_areas(page, taken)[:MAX_FIGURES]
     if not areas:
         return []
     pictures = Pictures(opened)

@@ -8,7 +8,7 @@ from harness.documents.pdf.spacing import Body
 
 _MARK = re.compile(r"(?:\d{1,3}|[*\u2217\u2020\u2021§¶\u2016#]{1,3}|[a-z](?=\s))\s*\S")
 _SMALLER = 0.93  # of the body's size
-_MOST_LINES = 40  # of a column's footnotes
+_MAX_LINES = 40  # of a column's footnotes
 
 
 def footnotes(items: Sequence[Line | Placed], body: Body) -> set[int]:
@@ -32,7 +32,7 @@ def _ends_column(line: Line, below: Line | Placed | None) -> bool:
 def _notes(items: Sequence[Line | Placed], end: int, body: Body) -> range:
     """The footnotes whose last line is given; empty if it is none."""
     start = None
-    for at in range(end, max(-1, end - _MOST_LINES), -1):
+    for at in range(end, max(-1, end - _MAX_LINES), -1):
         line = items[at]
         if not isinstance(line, Line) or line.size > _SMALLER * body.size or line.page != items[end].page:
             break

@@ -12,7 +12,7 @@ from harness.documents.pdf.list_items import is_bulleted
 from harness.documents.pdf.numbering import Number, number_of
 from harness.documents.pdf.spacing import Body, space_above, space_below
 
-_MOST_LINES, _MOST_CHARACTERS = 4, 220
+_MAX_LINES, _MAX_CHARACTERS = 4, 220
 _LINE_DISTANCE = 1.75  # font sizes between baselines of a heading's lines
 _LARGER = 1.06  # body sizes from which on a font alone shows a heading
 _SET_APART, _FAR_APART = 1.15, 1.3  # leadings above a heading in the body's size, and above one that is not bold either
@@ -117,10 +117,10 @@ def looks_like_heading(group: Group, body: Body, exact: bool = False) -> bool:
     text, number, line = group.text, group.number, group.line
     rest = text[number.length :] if number else text
     letters = sum(char.isalpha() for char in rest)
-    if letters < 2 or letters < 0.4 * len(rest.replace(" ", "")) or len(text) > _MOST_CHARACTERS:
+    if letters < 2 or letters < 0.4 * len(rest.replace(" ", "")) or len(text) > _MAX_CHARACTERS:
         return False
     if (
-        len(group.lines) > _MOST_LINES
+        len(group.lines) > _MAX_LINES
         or _CAPTION.match(text)
         or (_ADMONITION.fullmatch(rest) and not exact)
         or _KEYWORDS.match(rest)

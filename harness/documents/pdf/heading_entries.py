@@ -11,7 +11,7 @@ from harness.documents.pdf.heading_candidates import Group
 from harness.documents.pdf.numbering import number_of
 from harness.documents.pdf.spacing import Body
 
-_LEAST_LETTERS = 2  # of a title without its number
+_MIN_LETTERS = 2  # of a title without its number
 
 
 def known(entries: Sequence[ContentsEntry], groups: Sequence[Group], body: Body) -> dict[int, ContentsEntry]:
@@ -55,9 +55,9 @@ def _names(text: str) -> set[str]:
     names = {key(text)}
     if number is not None:
         rest = key(text[number.length :])
-        if len(rest) >= _LEAST_LETTERS:
+        if len(rest) >= _MIN_LETTERS:
             names.add(rest)
-    return {name for name in names if len(name) >= _LEAST_LETTERS}
+    return {name for name in names if len(name) >= _MIN_LETTERS}
 
 
 def _plausible(group: Group, entry: ContentsEntry, body: Body) -> bool:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from common.documents import MOST_LEVELS
+from common.documents import MAX_LEVELS
 from harness.documents.pdf.heading_candidates import Group, Style
 
 _SAME_SIZE = 0.03  # of a size
@@ -21,7 +21,7 @@ class _Class(NamedTuple):
 
 
 def levels(headings: Sequence[Group], known: Mapping[int, int]) -> list[int]:
-    """The level of each heading, in reading order, from 1 to `MOST_LEVELS`.
+    """The level of each heading, in reading order, from 1 to `MAX_LEVELS`.
 
     None is more than one deeper than the one before.
 
@@ -156,5 +156,5 @@ def _without_jumps(found: Sequence[int]) -> list[int]:
             open_levels.pop()
         given = open_levels[-1][1] + 1 if open_levels else 1
         open_levels.append((level, given))
-        result.append(min(given, MOST_LEVELS))
+        result.append(min(given, MAX_LEVELS))
     return result

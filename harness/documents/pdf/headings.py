@@ -11,10 +11,10 @@ from harness.documents.pdf.heading_levels import levels
 from harness.documents.pdf.lines import Line, Placed
 from harness.documents.pdf.spacing import Body
 
-_MOST_MISSHAPEN = 0.4  # of the groups in a style that cannot be headings, for the others to be ones
-_MOST_HANGING = 0.5  # of the groups in a style with the text below indented: these are terms of a list
+_MAX_MISSHAPEN = 0.4  # of the groups in a style that cannot be headings, for the others to be ones
+_MAX_HANGING = 0.5  # of the groups in a style with the text below indented: these are terms of a list
 _INDENTED = 1.0  # font sizes
-_LEAST_KNOWN = 4  # headings that an outline or a table of contents names, for their sizes to say what is too large
+_MIN_KNOWN = 4  # headings that an outline or a table of contents names, for their sizes to say what is too large
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +108,16 @@ def _accepted(
     for at, group in enumerate(groups):
         by_style[group.style].append(at)
     sizes = [group.line.size for at, group in enumerate(groups) if at in named]
-    largest = max(sizes) if len(sizes) >= _LEAST_KNOWN else float("inf")
+    largest = max(sizes) if len(sizes) >= _MIN_KNOWN else float("inf")
     accepted = set()
     for style, members in by_style.items():
         good = [at for at in members if at in shaped]
-        if not good or len(good) < (1 - _MOST_MISSHAPEN) * len(members):
+        if not good or len(good) < (1 - _MAX_MISSHAPEN) * len(members):
             continue
         if style[0] > 1.03 * largest and not any(at in named for at in members):
             continue  # larger than chapters: the title page's
         hanging = sum(_hanging(items, groups[at]) for at in good if not groups[at].number)
-        if style[0] <= 1.06 * body.size and hanging > _MOST_HANGING * len(good) and not any(at in named for at in good):
+        if style[0] <= 1.06 * body.size and hanging > _MAX_HANGING * len(good) and not any(at in named for at in good):
             continue
         accepted.add(style)
     return accepted

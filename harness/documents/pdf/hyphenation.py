@@ -8,7 +8,7 @@ _START = re.compile(r"[^\W\d_](?:[^\W\d_]|-)*")
 _WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|-)*[^\W\d_]")
 
 _LONGEST = 100  # characters of a word
-_LEAST_LETTERS = 4  # of both parts of a compound, which no syllables have
+_MIN_LETTERS = 4  # of both parts of a compound, which no syllables have
 
 
 def vocabulary(texts: Iterable[str]) -> set[str]:
@@ -31,7 +31,7 @@ def joined(text: str, line: str, words: Container[str]) -> str:
         return f"{text.rstrip(chr(0xAD))} {line}"
     without, hyphenated = (end[1] + start[0]).casefold(), f"{end[1]}-{start[0]}".casefold()
     parts = [part.casefold() for part in (end[1], start[0])]
-    compound = hyphenated in words or all(len(part) >= _LEAST_LETTERS and part in words for part in parts)
+    compound = hyphenated in words or all(len(part) >= _MIN_LETTERS and part in words for part in parts)
     keeps = not line[0].islower() or (compound and without not in words)
     if end[2] != "\xad" and (keeps or (len(end[1]) == 1 and without not in words)):
         return text + line

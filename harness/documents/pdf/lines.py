@@ -16,8 +16,8 @@ _SAME_BASELINE = 0.12  # font sizes
 _FRAGMENT_GAP = 0.7  # font sizes between words of one fragment; wider gaps may be gutters
 _SCRIPT_SIZE = 0.86  # of the text that a sub- or superscript belongs to
 _SCRIPT_GAP = 0.3  # font sizes between them
-_LEAST_LETTERS = 3  # of a word that is no symbol
-_MOST_PLAIN = 0.15  # of a bold line's characters
+_MIN_LETTERS = 3  # of a word that is no symbol
+_MAX_PLAIN = 0.15  # of a bold line's characters
 _NO_BLANK = 0.05  # font sizes between parts of one word that the file draws apart
 _UNDERSCORE_WIDTH = 12.0  # points
 _MONOSPACED_SHARE = 0.85  # of a line's characters
@@ -166,7 +166,7 @@ def _line(words: Sequence[PageWord], page: int, underscores: Sequence[Box]) -> L
         text += other.text
     box = union(word.box for word in words if word.size >= 0.6 * size)
     plain = sum(len(word.text) for word in words if _is_plain(word))
-    bold = bold and plain <= _MOST_PLAIN * sum(len(word.text) for word in words)
+    bold = bold and plain <= _MAX_PLAIN * sum(len(word.text) for word in words)
     lead = 0 if bold or monospaced else _lead(words)
     return Line(text, box, page, box.left, box.right, size, font, bold, italic, monospaced, color, cell, lead=lead)
 
@@ -183,7 +183,7 @@ def _lead(words: Sequence[PageWord]) -> int:
 def _is_plain(word: PageWord) -> bool:
     """Whether a word is neither bold nor code nor of a formula."""
     letters = sum(char.isalpha() for char in word.text)
-    return not word.bold and not is_monospaced(word.font) and letters >= _LEAST_LETTERS
+    return not word.bold and not is_monospaced(word.font) and letters >= _MIN_LETTERS
 
 
 def _underscore(one: PageWord, other: PageWord, rules: Sequence[Box]) -> bool:

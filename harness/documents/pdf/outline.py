@@ -7,7 +7,7 @@ from harness.documents.pdf.contents import ContentsEntry
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
-MOST_ENTRIES = 20_000
+MAX_ENTRIES = 20_000
 _DEPTH = 15
 
 
@@ -18,7 +18,7 @@ def outline(document: "PdfDocument") -> list[ContentsEntry]:
     """
     found: list[ContentsEntry] = []
     for bookmark in document.get_toc(max_depth=_DEPTH):
-        if len(found) >= MOST_ENTRIES:
+        if len(found) >= MAX_ENTRIES:
             break
         title = " ".join(bookmark.get_title().split())
         target = bookmark.get_dest()

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 DEPTH = 8  # of form XObjects inside each other
-MOST_CLIP_SEGMENTS = 1000  # of a path that is clipped to; a longer one is not looked at
-MOST_OBJECTS = 100_000  # of a page; later ones are not looked at
+MAX_CLIP_SEGMENTS = 1000  # of a path that is clipped to; a longer one is not looked at
+MAX_OBJECTS = 100_000  # of a page; later ones are not looked at
 
 
 class PageObject(NamedTuple):
@@ -27,7 +27,7 @@ class PageObject(NamedTuple):
 def objects(page: "PdfPage") -> Iterator[PageObject]:
     """Objects of a page in the order they are drawn, without text; forms give their contents.
 
-    At most `MOST_OBJECTS` are looked at, so that forms that repeat each other a billion times take bounded time.
+    At most `MAX_OBJECTS` are looked at, so that forms that repeat each other a billion times take bounded time.
     """
     from pypdfium2 import raw
 
@@ -40,7 +40,7 @@ def objects(page: "PdfPage") -> Iterator[PageObject]:
         get = raw.FPDFFormObj_GetObject if depth else raw.FPDFPage_GetObject
         for at in range(index, count):
             looked_at += 1
-            if looked_at > MOST_OBJECTS:
+            if looked_at > MAX_OBJECTS:
                 return
             handle = get(holder, at)
             kind = raw.FPDFPageObj_GetType(handle)
@@ -83,7 +83,7 @@ def clip(item: PageObject) -> Box | None:
     x, y = c_float(), c_float()
     for number in range(max(raw.FPDFClipPath_CountPaths(path), 0) if path else 0):
         count = raw.FPDFClipPath_CountPathSegments(path, number)
-        if not 0 < count <= MOST_CLIP_SEGMENTS:
+        if not 0 < count <= MAX_CLIP_SEGMENTS:
             continue
         points = []
         for index in range(count):

@@ -11,7 +11,7 @@ from harness.documents.pdf.lines import Line
 from harness.documents.pdf.list_items import is_bulleted, item_mark
 from harness.documents.pdf.spacing import Body
 
-_MOST_DISTANCE = 1.35  # leadings between lines of a paragraph
+_MAX_DISTANCE = 1.35  # leadings between lines of a paragraph
 _LOOKED_AT = 50  # last lines of a paragraph that say how wide it is
 _INDENT = 0.7  # font sizes
 _SAME_SIZE = 0.1
@@ -66,7 +66,7 @@ def goes_on(paragraph: Open, line: Line, body: Body, *, in_list: bool = False) -
     if elsewhere:
         return _goes_on_elsewhere(paragraph, line)
     leading = body.leading * max(last.size, line.size) / body.size
-    if line.baseline - last.baseline > _MOST_DISTANCE * leading:
+    if line.baseline - last.baseline > _MAX_DISTANCE * leading:
         return False
     if line.bold != last.bold and (line.bold or len(paragraph.lines) == 1) and not _full(paragraph, line):
         return False
@@ -77,7 +77,7 @@ def _code_goes_on(paragraph: Open, line: Line, body: Body, *, elsewhere: bool) -
     """Code goes on with code; a full line of prose goes on with a word in a monospaced font."""
     if paragraph.code:
         return is_code(line, body) and (elsewhere or line.baseline - paragraph.last.baseline < 3 * body.leading)
-    close = not elsewhere and line.baseline - paragraph.last.baseline <= _MOST_DISTANCE * body.leading
+    close = not elsewhere and line.baseline - paragraph.last.baseline <= _MAX_DISTANCE * body.leading
     return (
         close
         and _full(paragraph, line)

@@ -9,7 +9,7 @@ from harness.documents.pdf.page_objects import PageObject, own_matrix
 
 THICKEST_RULE = 3.5  # points; a thicker straight line is an area
 STRAIGHT = 0.6  # points that the ends of a horizontal or vertical line may differ by
-MOST_SEGMENTS = 400  # of a path; a longer one is part of a drawing (a curve of measured values, a map)
+MAX_SEGMENTS = 400  # of a path; a longer one is part of a drawing (a curve of measured values, a map)
 MINIMUM_ALPHA = 8  # of 255; less is not seen
 WHITE = 250  # of 255, each of red, green and blue; white is not seen on paper
 ROUNDED_SHARE = 0.6  # of a rectangle's outline that is straight where its corners are rounded
@@ -60,7 +60,7 @@ class PathReader:
         if not filled and not stroked:
             return shown
         count = raw.FPDFPath_CountSegments(handle)
-        if count > MOST_SEGMENTS:
+        if count > MAX_SEGMENTS:
             shown.strokes.append(around)
             return shown
         for part in self._parts(item, count):

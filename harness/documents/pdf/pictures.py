@@ -13,12 +13,12 @@ from harness.documents.pdf.page_objects import PageObject, bounds, clip, objects
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
-MOST_PIXELS = 2000  # of a picture's longer side
-LEAST_PIXELS = 4.0  # of its shorter side
+MAX_PIXELS = 2000  # of a picture's longer side
+MIN_PIXELS = 4.0  # of its shorter side
 DRAWING_SCALE = 2.0  # pixels a point of a drawing: 144 to the inch
 MARGIN = 1.0  # points around what is rendered, as half of a line is outside of the path that it is drawn along
 LARGEST_SCALE = 6.0  # pixels a point of a bitmap
-MOST_BYTES = 4_000_000  # of a JPEG that is taken as it is
+MAX_BYTES = 4_000_000  # of a JPEG that is taken as it is
 SAME_PLACE = 1.0  # points
 
 
@@ -46,7 +46,7 @@ class Pictures:
         if item is None:
             return self.rendered(box)
         width, height = _pixels(item)
-        if max(width, height) <= MOST_PIXELS and _is_upright(item) and (data := self._jpeg(item, width, height)):
+        if max(width, height) <= MAX_PIXELS and _is_upright(item) and (data := self._jpeg(item, width, height)):
             return Picture(data, ".jpg")
         return self.rendered(box, min(max(width, height) / max(*_sides(box), 1.0), LARGEST_SCALE))
 
@@ -55,11 +55,11 @@ class Pictures:
 
         Args:
             box: On the page as shown.
-            scale: Pixels a point; less where the picture would be larger than `MOST_PIXELS`.
+            scale: Pixels a point; less where the picture would be larger than `MAX_PIXELS`.
         """
         width, height = self._page.get_size()
         shorter, longer = sorted(max(side, 0.1) for side in _sides(box))
-        scale = max(min(scale, MOST_PIXELS / longer), min(LEAST_PIXELS / shorter, LARGEST_SCALE))
+        scale = max(min(scale, MAX_PIXELS / longer), min(MIN_PIXELS / shorter, LARGEST_SCALE))
         edges = (box.left, height - box.bottom, width - box.right, box.top)
         crop = tuple(max(edge - MARGIN, 0.0) for edge in edges)
         picture = self._page.render(scale=scale, crop=crop, draw_annots=False).to_pil().convert("RGB")
@@ -89,7 +89,7 @@ class Pictures:
         if _filters(item)[-1:] != ["DCTDecode"]:
             return None
         length = raw.FPDFImageObj_GetImageDataDecoded(item.handle, None, 0)  # all filters but DCTDecode are undone
-        if not 0 < length <= MOST_BYTES:
+        if not 0 < length <= MAX_BYTES:
             return None
         data = (c_ubyte * length)()
         raw.FPDFImageObj_GetImageDataDecoded(item.handle, data, length)

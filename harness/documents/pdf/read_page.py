@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ASCENT, DESCENT = 0.8, 0.2  # of a word's box above and below its baseline, in font sizes: the same for all fonts
 _GAP = 0.45  # font sizes between two characters' ink that no word has within it
-_LEAST_SIZE = 2.0  # points; a font said to be smaller is a Type 3 font whose size is hidden in its own matrix
+_MIN_SIZE = 2.0  # points; a font said to be smaller is a Type 3 font whose size is hidden in its own matrix
 _SHADOW = 0.15  # font sizes by which a word drawn again is displaced at most
 _AROUND = (0, -1, 1)  # cells of that size
 _CAPITAL = 0.7  # height of capitals and ascenders, in font sizes
@@ -103,11 +103,11 @@ def _inside(box: Box, area: Box) -> bool:
 def _sized(found: Sequence[_Found]) -> list[PageWord]:
     """Words with boxes by their baselines and sizes.
 
-    Hidden sizes (see `_LEAST_SIZE`) are estimated from the height of the ink.
+    Hidden sizes (see `_MIN_SIZE`) are estimated from the height of the ink.
     """
     heights = defaultdict(list)
     for item in found:
-        if item.word.size < _LEAST_SIZE:
+        if item.word.size < _MIN_SIZE:
             heights[item.word.font, item.word.size].append(item.word.box.bottom - item.word.box.top)
     sizes = {font: median(values) / _CAPITAL for font, values in heights.items()}
     words = []

@@ -8,7 +8,7 @@ from harness.documents.pdf.columns import ColumnPiece, reading_order
 from harness.documents.pdf.lines import Line, Placed, union
 
 _WIDE_GAP = 2.0  # font sizes between pieces of a line that are apart: a label and its value, not a word and the next
-_LEAST_RUNNING = 6  # characters
+_MIN_RUNNING = 6  # characters
 _TURNED = 2.0  # font sizes; text that is higher does not run from left to right, and is read last
 _OVERLAP = 3.0  # points that pieces of one line may overlap
 
@@ -53,7 +53,7 @@ def read(pieces: Sequence[Line], placed: Sequence[Placed] = ()) -> list[Line | P
 
 def _running(piece: Line) -> bool:
     """Whether a piece may be of running text; code and formulas have gaps of their own."""
-    return not piece.monospaced and len(piece.text) >= _LEAST_RUNNING
+    return not piece.monospaced and len(piece.text) >= _MIN_RUNNING
 
 
 def _beside(one: Line, other: Line) -> bool:

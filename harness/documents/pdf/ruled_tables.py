@@ -15,13 +15,13 @@ APART = 6.0  # points between boxes of a diagram
 SAME_EDGE = 4.0  # points that the ends of rules above each other differ by
 NARROWEST, LOWEST = 40.0, 12.0  # points of a table's sides
 FRAME_SHARE = 0.6  # of a page's height
-MOST_RULES = 4000  # of a page; what has more is a drawing
+MAX_RULES = 4000  # of a page; what has more is a drawing
 
 
 def grids(page: Page) -> list[Area]:
     """Areas where horizontal and vertical rules meet."""
     boxes = [rule.box for rule in page.rules]
-    if len(boxes) > MOST_RULES or len({is_horizontal(box) for box in boxes}) < 2:
+    if len(boxes) > MAX_RULES or len({is_horizontal(box) for box in boxes}) < 2:
         return []
     areas = [area_of([boxes[index] for index in group], page) for group in groups(boxes, TOUCH) if len(group) > 2]
     return [
@@ -45,7 +45,7 @@ def lined(page: Page, taken: Sequence[Box]) -> list[Area]:
     rules = [
         rule.box for rule in page.rules if is_horizontal(rule.box) and not any(contains(box, rule.box) for box in taken)
     ]
-    if len(rules) > MOST_RULES:
+    if len(rules) > MAX_RULES:
         return []
     stacks: list[list[Box]] = []
     for rule in sorted(rules, key=lambda rule: rule.top):

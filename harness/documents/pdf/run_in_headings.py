@@ -10,9 +10,9 @@ from harness.documents.pdf.numbering import number_of
 from harness.documents.pdf.page import Box
 from harness.documents.pdf.spacing import Body, space_above
 
-_MOST_WORDS = 10
+_MAX_WORDS = 10
 _SET_APART = 1.15  # leadings above
-_LEAST_OF_A_KIND = 3  # in a document
+_MIN_OF_A_KIND = 3  # in a document
 _OTHERS = re.compile(  # what begins in bold and is no heading: theorems, captions, labels
     r"(?:theorem|lemma|proof|definition|corollary|proposition|remark|example|exercise|problem|solution|claim|case|step|"
     r"question|answer|fig(?:ure)?|tab(?:le)?|algorithm|listing|note|warning|caution|tip|important|abstract|summary|"
@@ -32,7 +32,7 @@ def split_run_in(items: Sequence[Line | Placed], body: Body, titles: Container[s
     found = {at for at, item in enumerate(items) if isinstance(item, Line) and _is_run_in(items, at, body)}
     named = {at for at, item in enumerate(items) if isinstance(item, Line) and item.lead and key(_lead(item)) in titles}
     numbered = {at for at in found if _numbered(items[at])}
-    if len(found - numbered) < _LEAST_OF_A_KIND:
+    if len(found - numbered) < _MIN_OF_A_KIND:
         found = numbered
     result: list[Line | Placed] = []
     for at, item in enumerate(items):
@@ -54,7 +54,7 @@ def _is_run_in(items: Sequence[Line | Placed], at: int, body: Body) -> bool:
     lead, above = _lead(line), space_above(items, at)
     if above is not None and above < _SET_APART * body.leading:
         return False
-    if len(lead.split()) > _MOST_WORDS or _OTHERS.match(lead) or sum(char.isalpha() for char in lead) < 3:
+    if len(lead.split()) > _MAX_WORDS or _OTHERS.match(lead) or sum(char.isalpha() for char in lead) < 3:
         return False
     return _numbered(line) or (lead[0].isupper() and line.text[: line.lead].rstrip().endswith("."))
 

@@ -11,13 +11,13 @@ from harness.documents.pdf.spacing import body_of
 _ZONE = 0.17  # of a page's height, at the top and at the bottom
 _LAYERS = 12  # rows from the edge inwards
 _SAME_PLACE = 3.0  # points
-_LEAST_PAGES = 3  # that a text or a counting number stands on; 2 in a document of 2 or 3 pages
+_MIN_PAGES = 3  # that a text or a counting number stands on; 2 in a document of 2 or 3 pages
 _NEAR = 4  # pages between two of them
 _DENSITY = 0.35  # of the pages from the first to the last one that a repeated text stands on, at least
 _INNER_DENSITY = 0.7  # the same of a row further inwards, of left or right pages alone if it is only on these
 _LARGER = 1.15  # body sizes from which on numbers that count pages may be those of chapters
-_LEAST_LETTERS = 3  # of a section's name
-_MOST_OF_PLACE = 0.6  # of the rows at a place that run, for the others of the same size there to run too
+_MIN_LETTERS = 3  # of a section's name
+_MAX_OF_PLACE = 0.6  # of the rows at a place that run, for the others of the same size there to run too
 _NUMBER = re.compile(r"(?<![\w.])(\d{1,4}|[ivxlc]{1,7})(?![\w.]*\w)", re.IGNORECASE)
 
 _Row = tuple[int, ...]  # positions of pieces with the same baseline
@@ -94,7 +94,7 @@ def _titles(pieces: Sequence[Line]) -> dict[str, tuple[float, bool]]:
 def _letters(text: str) -> str:
     """A text without numbers; empty where few letters are left."""
     key = _NUMBER.sub("", text.casefold()).strip(" .:-")
-    return key if sum(map(str.isalpha, key)) >= _LEAST_LETTERS else ""
+    return key if sum(map(str.isalpha, key)) >= _MIN_LETTERS else ""
 
 
 def _names_section(piece: Line, titles: Mapping[str, tuple[float, bool]], body: float) -> bool:
@@ -123,7 +123,7 @@ def _running_rows(
         for offset in () if large else _offsets(text, key[0]):
             counting[offset].append(key)
     found: set[_Edge] = set()
-    least = _LEAST_PAGES if len({page for page, _ in rows}) > _LEAST_PAGES else 2
+    least = _MIN_PAGES if len({page for page, _ in rows}) > _MIN_PAGES else 2
     for keys in same_text.values():
         numbers = [page for page, _ in keys]
         span = range(min(numbers), max(numbers) + 1, 2 if inner and len({page % 2 for page in numbers}) == 1 else 1)
@@ -146,7 +146,7 @@ def _running_rows(
 
 def _usual(run: Counter[int], total: Counter[int], place: int) -> bool:
     """Whether most of the rows at a place run."""
-    return run[place] >= _MOST_OF_PLACE * total[place]
+    return run[place] >= _MAX_OF_PLACE * total[place]
 
 
 def _near(keys: Sequence[_Edge], places: Mapping[_Edge, float], least: int) -> set[_Edge]:

@@ -19,7 +19,7 @@ from harness.documents.pdf.tabular import is_tabular
 SAME_EDGE = 1.5  # points that the ends of shaded rows of one table differ by
 TOUCH = 1.5  # points between the shades of neighbouring cells of a row
 LOWEST_ROW, HIGHEST_ROW = 5.0, 120.0  # points of a shaded row
-MOST_FILLS = 2000  # of a page; what has more is a drawing
+MAX_FILLS = 2000  # of a page; what has more is a drawing
 ROW_GAP = 1.6  # heights of the highest shaded row that a row between two of them has, whatever stands in it,
 WRAPPED_GAP = 4.0  # and if it begins in several cells
 CELL_GAP = 0.9  # font sizes between cells of a row
@@ -36,7 +36,7 @@ def shaded(page: Page, taken: Sequence[Box]) -> list[Area]:
         taken: Areas that are tables already.
     """
     fills = [fill for fill in page.fills if not any(contains(box, fill) for box in taken)]
-    if not 2 <= len(fills) <= MOST_FILLS:
+    if not 2 <= len(fills) <= MAX_FILLS:
         return []
     stacks: list[list[Box]] = []
     for row in _shaded_rows(fills):

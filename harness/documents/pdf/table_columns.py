@@ -11,7 +11,7 @@ GAP_OF_FEW = 1.1  # font sizes, where fewer lines do
 FEW_LINES = 3
 CROSSING_SHARE = 0.25  # of the lines that may run across a strip: cells that span several columns
 SHARED_LINES = 0.5  # of the lines of the emptier one of two columns that have words in both
-MOST_COLUMNS = 60
+MAX_COLUMNS = 60
 
 
 def separators(lines: Sequence[Line], left: float, right: float, size: float, gap: float | None = None) -> list[float]:
@@ -34,7 +34,7 @@ def separators(lines: Sequence[Line], left: float, right: float, size: float, ga
     kept = [part for row in rows for part in row if sum(_meets(part, core) for core in cores) <= 1]
     covered = _covered(kept, 0)
     gaps = [(one[1], other[0]) for one, other in pairwise(covered) if other[0] - one[1] >= least]
-    middles = [(start + end) / 2 for start, end in gaps][: MOST_COLUMNS - 1]
+    middles = [(start + end) / 2 for start, end in gaps][: MAX_COLUMNS - 1]
     whole = set(kept)
     return _side_by_side(middles, [[part for part in row if part in whole] for row in rows])
 

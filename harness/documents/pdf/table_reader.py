@@ -14,7 +14,7 @@ from harness.documents.pdf.tabular import is_tabular
 
 BORDER_SHARE = 0.2  # of a table's width at least that rules at one height cover if they divide rows
 FILLED_SHARE = 0.3  # of a table's cells at least that are not empty
-MOST_HEADER_ROWS = 4
+MAX_HEADER_ROWS = 4
 GRID_GAP = 1.5  # font sizes between columns that no rule divides in a table where rules divide others and all rows
 
 
@@ -128,10 +128,10 @@ def _header_rows(
     if not full_grid:
         first = next((height for height in full_heights if height > rows[0].top + NEAR), None)
         above = sum(row.bottom <= first + NEAR for row in rows) if first is not None else 1
-        return above if 1 <= above <= MOST_HEADER_ROWS and above < len(rows) else 1
+        return above if 1 <= above <= MAX_HEADER_ROWS and above < len(rows) else 1
     marked = [_stands_out(row, fills) for row in rows]
     count = next((index for index, stands_out in enumerate(marked) if not stands_out), 0)
-    if 1 <= count <= MOST_HEADER_ROWS:
+    if 1 <= count <= MAX_HEADER_ROWS:
         return count
     return 2 if cells.spans_columns(0) and len(rows) > 2 else 1
 

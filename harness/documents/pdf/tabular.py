@@ -22,7 +22,7 @@ NUMBERS = 0.5  # share of a column's lines that are numbers, which may be aligne
 ALIGNED_LINES = 4  # fewer lines say nothing about alignment
 CODE_SHARE = 0.8  # of the words, by their fonts' names
 MEASURED_SHARE = 0.9  # by their widths
-LEAST_MEASURED = 8  # different words that say whether a font's characters are equally wide
+MIN_MEASURED = 8  # different words that say whether a font's characters are equally wide
 WIDEST = (
     1.15  # usual widths of a character; in such a font no ink is wider than its character, as that of "mm" is in others
 )
@@ -96,7 +96,7 @@ def _is_code(words: Sequence[PageWord]) -> bool:
         if len(word.text) > 1 and not any(letter.isdigit() for letter in word.text)
     }
     widths = [width for text, width in measured.items() if len(text) > 2]
-    if len(widths) < LEAST_MEASURED:  # digits are equally wide in most fonts
+    if len(widths) < MIN_MEASURED:  # digits are equally wide in most fonts
         return False
     usual = median(widths)
     if max(measured.values()) > WIDEST * usual:

@@ -10,7 +10,7 @@ from harness.documents.pdf.heading_candidates import Group, join_lines
 from harness.documents.pdf.spacing import Body
 
 _LARGER = 1.15  # body sizes
-_MOST_CHARACTERS = 300
+_MAX_CHARACTERS = 300
 _SAME_WORDS = 0.6  # of the metadata's
 _NEAR = 3.0  # font sizes between the parts of a title
 _FIRST_PAGES = 3  # a cover may have no text
@@ -26,7 +26,7 @@ _CODE = re.compile(r"[A-Z\d/._-]*\d[A-Z\d/._-]*")  # the number of a report or a
 
 def plausible(title: str) -> bool:
     """Whether a title in a file's metadata may be one, and no file name or what an application fills in by itself."""
-    return len(key(title)) >= 3 and len(title) <= _MOST_CHARACTERS and not _IMPLAUSIBLE.fullmatch(title.strip())
+    return len(key(title)) >= 3 and len(title) <= _MAX_CHARACTERS and not _IMPLAUSIBLE.fullmatch(title.strip())
 
 
 class Title(NamedTuple):
@@ -81,7 +81,7 @@ def _possible(groups: Sequence[Group], at: int, named: set[str], body: Body) -> 
     Large, without a number, named nowhere as a heading, its style not that of later headings.
     """
     group = groups[at]
-    if group.line.size < _LARGER * body.size or group.number is not None or len(group.text) > _MOST_CHARACTERS:
+    if group.line.size < _LARGER * body.size or group.number is not None or len(group.text) > _MAX_CHARACTERS:
         return False
     if len(key(group.text)) < 3 or key(group.text) in named or _CODE.fullmatch(group.text):
         return False

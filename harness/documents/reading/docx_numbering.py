@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from docx.oxml.ns import qn
 from lxml import etree
 
-_MOST_LEVELS = 9
+_MAX_LEVELS = 9
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
     (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
 
@@ -22,7 +22,7 @@ class Level:
 @dataclass
 class _List:
     levels: dict[int, Level] = field(default_factory=dict)
-    counts: list[int | None] = field(default_factory=lambda: [None] * _MOST_LEVELS)  # of the last item on each level
+    counts: list[int | None] = field(default_factory=lambda: [None] * _MAX_LEVELS)  # of the last item on each level
 
 
 class Numbering:
@@ -62,14 +62,14 @@ class Numbering:
             place: The item's level, from 0.
         """
         found = self._lists.get(list_id)
-        place = min(max(place, 0), _MOST_LEVELS - 1)
+        place = min(max(place, 0), _MAX_LEVELS - 1)
         if found is None:
             return None
         level = found.levels.get(place, Level(text=f"%{place + 1}."))
         count = found.counts[place]
         number = level.start if count is None else count + 1
         found.counts[place] = number
-        found.counts[place + 1 :] = [None] * (_MOST_LEVELS - place - 1)
+        found.counts[place + 1 :] = [None] * (_MAX_LEVELS - place - 1)
         if level.style == "bullet":
             return "", 0
         text = level.text

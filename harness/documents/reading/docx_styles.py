@@ -11,7 +11,7 @@ from docx.oxml.ns import qn
 from lxml import etree
 
 BODY_LEVEL = 9  # outline level of text that is no heading
-_MOST_BASES = 20  # styles that build on each other
+_MAX_BASES = 20  # styles that build on each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Styles:
 
     def _chain(self, id_: str) -> Iterator[etree._Element]:
         """A style, the one that it builds on, and so on."""
-        for _ in range(_MOST_BASES):
+        for _ in range(_MAX_BASES):
             element = self._elements.get(id_)
             if element is None:
                 return

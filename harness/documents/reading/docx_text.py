@@ -7,7 +7,7 @@ from lxml import etree
 
 from common.documents import Table
 from harness.documents.normal_form import one_line
-from harness.documents.reading.html_tables import MOST_CELLS
+from harness.documents.reading.html_tables import MAX_CELLS
 
 _FALLBACK = (
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # says the same again for old programs
@@ -17,7 +17,7 @@ _VML_IMAGE = "{urn:schemas-microsoft-com:vml}imagedata"
 _LEFT_OUT = frozenset([_FALLBACK, qn("w:del"), qn("w:moveFrom"), qn("w:rPr"), qn("w:pPr")])
 _BOX = qn("w:txbxContent")
 _BLANKS = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
-_MOST_COLUMNS = 1000
+_MAX_COLUMNS = 1000
 
 
 def parts_of(element: etree._Element) -> Iterator[etree._Element]:
@@ -70,16 +70,16 @@ def read_table(element: etree._Element, caption: str, left_out: list[str]) -> Ta
     rows: list[tuple[str, ...]] = []
     cells = marked = 0
     for row in rows_of(element):
-        line = [""] * min(_count(row.find(f"{qn('w:trPr')}/{qn('w:gridBefore')}"), 0), _MOST_COLUMNS)
+        line = [""] * min(_count(row.find(f"{qn('w:trPr')}/{qn('w:gridBefore')}"), 0), _MAX_COLUMNS)
         for cell in cells_of(row):
             merged = cell.find(f"{qn('w:tcPr')}/{qn('w:vMerge')}")
             continues = merged is not None and merged.get(qn("w:val")) != "restart"
             above = rows[-1][len(line)] if continues and rows and len(line) < len(rows[-1]) else ""
-            width = min(_count(cell.find(f"{qn('w:tcPr')}/{qn('w:gridSpan')}"), 1), _MOST_COLUMNS - len(line))
+            width = min(_count(cell.find(f"{qn('w:tcPr')}/{qn('w:gridSpan')}"), 1), _MAX_COLUMNS - len(line))
             line += [above or cell_text(cell)] * width
         cells += len(line)
-        if cells > MOST_CELLS:
-            left_out.append(f"rows of a table after {MOST_CELLS:,} cells")
+        if cells > MAX_CELLS:
+            left_out.append(f"rows of a table after {MAX_CELLS:,} cells")
             break
         rows.append(tuple(line))
         marked += marked == len(rows) - 1 and _is_on(row.find(f"{qn('w:trPr')}/{qn('w:tblHeader')}"))

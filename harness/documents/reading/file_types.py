@@ -28,7 +28,7 @@ _OTHERS = {  # beginnings of files that are often taken for documents
     b"\xfd7zXZ": "an xz file: unpack it", b"7z\xbc\xaf": "a 7z file: unpack it",
     b"Rar!": "a RAR file: unpack it", b"\x7fELF": "a program", b"AT&TFORM": "a DjVu file: convert it to PDF",
 }  # fmt: skip
-_MOST_CONTROL_SHARE = 0.05  # of control characters in a text
+_MAX_CONTROL_SHARE = 0.05  # of control characters in a text
 _TEXT_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -55,7 +55,7 @@ def file_type(data: bytes, name: str) -> FileType:
         return "html"
     if not head.startswith(_TEXT_MARKS):
         control = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
-        if control > _MOST_CONTROL_SHARE * len(head):
+        if control > _MAX_CONTROL_SHARE * len(head):
             raise DataError(f"{name} is no text. {_ALLOWED}.")
     return "markdown"
 

@@ -7,8 +7,8 @@ from lxml import etree
 from common.documents import Table
 from harness.documents.reading.html_elements import HEADINGS, classes_of, tag_of, text_of
 
-MOST_CELLS = 200_000  # of a table; a span can claim millions
-_MOST_COLUMNS = 1000
+MAX_CELLS = 200_000  # of a table; a span can claim millions
+_MAX_COLUMNS = 1000
 _Cell = tuple[str, bool]  # text, whether it is a header cell
 
 
@@ -42,15 +42,15 @@ def read_table(element: etree._Element, caption: str, left_out: list[str]) -> Ta
         for cell in _cells(row):
             _fill(line, below)
             given = (text_of(cell), tag_of(cell) == "th")
-            width = min(_span(cell, "colspan"), _MOST_COLUMNS - len(line))
+            width = min(_span(cell, "colspan"), _MAX_COLUMNS - len(line))
             height = _span(cell, "rowspan")
             if height > 1:
                 below |= {column: (height - 1, given) for column in range(len(line), len(line) + width)}
             line += [given] * width
         _fill(line, below)
         cells += len(line)
-        if cells > MOST_CELLS:
-            left_out.append(f"rows of a table after {MOST_CELLS:,} cells")
+        if cells > MAX_CELLS:
+            left_out.append(f"rows of a table after {MAX_CELLS:,} cells")
             break
         rows.append(line)
         head += tag_of(row.getparent()) == "thead"
@@ -91,4 +91,4 @@ def _cells(row: etree._Element) -> Iterator[etree._Element]:
 
 def _span(cell: etree._Element, name: str) -> int:
     text = (cell.get(name) or "").strip()
-    return min(max(int(text), 1), _MOST_COLUMNS) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+    return min(max(int(text), 1), _MAX_COLUMNS) if text.isascii() and text.isdigit() and len(text) < 10 else 1

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 ImageLoader = Callable[[str], bytes | None]  # the file that a link names, or None if it is not to be read
 
 LONGEST_SOURCE = 80  # characters of an image's address in a report
-MOST_BYTES = 32 * 2**20  # of one image
-MOST_PIXELS = 64 * 2**20  # of one that is converted
+MAX_BYTES = 32 * 2**20  # of one image
+MAX_PIXELS = 64 * 2**20  # of one that is converted
 _SVG = re.compile(rb"\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--(?:(?!-->).)*-->\s*|<!DOCTYPE[^>\[]*>\s*)*<svg[\s>]", re.DOTALL)
 
 
@@ -21,7 +21,7 @@ def image_of(data: bytes) -> tuple[bytes, Literal[".png", ".jpg", ".svg"]] | Non
 
     None for other formats, broken and oversized files.
     """
-    if not data or len(data) > MOST_BYTES:
+    if not data or len(data) > MAX_BYTES:
         return None
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return data, ".png"
@@ -35,7 +35,7 @@ def image_of(data: bytes) -> tuple[bytes, Literal[".png", ".jpg", ".svg"]] | Non
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(data), formats=("GIF", "BMP", "TIFF", "WEBP")) as picture:
-                if picture.width * picture.height > MOST_PIXELS:
+                if picture.width * picture.height > MAX_PIXELS:
                     return None
                 made = io.BytesIO()
                 picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(made, "PNG")
@@ -47,7 +47,7 @@ def image_of(data: bytes) -> tuple[bytes, Literal[".png", ".jpg", ".svg"]] | Non
 def data_of_uri(uri: str) -> bytes | None:
     """The file that a `data:` address holds in base 64; None if it holds none."""
     head, comma, body = uri.partition(",")
-    if not comma or not head.startswith("data:image/") or not head.endswith(";base64") or len(body) > 2 * MOST_BYTES:
+    if not comma or not head.startswith("data:image/") or not head.endswith(";base64") or len(body) > 2 * MAX_BYTES:
         return None
     try:
         return base64.b64decode(unquote(body), validate=False)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from harness.documents.reading.image_files import MOST_BYTES
+from harness.documents.reading.image_files import MAX_BYTES
 
 
 class LinkedImages:
@@ -42,7 +42,7 @@ class LinkedImages:
                 return None
             for path in dict.fromkeys((address.path, unquote(address.path))):
                 file = (self._folder / path).resolve()
-                if file.is_relative_to(self._root) and file.is_file() and file.stat().st_size <= MOST_BYTES:
+                if file.is_relative_to(self._root) and file.is_file() and file.stat().st_size <= MAX_BYTES:
                     return file.read_bytes()
         except (OSError, ValueError, RuntimeError):  # an address that is none, a loop of links, no permission
             return None

@@ -20,8 +20,8 @@ from harness.documents.reading.html_reading import html_blocks
 from harness.documents.reading.image_files import LONGEST_SOURCE, ImageLoader, data_of_uri, image_of
 from harness.documents.reading.outline import titled
 
-_MOST_BRACKETS = 2000  # in one paragraph or cell
-_MOST_NESTING = 60  # quotations and lists in each other; what is deeper is left out
+_MAX_BRACKETS = 2000  # in one paragraph or cell
+_MAX_NESTING = 60  # quotations and lists in each other; what is deeper is left out
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _MARK = re.compile(r"<!--[ \t]*(?:(pages|page|level|header rows)(?: (\d{1,9}))?[ \t]*)?-->")
 
@@ -69,7 +69,7 @@ class _Reader:
         self.pages: int | None = None
         self.left_out: list[str] = []
         self._load_image = load_image
-        self._parser = MarkdownIt("commonmark", {"maxNesting": _MOST_NESTING}).enable(["table", "strikethrough"])
+        self._parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
         self._parser.core.ruler.disable("inline")  # see `_children`
         self._references: dict[str, object] = {}  # addresses of links that stand elsewhere in the file
         self._level: int | None = None  # of the next heading, if a mark says it
@@ -84,8 +84,8 @@ class _Reader:
             deepest = max(deepest, token.level)
             self._read(token, tokens)
         self.built.end_list()
-        if deepest >= _MOST_NESTING - 1:
-            self.left_out.append(f"what is nested more than {_MOST_NESTING // 2} levels deep")
+        if deepest >= _MAX_NESTING - 1:
+            self.left_out.append(f"what is nested more than {_MAX_NESTING // 2} levels deep")
 
     def _read(self, token: Token, tokens: Iterator[Token]) -> None:
         match token.type:
@@ -170,7 +170,7 @@ class _Reader:
         """
         if not inline.children:
             inline.children = []
-            if inline.content.count("[") > _MOST_BRACKETS:
+            if inline.content.count("[") > _MAX_BRACKETS:
                 inline.children = [Token("text", "", 0, content=unescapeAll(inline.content))]
             else:
                 self._parser.inline.parse(inline.content, self._parser, self._references, inline.children)

@@ -15,10 +15,10 @@ from harness.documents.pdf.structure import structure
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
-MOST_PAGES = 5000
+MAX_PAGES = 5000
 
 
-def parse_pdf(data: bytes, name: str, use_outline: bool = True, max_pages: int = MOST_PAGES) -> Document:
+def parse_pdf(data: bytes, name: str, use_outline: bool = True, max_pages: int = MAX_PAGES) -> Document:
     """A document from a PDF file's bytes, in normal form.
 
     Args:

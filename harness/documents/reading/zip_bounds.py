@@ -5,9 +5,9 @@ import zipfile
 
 from common.errors import DataError
 
-MOST_UNPACKED_BYTES = 512 * 2**20
-MOST_PART_BYTES = 64 * 2**20  # of an XML part, whose tree takes about ten times as much memory
-MOST_PARTS = 10_000
+MAX_UNPACKED_BYTES = 512 * 2**20
+MAX_PART_BYTES = 64 * 2**20  # of an XML part, whose tree takes about ten times as much memory
+MAX_PARTS = 10_000
 
 
 def check_zip(data: bytes, name: str) -> list[str]:
@@ -27,10 +27,10 @@ def check_zip(data: bytes, name: str) -> list[str]:
         raise DataError(f"{name} is encrypted: save it without a password.")
     unpacked = sum(part.file_size for part in parts)
     markup = max((part.file_size for part in parts if part.filename.lower().endswith((".xml", ".rels"))), default=0)
-    if unpacked > MOST_UNPACKED_BYTES or markup > MOST_PART_BYTES or len(parts) > MOST_PARTS:
+    if unpacked > MAX_UNPACKED_BYTES or markup > MAX_PART_BYTES or len(parts) > MAX_PARTS:
         raise DataError(
             f"{name} unpacks to {unpacked / 2**20:,.0f} MiB in {len(parts):,} files, the largest text "
-            f"{markup / 2**20:,.0f} MiB; allowed are {MOST_UNPACKED_BYTES >> 20} MiB, {MOST_PARTS:,} files and "
-            f"{MOST_PART_BYTES >> 20} MiB. Is it a zip bomb? Split a real document."
+            f"{markup / 2**20:,.0f} MiB; allowed are {MAX_UNPACKED_BYTES >> 20} MiB, {MAX_PARTS:,} files and "
+            f"{MAX_PART_BYTES >> 20} MiB. Is it a zip bomb? Split a real document."
         )
     return [part.filename for part in parts]

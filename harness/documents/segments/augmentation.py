@@ -17,12 +17,12 @@ from harness.documents.normal_form import normalized, without_repeats
 from harness.documents.segments.sections import Section, sections
 from harness.documents.segments.splitting import TextPiece, joined, packed, pieces, sentences, split_table, word_spans
 
-MOST_WORDS = 200  # of a segment's text; about 270 tokens
+MAX_WORDS = 200  # of a segment's text; about 270 tokens
 CONTEXT_WORDS = 40  # of the text beside a table or an image
 Cascade = Literal["path", "heading", "none"]
 
 
-def segments(document: Document, max_words: int = MOST_WORDS) -> list[Segment]:
+def segments(document: Document, max_words: int = MAX_WORDS) -> list[Segment]:
     """The segments of a document, in reading order: of each section its text, then its tables and images.
 
     A heading without content and without headings below it is its own text, so that it can be found.

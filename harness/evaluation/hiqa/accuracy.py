@@ -20,11 +20,11 @@ from harness.evaluation.study import Settings
 from harness.evaluation.tables import ReportTable, not_measured
 
 RIGHT_OR_WRONG = ("choice", "calculation", "comparison", "true or false")  # kinds with one right answer, no half credit
-MOST_WORDS = 10  # of the main accepted answer: nobody repeats a worked solution word for word
+MAX_WORDS = 10  # of the main accepted answer: nobody repeats a worked solution word for word
 JUDGED = "accuracy %, judged"
 _EXACT = (
     f"Kinds with one right answer ({', '.join(RIGHT_OR_WRONG)}): 1 if the answer's words are those of an accepted one, "
-    f"in order, without case and punctuation, else 0; accepted answers of more than {MOST_WORDS} words do not count. "
+    f"in order, without case and punctuation, else 0; accepted answers of more than {MAX_WORDS} words do not count. "
     "An answer in other words needs a judge."
 )
 _JUDGED = (
@@ -94,7 +94,7 @@ def exact_accuracy(rows: Mapping[str, Sequence[Answer]], questions: Sequence[Que
     return {
         name: np.array([
             100 * exact_match(answer.text, question.answers, in_words)
-            if question.kind in RIGHT_OR_WRONG and question.answers and word_count(question.answers[0]) <= MOST_WORDS
+            if question.kind in RIGHT_OR_WRONG and question.answers and word_count(question.answers[0]) <= MAX_WORDS
             else np.nan
             for question, answer in zip(questions, answers, strict=True)
         ])

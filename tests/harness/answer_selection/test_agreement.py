@@ -148,6 +148,6 @@ def test_a_text_is_encoded_once_in_all_calls(encoder_folder: str, monkeypatch: p
     again = ours.cosines([["amber", "delta"], ["cedar", "amber"]])
     assert given == [["cedar", "amber"], ["delta"]]
     assert (again[1] == first[0]).all()
-    monkeypatch.setattr("harness.answer_selection.answer_encoder.MOST_KNOWN", 2)
+    monkeypatch.setattr("harness.answer_selection.answer_encoder.MAX_KNOWN", 2)
     ours.cosines([["delta"]])
     assert given[2:] == [["delta"]]  # the known ones are forgotten, so that memory is bounded

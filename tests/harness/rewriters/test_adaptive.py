@@ -20,7 +20,7 @@ from harness.runtime.turns import reads_history
 from harness.systems.dmqr import Dmqr
 from models.dmqr.strategy_classifier import StrategyClassifier
 from tests.helpers.rerag_world import corpus
-from tests.helpers.strategy_classifiers import save_chooser
+from tests.helpers.strategy_classifiers import save_classifier
 from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
 
 STRATEGIES = ("kwr", "par", "cce")
@@ -33,7 +33,7 @@ PASSAGES = corpus(40)
 
 @pytest.fixture(scope="module")
 def serving(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_chooser(checkpoints["bert"], tmp_path_factory.mktemp("choice") / "serving", STRATEGIES)
+    return save_classifier(checkpoints["bert"], tmp_path_factory.mktemp("choice") / "serving", STRATEGIES)
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +45,8 @@ def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
 
 def choices(serving: Path, threshold: float = 0.5) -> list[tuple[str, ...]]:
     """What the model chooses for every question, computed one by one."""
-    chooser = StrategyClassifier.load(serving, "cpu", "fp32")
-    found = [chooser.probabilities([(text, ())])[0] for text in TEXTS]
+    classifier = StrategyClassifier.load(serving, "cpu", "fp32")
+    found = [classifier.probabilities([(text, ())])[0] for text in TEXTS]
     return [tuple(n for n, p in zip(STRATEGIES, each or (), strict=True) if p >= threshold) for each in found]
 
 
@@ -196,7 +196,7 @@ def test_strategies_are_checked_before_a_model_is_loaded(
     check_strategies(AdaptiveRewriter(words, serving, always=("hop",)), ("kwr", "hop"))
     with pytest.raises(UserError, match="always names 'gqr', which is not among the strategies: kwr, hop"):
         check_strategies(AdaptiveRewriter(words, serving, always=("hop", "gqr")), ("kwr", "hop"))
-    four = save_chooser(checkpoints["bert"], tmp_path / "four", (*STRATEGIES, "gqr"))
+    four = save_classifier(checkpoints["bert"], tmp_path / "four", (*STRATEGIES, "gqr"))
     with pytest.raises(UserError, match=r"extractive rewriter .* does not know the strategy 'gqr'"):
         check_strategies(AdaptiveRewriter(words, four), ("kwr", "gqr"))
     with pytest.raises(UserError, match="does not know the strategy 'hop'"):

@@ -34,8 +34,8 @@ CERTIFICATE = Path("tests/fixtures/web/pages_test.pem")  # self-signed, of pages
 
 @pytest.fixture(autouse=True)
 def _limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MOST_BYTES", 100_000)
-    monkeypatch.setattr(pages, "MOST_REDIRECTS", 3)
+    monkeypatch.setattr(pages, "MAX_BYTES", 100_000)
+    monkeypatch.setattr(pages, "MAX_REDIRECTS", 3)
     for name in ("http_proxy", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
 

@@ -19,7 +19,7 @@ ASKED = [
 
 
 @pytest.fixture
-def chooser(checkpoints: dict[str, Path]) -> StrategyClassifier:
+def classifier(checkpoints: dict[str, Path]) -> StrategyClassifier:
     torch.manual_seed(3)
     return StrategyClassifier.build(str(checkpoints["bert"]), STRATEGIES, 32, 0.0).eval()
 
@@ -55,23 +55,23 @@ def test_a_question_that_is_too_long_has_no_input_and_special_tokens_stay_text(m
     assert minilm([]) == []
 
 
-def test_probabilities_are_those_of_each_question_alone(chooser: StrategyClassifier) -> None:
+def test_probabilities_are_those_of_each_question_alone(classifier: StrategyClassifier) -> None:
     long = ("name1 " * 40, ())
-    together = chooser.probabilities([*ASKED, long])
+    together = classifier.probabilities([*ASKED, long])
     assert together[-1] is None
     for asked, found in zip(ASKED, together, strict=False):
-        (alone,) = chooser.probabilities([asked])
+        (alone,) = classifier.probabilities([asked])
         assert alone is not None
         assert found == pytest.approx(alone, abs=1e-6)
         assert len(alone) == 3
-    assert chooser.tokens_read == 2 * sum(len(each) for each in chooser.encode(ASKED) if each)
+    assert classifier.tokens_read == 2 * sum(len(each) for each in classifier.encode(ASKED) if each)
 
 
-def test_the_exported_folder_chooses_alike_also_in_transformers(chooser: StrategyClassifier, tmp_path: Path) -> None:
-    chooser.save(tmp_path)
+def test_the_exported_folder_chooses_alike_also_in_transformers(classifier: StrategyClassifier, tmp_path: Path) -> None:
+    classifier.save(tmp_path)
     write_manifest(tmp_path, KIND, TEXT_FORMAT, 32, strategies=list(STRATEGIES), threshold=0.25)
     loaded = StrategyClassifier.load(tmp_path, "cpu", "fp32")
-    assert loaded.probabilities(ASKED) == chooser.probabilities(ASKED)
+    assert loaded.probabilities(ASKED) == classifier.probabilities(ASKED)
     assert (loaded.threshold, loaded.strategies) == (0.25, STRATEGIES)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / PART)
     network = AutoModelForSequenceClassification.from_pretrained(tmp_path / PART).eval()
