@@ -2,17 +2,15 @@
 
 import ast
 import re
-import subprocess
 from collections import defaultdict
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 UPGRADING = ROOT / "docs/upgrading.md"
 PACKAGES = ("common", "models", "datamodules", "trainers", "harness", "benchmarks")
 ROLES = {"Study", "Tuning"}  # classes that are found by their name, one in each system's file
 QUIET = ("tests/fixtures/", "benchmarks/results/")  # of earlier releases
+SUFFIXES = {".py", ".md", ".yaml", ".sh", ".toml", ".txt", ""}
 
 
 def test_every_public_class_has_a_name_of_its_own() -> None:
@@ -25,22 +23,16 @@ def test_every_public_class_has_a_name_of_its_own() -> None:
 
 
 def old_names() -> list[str]:
-    """The first column of the table under "Names", without what Python calls alike in other places."""
+    """The first column of the table under "Names"."""
     table = UPGRADING.read_text().partition("## Names\n")[2].partition("\n## ")[0]
     return [name for row in re.findall(r"^\| (`.*?) \| ", table, re.M) for name in re.findall(r"`([^`]+)`", row)]
 
 
 def texts() -> dict[str, str]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if listed.returncode:
-        pytest.skip("not a checkout of git")
-    names = [name for name in listed.stdout.splitlines() if not name.startswith(QUIET) and ROOT / name != UPGRADING]
-    found = {}
-    for name in names:
-        path = ROOT / name
-        if path.suffix in {".py", ".md", ".yaml", ".sh", ".toml", ".txt", ""} and path.is_file():
-            found[name] = path.read_text()
-    return found
+    folders = [ROOT / name for name in (*PACKAGES, "lightning_rag", "configs", "docs", "scripts", "tests")]
+    paths = [*ROOT.glob("*"), *(path for folder in folders for path in folder.rglob("*"))]
+    named = {str(path.relative_to(ROOT)): path for path in paths if path.is_file() and path.suffix in SUFFIXES}
+    return {name: path.read_text() for name, path in named.items() if not name.startswith(QUIET) and path != UPGRADING}
 
 
 def test_old_names_are_in_the_page_of_old_names_alone() -> None:
