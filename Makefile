@@ -49,10 +49,10 @@ quickstart-hiqa: install  ## HiQA on a generated library of 48 look-alike PDF ma
 quickstart-all: install  ## All five quickstarts, then the five systems and plain retrieval on the same questions of five kinds (about half an hour on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh all
 
-test: install  ## The fast tests: no network, no GPU, about 10 minutes on 2 cores
+test: install  ## The fast tests: no network, no GPU, about 8 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 6 minutes on 2 cores
+test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 4 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "whole_run"
 
 test-gpu: install  ## What needs a GPU: equal results on CPU and GPU, bf16 training, NCCL; without one it names what it skips
