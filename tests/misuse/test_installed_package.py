@@ -82,9 +82,8 @@ def test_commands_say_their_own_names(run: Run) -> None:
     assert "    lightning-rag ask --config " in helped
     assert ".py" not in helped
     mistaken = run("lightning-rag", "ask", "--jsn")
-    assert mistaken.stderr.splitlines() == [
-        "lightning-rag: --jsn: no such option; close to it: --json.", "All keys: lightning-rag ask --help",
-    ]  # fmt: skip
+    (line,) = mistaken.stderr.splitlines()
+    assert line.startswith("lightning-rag: unrecognized arguments: --jsn. All options: lightning-rag ask --help")
     missing = run("lightning-rag", "mine", "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.index",
                   "no", "--questions", "hotpot.json", "--out", "x")  # fmt: skip
     assert missing.returncode == 66
@@ -117,7 +116,7 @@ def test_training_starts_its_other_processes(run: Run, request: pytest.FixtureRe
 
 def test_module_commands_and_python(run: Run) -> None:
     world = run("python", "-m", "lightning_rag", "datamodules.world", "--out", "world", "--questions", "few")
-    assert world.stderr.splitlines()[-1] == "All keys: python -m lightning_rag datamodules.world --help"
+    assert world.stderr.endswith(" All options: python -m lightning_rag datamodules.world --help\n")
     assert run("python", "-m", "lightning_rag", "trainers.t5_from_scratch", "--help").returncode == 0
     assert run("python", "-m", "lightning_rag", "trainers.t5").returncode == 2
     code = "import lightning_rag; from harness.systems.drrag import DrRag; print(DrRag.__module__)"
