@@ -50,14 +50,14 @@ class WordLabeler:
 
     Args:
         retriever: The labels are of its lists.
-        feedback_passages: Retrievers whose first passages are feedback, interleaved by rank.
+        feedback_retrievers: Retrievers whose first passages are feedback, interleaved by rank.
         passages: Feedback passages per question, of all retrievers together.
         depth: Passages per list.
         half_rank: C.
     """
 
     retriever: Retriever
-    feedback_passages: Sequence[Retriever]
+    feedback_retrievers: Sequence[Retriever]
     passages: int
     depth: int
     half_rank: float
@@ -69,7 +69,7 @@ class WordLabeler:
         words.
         """
         texts = [question.text for question in questions]
-        found = [retriever.search(texts, self.passages) for retriever in self.feedback_passages]
+        found = [retriever.search(texts, self.passages) for retriever in self.feedback_retrievers]
         feedback_passages = [interleaved(lists, self.passages) for lists in zip(*found, strict=True)]
         leaving = [distinct_words(text) for text in texts]
         joining = [
