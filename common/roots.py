@@ -54,7 +54,7 @@ def resolve(options: Any) -> set[str]:
         return value
 
     for key, value in vars(options).items():
-        if key not in {*ROOTS, "config"}:
+        if key not in {*ROOTS, "config", "question"}:
             setattr(options, key, resolved(value))
     return used
 

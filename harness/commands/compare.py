@@ -1,5 +1,6 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -40,6 +41,8 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
             others.append(word)
     systems = [system for config in configs for system in _systems_in(config)]
     if len(systems) < 2:
+        if configs and [options for _, options in systems] != [["--config", configs[0]]]:
+            raise UserError(f"{configs[0]} lists fewer than two systems: give the config of one, or list two.")
         return {}
     names = _distinct([name for name, _ in systems])
     # a system comes first, so that options typed on the command line override it
@@ -59,7 +62,13 @@ def _systems_in(config: str) -> list[tuple[str, list[str]]]:
     listed = found.pop("systems")
     if found or not isinstance(listed, dict) or not all(isinstance(each, str) for each in listed.values()):
         raise UserError(f"{config}: a list of systems is `systems: {{NAME: options as they are typed}}`, alone.")
-    return [(str(name), shlex.split(options)) for name, options in listed.items()]
+    for name in listed:
+        if not re.fullmatch(r"[\w-][\w.-]*", str(name)):
+            raise UserError(f"{config}: the name of a system is {name!r}; it may have letters, digits, _, - and dots.")
+    try:
+        return [(str(name), shlex.split(options)) for name, options in listed.items()]
+    except ValueError as error:
+        raise UserError(f"{config}: a system's options cannot be read: {error}.") from error
 
 
 def _distinct(stems: Sequence[str]) -> list[str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.evaluation.judge import Judge
 
 What = Literal["study", "tuning"]
-OURS = "harness.systems"  # the package of this project's strategies
+OURS = "harness.systems"  # the package of this project's systems
 TUNE = "`infer.py tune`"
 NOT_ASKED = Answer("", "", ())  # in the place of a variant's answer to a question that its study cannot score
 
@@ -128,7 +128,7 @@ class Tuning(Protocol):
 
 
 def word_of(system: System) -> str:
-    """A system's word: the name of the module that defines its system, or of its package if it is `system`."""
+    """A system's word: the name of its module, or of the package if the module is `system`."""
     *packages, module = type(system).__module__.split(".")
     return packages[-1] if packages and module == "system" else module
 

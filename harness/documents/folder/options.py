@@ -123,8 +123,8 @@ class Cutting:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The same for an index's recipe; `min_words` was an option of segments in earlier releases."""
-        return self.options | ({} if self.chunk_words else {"min_words": 0})
+        """The same, for an index's recipe."""
+        return self.options
 
 
 def _version(name: str) -> str:
