@@ -60,14 +60,22 @@ def resolve(options: Any) -> set[str]:
 
 
 def refuse_unused(given: Sequence[str], used: set[str]) -> None:
-    """Raise UserError if a root is typed that no path of the configuration begins with: it would do nothing.
+    """Raise UserError if a root is typed that would do nothing.
+
+    It does nothing where no path begins with it, and before a `--config`, whose values count more than what stands
+    before.
 
     Args:
         given: The command line's arguments.
         used: What `resolve` returned.
     """
-    for name in ROOTS.keys() - used:
-        if any(word.partition("=")[0] == f"--{name}" for word in given):
+    words = [word.partition("=")[0] for word in given]
+    for name in ROOTS:
+        if f"--{name}" not in words:
+            continue
+        if "--config" in words[words.index(f"--{name}") :]:
+            raise UserError(f"--{name} stands before a --config, which may set another one: type it after the config.")
+        if name not in used:
             raise UserError(
                 f"--{name} would change nothing: no path of this configuration begins with ${name}. "
                 "A saved config.yaml holds the paths of its run."

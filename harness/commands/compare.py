@@ -24,6 +24,7 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
     """The arguments of every system by its name; fewer than two systems: empty.
 
     A config is one system of the file's name, or a list of systems: `systems: {NAME: options as they are typed}`.
+    Paths in these options count from the working folder, as those that are typed do.
 
     Args:
         args: The command line's arguments.

@@ -79,3 +79,9 @@ def test_a_root_that_changes_nothing_is_refused(config: str) -> None:
     both = ["--config", config, "--config", config, "--questions", "q", "--out", "o"]
     with pytest.raises(UserError, match="--data_root would change nothing"):
         infer.main(["evaluate", *both, "--data_root", "elsewhere"])
+
+
+def test_a_root_before_a_config_is_refused_and_after_it_counts() -> None:
+    with pytest.raises(UserError, match="--index_root stands before a --config"):
+        refuse_unused(["ask", "--index_root=x", "--config", "a.yaml"], {"index_root"})
+    refuse_unused(["ask", "--config", "a.yaml", "--index_root", "x"], {"index_root"})
