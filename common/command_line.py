@@ -48,9 +48,22 @@ class KeepsNested:
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
 
 
-def _is_dict(kind: Any) -> bool:
-    """Whether an option's type is `dict[...]`, or that or None."""
-    return dict in {get_origin(each) for each in (kind, *get_args(kind))}
+class ReplacesList:
+    """Mixin for the action of an option that is a list: a list given whole replaces the one before it.
+
+    Without it the parser merges the items of two lists of one length (jsonargparse 4.53): options that a config gave to
+    the first item stay on the first item of a list typed after it.
+    """
+
+    def _check_type(self, value: Any, append: bool = False, cfg: Any = None, mode: Any = None) -> Any:
+        """Parse a value; `cfg` has the list before it, which counts for one item's option and for appending."""
+        kept = append or type(value).__name__ == "NestedArg"
+        return super()._check_type(value, append=append, cfg=cfg if kept else None, mode=mode)  # type: ignore[misc]
+
+
+def _holds(kind: Any, container: type) -> bool:
+    """Whether an option's type is a container, such as `dict[...]`, or that or another."""
+    return container in {get_origin(each) for each in (kind, *get_args(kind))}
 
 
 def _with_nested(before: Any, names: Sequence[str], value: Any) -> dict[str, Any]:
@@ -129,12 +142,7 @@ class CommandLine:
             args = [_with_null(each) for each in args]
         given = self._given = sys.argv[1:] if args is None else args
         for parser in (self, *(getattr(getattr(self, "_subcommands_action", None), "choices", None) or {}).values()):
-            for action in parser._actions:
-                kind = getattr(action, "_typehint", None)
-                if kind is bool:
-                    action.nargs, action.const = "?", True
-                elif _is_dict(kind) and not isinstance(action, KeepsNested):
-                    action.__class__ = type("NestedOption", (KeepsNested, type(action)), {})
+            parser._adapt_actions()
         for group in self.explained_groups:
             if f"--{group}.help" in given:
                 print(as_typed(self._group_help(group, given)))
@@ -143,6 +151,20 @@ class CommandLine:
         if (command := parsed.get("subcommand")) and parsed[command] is not None and "data_root" in parsed[command]:
             self.used_roots = resolve(parsed[command])
         return parsed
+
+    def _apply_actions(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse the values of a config."""
+        self._adapt_actions()
+        return super()._apply_actions(*args, **kwargs)  # type: ignore[misc]
+
+    def _adapt_actions(self) -> None:
+        for action in self._actions:  # type: ignore[attr-defined]
+            kind = getattr(action, "_typehint", None)
+            if kind is bool:
+                action.nargs, action.const = "?", True
+            for container, mixin in ((dict, KeepsNested), (list, ReplacesList)):
+                if _holds(kind, container) and not isinstance(action, mixin):
+                    action.__class__ = type(mixin.__name__, (mixin, type(action)), {})
 
     def _group_help(self, key: str, given: Sequence[str]) -> str:
         """The help of one group of options of the command that is given; the parser is of no use afterwards."""
