@@ -15,9 +15,7 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
-    AutoTokenizer,
     GenerationConfig,
     LogitsProcessorList,
     PreTrainedConfig,
@@ -30,7 +28,7 @@ from common.progress import track_batches
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE, length_batches, pad
-from models.loading import load_network, save_network
+from models.loading import check_vocabulary, load_config, load_network, load_tokenizer, save_network
 from models.pretrained import resolve
 from models.quantization import keep_layout, quantized
 from models.token_count import CountsTokens
@@ -79,12 +77,14 @@ class CausalLanguageModel(CountsTokens, nn.Module):
             ArtifactError: If weights are missing.
         """
         folder = resolve(pretrained)
-        check_causal(pretrained, AutoConfig.from_pretrained(str(folder)))
+        check_causal(pretrained, load_config(folder))
         options: dict[str, Any] = {"device_map": device_map} if base_bits is None else quantized(base_bits)
         network = load_network(AutoModelForCausalLM, folder, dtype=torch.float32, **options)
         if base_bits is not None:
             keep_layout(network)
-        return cls(network, AutoTokenizer.from_pretrained(str(folder)))
+        tokenizer = load_tokenizer(folder)
+        check_vocabulary(tokenizer, network, folder)
+        return cls(network, tokenizer)
 
     @property
     def device(self) -> torch.device:

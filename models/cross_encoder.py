@@ -13,9 +13,7 @@ from typing import Any, Self, get_args
 import torch
 from torch import Tensor, nn
 from transformers import (
-    AutoConfig,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     PretrainedConfig,
     PreTrainedModel,
 )
@@ -32,7 +30,7 @@ from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.fused_kernels import fuse_kernels
 from models.length_batching import length_batches
-from models.loading import load_network, save_network
+from models.loading import check_vocabulary, load_config, load_network, load_tokenizer, save_network
 from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
 from models.parallel_batches import each_batch
 from models.pretrained import dropout_options, load_seq2seq, resolve
@@ -125,7 +123,7 @@ class RelevanceEstimator(CountsTokens, nn.Module):
                 model.
         """
         folder = str(resolve(pretrained))
-        config = AutoConfig.from_pretrained(folder)
+        config = load_config(folder)
         options: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in; autocast lowers the precision
         if layers is not None:
             if config.is_encoder_decoder or not 1 <= layers <= config.num_hidden_layers:
@@ -153,7 +151,9 @@ class RelevanceEstimator(CountsTokens, nn.Module):
                 )
             if max_tokens > (room := positions(network.config)):
                 raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
-            encode = ContextEncoder(AutoTokenizer.from_pretrained(folder), max_tokens, "sentence_pair")
+            tokenizer = load_tokenizer(folder)
+            check_vocabulary(tokenizer, network, folder)
+            encode = ContextEncoder(tokenizer, max_tokens, "sentence_pair")
             if gradient_checkpointing:
                 network.activation_checkpointing_enable({"use_reentrant": False})
         return cls(network, encode, label_words)
@@ -246,7 +246,7 @@ def load_scorer(name: str | Path, device: str = "auto", precision: Precision = "
         parts = checked_parts(serving, read_manifest(serving, KIND, tuple(FORMATS), {"parts": dict}), (ESTIMATOR,))
         estimator = load_estimator(serving, parts[ESTIMATOR])
     else:
-        most = min(MAX_TOKENS, positions(AutoConfig.from_pretrained(str(folder))))
+        most = min(MAX_TOKENS, positions(load_config(folder)))
         estimator = RelevanceEstimator.build(str(folder), most)
     estimator = estimator.eval().to(where)
     estimator.inference_dtype = dtype
@@ -303,7 +303,7 @@ def _cross_encoder(name: str | Path) -> Path | None:
             f"{name} does not exist: no serving folder there, and no cross-encoder of that name on this machine. Train "
             "one with train.py, name another, or get a cross-encoder of the hub: hf download ID."
         ) from error
-    config = AutoConfig.from_pretrained(str(folder))
+    config = load_config(folder)
     architecture = (config.architectures or ["model without a head"])[0]
     if config.is_encoder_decoder or not architecture.endswith("ForSequenceClassification") or config.num_labels > 2:
         labels = f" with {config.num_labels} labels" if architecture.endswith("Classification") else ""

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from common.errors import UserError
-from models.loading import load_network
+from models.loading import check_vocabulary, load_config, load_network, load_tokenizer
 from models.pretrained import resolve
 
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert")  # their positions begin after the padding token's
@@ -32,7 +32,7 @@ def new_classifier(
         UserError: If it is no encoder, or max_tokens exceeds its positions.
     """
     folder = str(resolve(pretrained))
-    config = AutoConfig.from_pretrained(folder)
+    config = load_config(folder)
     if type(config) not in family._model_mapping or config.is_encoder_decoder:
         raise UserError(
             f"{pretrained} is a {config.model_type!r}, not an encoder: name a MiniLM, BERT, RoBERTa or DeBERTa."
@@ -42,11 +42,12 @@ def new_classifier(
         room -= config.pad_token_id + 1
     if room is not None and max_tokens > room:
         raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = load_tokenizer(folder)
     named = {"num_labels": len(labels), "id2label": dict(labels), "label2id": {name: i for i, name in labels.items()}}
     network = load_network(
         family, folder, new_head=True, dtype=torch.float32, **dropout_rates(dropout), **named, **options
     )
+    check_vocabulary(tokenizer, network, folder)
     return network, tokenizer
 
 

@@ -1,21 +1,75 @@
-"""Loads and saves networks of transformers without its bars and tables.
+"""Loads and saves networks and tokenizers of transformers without its bars and tables.
 
-A checkpoint that lacks weights is refused or told.
+A checkpoint that lacks weights or words is refused or told.  No code of a model's folder is run.
 """
 
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedModel
+from safetensors import safe_open
+from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from common.errors import ArtifactError
+from common.errors import ArtifactError, MissingInputError, UserError
 from common.progress import Progress, say
 
 NAMED = 3  # weights that a message names
+_VOCABULARIES = ("tokenizer*.json", "vocab.*", "*.model", "*.tiktoken", "tekken.json")  # files with a tokenizer's words
+_NO_VOCABULARY = "tokenizer_config.json"
+
+
+def load_config(folder: str | Path) -> PretrainedConfig:
+    """The configuration of a model's folder.
+
+    Raises:
+        UserError: If transformers knows such a model by code in its folder alone.
+    """
+    try:
+        config: PretrainedConfig = AutoConfig.from_pretrained(str(folder), trust_remote_code=False)
+    except ValueError as error:
+        raise UserError(
+            f"{folder}: its config.json names no model of this version of transformers, and code in a model's folder "
+            "is not run. Name a model that transformers has."
+        ) from error
+    return config
+
+
+def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model's folder.
+
+    Raises:
+        MissingInputError: If the folder has no file with the tokenizer's words: transformers would make one that knows
+            none.
+        UserError: If it is one by code in its folder alone.
+    """
+    found = {file.name for pattern in _VOCABULARIES for file in Path(folder).glob(pattern)} - {_NO_VOCABULARY}
+    if not found:
+        raise MissingInputError(
+            f"{folder} has no tokenizer.json, nor vocab.txt, vocab.json, spiece.model or tokenizer.model: every word "
+            "would be unknown. Save the tokenizer that belongs to the model there."
+        )
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
+    except ValueError as error:
+        raise UserError(
+            f"{folder}: its tokenizer cannot be loaded by this version of transformers, and code in a model's folder "
+            f"is not run ({str(error).splitlines()[0]})."
+        ) from error
+    return tokenizer
+
+
+def check_vocabulary(tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, folder: str | Path) -> None:
+    """Raise UserError if a tokenizer is another model's: it has more words than the network, or less than half."""
+    rows = network.get_input_embeddings().weight.shape[0]
+    if tokenizer.vocab_size > rows or 2 * len(tokenizer) < rows:
+        raise UserError(
+            f"{folder}: its tokenizer has {len(tokenizer):,} tokens, its network embeddings for {rows:,}: save the "
+            "tokenizer that belongs to it in that folder."
+        )
 
 
 def load_network(family: Any, folder: str | Path, *, new_head: bool = False, **options: Any) -> PreTrainedModel:
@@ -33,13 +87,15 @@ def load_network(family: Any, folder: str | Path, *, new_head: bool = False, **o
     """
     with quiet(), Progress(f"loading {folder}"):
         network, found = family.from_pretrained(
-            folder, output_loading_info=True, ignore_mismatched_sizes=True, **options
+            folder, output_loading_info=True, ignore_mismatched_sizes=True, trust_remote_code=False, **options
         )
     random = {*found["missing_keys"], *(name for name, *_ in found["mismatched_keys"])}
     body = f"{network.base_model_prefix}."
     has_head = any(not name.startswith(body) for name in network.state_dict())  # a bare encoder has no such prefix
     head = {name for name in random if ".pooler." in f".{name}" or (has_head and not name.startswith(body))}
     lacking = sorted(random - head if new_head else {name for name in random if not name.startswith("pooler.")})
+    if not lacking and network.config.is_encoder_decoder and _head_alone(Path(folder)):
+        lacking = ["shared.weight"]
     if lacking:
         raise ArtifactError(
             f"{folder} lacks {len(lacking)} weights of a {type(network).__name__}, such as "
@@ -48,6 +104,17 @@ def load_network(family: Any, folder: str | Path, *, new_head: bool = False, **o
     if new_head and head:
         say(f"{folder}: new head, from random weights: {', '.join(sorted(head))}.")
     return network
+
+
+def _head_alone(folder: Path) -> bool:
+    """Whether an untied T5's file has an output layer and no embedding: transformers takes the one for the other."""
+    if json.loads((folder / "config.json").read_text(encoding="utf-8")).get("tie_word_embeddings", True):
+        return False
+    names: set[str] = set()
+    for file in folder.glob("*.safetensors"):
+        with safe_open(file, framework="pt") as weights:
+            names.update(weights.keys())
+    return "lm_head.weight" in names and not any("shared." in name or "embed_tokens." in name for name in names)
 
 
 def save_network(network: PreTrainedModel, folder: str | Path, **options: Any) -> None:

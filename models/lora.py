@@ -69,6 +69,11 @@ def add_adapter(network: PreTrainedModel, base: str, lora: Lora, name: str = ADA
             f"an adapter cannot be named {name!r}: name the strategy by letters, digits, _ and -, such as gqr."
         )
     assert lora.rank is not None  # callers ask
+    if words := _embeddings(network, lora.targets or ()):
+        raise UserError(
+            f"lora.targets {lora.targets}: {', '.join(words)} of {base} looks words up, and an adapter there would "
+            "train nothing or not be merged. Name linear layers, or omit the option for all of them."
+        )
     transposed = any(isinstance(module, Conv1D) for module in network.modules())  # GPT-2's layers
     kind = TaskType.FEATURE_EXTRACTION  # of a body without a head
     if network.get_output_embeddings() is not None:
@@ -91,6 +96,12 @@ def add_adapter(network: PreTrainedModel, base: str, lora: Lora, name: str = ADA
         ) from error
     for parameter_name, parameter in network.named_parameters():  # peft freezes the adapters that it added before
         parameter.requires_grad_(_ADAPTED in parameter_name)
+
+
+def _embeddings(network: PreTrainedModel, targets: Iterable[str]) -> list[str]:
+    """Those of the targets that name an embedding."""
+    embeddings = [name for name, module in network.named_modules() if isinstance(module, torch.nn.Embedding)]
+    return [target for target in targets if any(f".{name}".endswith(f".{target}") for name in embeddings)]
 
 
 def adapters_of(network: PreTrainedModel) -> list[str]:

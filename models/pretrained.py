@@ -118,14 +118,14 @@ def load_seq2seq(
         UserError: If it is not an encoder-decoder, or its vocabulary or start token is not known.
     """
     import torch
-    from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers import AutoModelForSeq2SeqLM
 
     from models.fused_kernels import fuse_kernels
-    from models.loading import load_network
+    from models.loading import check_vocabulary, load_config, load_network, load_tokenizer
     from models.sdpa import train_fast_on_cpu
 
     folder = str(resolve(pretrained))
-    config = AutoConfig.from_pretrained(folder)
+    config = load_config(folder)
     if not config.is_encoder_decoder:
         raise UserError(
             f"{what} {pretrained} is a {config.model_type!r}, not an encoder-decoder: name a T5-family model."
@@ -147,7 +147,8 @@ def load_seq2seq(
     network = load_network(AutoModelForSeq2SeqLM, folder, dtype=torch.float32, **options)
     if base_bits is not None:
         keep_layout(network)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = load_tokenizer(folder)
+    check_vocabulary(tokenizer, network, folder)
     rows = network.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > rows:
         raise UserError(

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel
 
 from common.errors import ArtifactError, UserError
 from common.files import sha256
@@ -22,7 +22,7 @@ from common.records import clean
 from common.sealed_json import fingerprint
 from models.devices import autocast, compute_dtype, resolve_device
 from models.length_batching import length_batches
-from models.loading import load_network
+from models.loading import check_vocabulary, load_network, load_tokenizer
 from models.parallel_batches import each_batch
 from models.pretrained import MINILM, resolve
 
@@ -126,8 +126,9 @@ class SentenceEncoder:
         self.precision, self.compute_dtype = precision, compute_dtype(precision, self.device)
         self.batch_tokens = batch_tokens or _BATCH_TOKENS[self.device.type]
         self.modules = Modules.read(resolve(name))
-        self.tokenizer = AutoTokenizer.from_pretrained(self.modules.transformer)
+        self.tokenizer = load_tokenizer(self.modules.transformer)
         model = load_network(AutoModel, self.modules.transformer, dtype=torch.float32)
+        check_vocabulary(self.tokenizer, model, self.modules.transformer)
         if model.config.is_encoder_decoder:
             raise UserError(f"{name} is not a sentence encoder: it has a decoder. Choose one such as {MINILM}.")
         self.model = model.eval().to(self.device)

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from common.errors import UserError
 from common.files import sha256
@@ -30,6 +30,7 @@ from models.dmqr.case_merging import merge_case as merged_case
 from models.dmqr.rewrite_outputs import queries_of
 from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, RewriteTask, format_of
 from models.dmqr.strategies import Strategy
+from models.loading import load_config
 from models.lora import ADAPTER as SHARED
 from models.lora import AdapterSwitch, Lora, adapters_of, add_adapter, load_adapters, merged_weights, save_adapter
 from models.pair_export import with_max_tokens
@@ -120,7 +121,7 @@ class RewriterModel(nn.Module):
             UserError: If it generates no text, or an option does not fit it.
             ArtifactError: If weights are missing.
         """
-        config = AutoConfig.from_pretrained(str(resolve(pretrained)))
+        config = load_config(resolve(pretrained))
         if config.is_encoder_decoder:
             network, tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing, base_bits)
             lm = Seq2SeqLanguageModel(network, merged_case(tokenizer) if merge_case else tokenizer)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
 
 from common.errors import ArtifactError, UserError
 from common.ranges import Precision
@@ -24,7 +24,7 @@ from models.devices import autocast, compute_dtype, resolve_device
 from models.encoders import new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches, pad
-from models.loading import load_network, save_network
+from models.loading import load_network, load_tokenizer, save_network
 from models.pair_export import with_max_tokens
 from models.parallel_batches import each_batch
 from models.sdpa import train_fast_on_cpu
@@ -145,7 +145,7 @@ class StrategyClassifier(CountsTokens, nn.Module):
         manifest = read_choice_manifest(Path(serving))
         folder = str(Path(serving) / PART)
         network = load_network(AutoModelForSequenceClassification, folder, dtype=torch.float32)
-        encode = QuestionEncoder(AutoTokenizer.from_pretrained(folder), manifest["max_tokens"])
+        encode = QuestionEncoder(load_tokenizer(folder), manifest["max_tokens"])
         classifier = cls(network, encode, manifest["strategies"])
         classifier.threshold, classifier.inference_dtype = manifest["threshold"], dtype
         return classifier.to(where).eval()

@@ -14,7 +14,7 @@ from typing import Self
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModelForTokenClassification, AutoTokenizer, PreTrainedModel
+from transformers import AutoModelForTokenClassification, PreTrainedModel
 
 from common.ranges import Precision
 from common.records import Passage
@@ -24,7 +24,7 @@ from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPair, WordPairEncoder
 from models.encoders import new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
-from models.loading import load_network, save_network
+from models.loading import load_network, load_tokenizer, save_network
 from models.pair_export import pair_tokenizer
 from models.parallel_batches import each_batch
 from models.sdpa import train_fast_on_cpu
@@ -112,7 +112,7 @@ class WordSelector(CountsTokens, nn.Module):
         manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
         folder = str(Path(serving) / PART)
         network = load_network(AutoModelForTokenClassification, folder, dtype=torch.float32)
-        selector = cls(network, WordPairEncoder(AutoTokenizer.from_pretrained(folder), manifest["max_tokens"]))
+        selector = cls(network, WordPairEncoder(load_tokenizer(folder), manifest["max_tokens"]))
         selector.inference_dtype = dtype
         return selector.to(where).eval()
 

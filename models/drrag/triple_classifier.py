@@ -13,10 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import (
-    AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     BigBirdForSequenceClassification,
     PretrainedConfig,
     PreTrainedModel,
@@ -41,7 +39,7 @@ from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.fused_kernels import fuse_kernels
 from models.length_batching import length_batches
-from models.loading import load_network
+from models.loading import check_vocabulary, load_config, load_network, load_tokenizer
 from models.lora import Lora, add_adapter
 from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
 from models.parallel_batches import each_batch
@@ -111,8 +109,8 @@ class TripleClassifier(CountsTokens, nn.Module):
             UserError: If the model family is not supported, or max_tokens exceeds its positions.
         """
         folder = str(resolve(pretrained))
-        config = AutoConfig.from_pretrained(folder)
-        encode = TripleEncoder(AutoTokenizer.from_pretrained(folder), max_tokens)
+        config = load_config(folder)
+        encode = TripleEncoder(load_tokenizer(folder), max_tokens)
         labels = {"num_labels": 2, "id2label": LABELS, "label2id": {name: i for i, name in LABELS.items()}}
         rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
         dropouts = {} if dropout is None else dict.fromkeys(rates, dropout)
@@ -143,6 +141,7 @@ class TripleClassifier(CountsTokens, nn.Module):
                 f"{pretrained} is a {config.model_type!r}; allowed: big_bird, longformer, bert, roberta, xlm-roberta, "
                 "camembert."
             )
+        check_vocabulary(encode.tokenizer, network, folder)
         classifier = cls(network, encode, attention)
         room = network.config.max_position_embeddings - (2 if config.model_type == "longformer" else 0)
         if (needed := classifier.padded_length(max_tokens)) > room:
@@ -282,7 +281,7 @@ def positions_for(max_tokens: int, attention: AttentionKind) -> int:
 
 def attention_options(folder: str | Path, kind: AttentionKind, max_tokens: int) -> dict[str, str]:
     """Options of transformers' configuration for the attention kind of an exported classifier; none but for BigBird."""
-    is_big_bird = AutoConfig.from_pretrained(str(folder)).model_type == "big_bird"
+    is_big_bird = load_config(folder).model_type == "big_bird"
     return {"attention_type": _attention_type(kind, max_tokens)} if is_big_bird else {}
 
 

@@ -16,12 +16,13 @@ from functools import cached_property
 from typing import Any
 
 from torch import Tensor
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
 from common.records import Passage, clean, passage_text
 from common.sealed_json import fingerprint
 from models.length_batching import fair_shares, pad
+from models.loading import load_tokenizer
 from models.text_formats import neutralize
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
@@ -44,7 +45,7 @@ class TripleEncoder:
         self, tokenizer: str | PreTrainedTokenizerBase, max_tokens: int = 512, cached_texts: int | None = 200_000
     ) -> None:
         if isinstance(tokenizer, str):
-            tokenizer = AutoTokenizer.from_pretrained(tokenizer)
+            tokenizer = load_tokenizer(tokenizer)
         if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None or tokenizer.pad_token_id is None:
             raise UserError(f"the tokenizer {tokenizer.name_or_path} needs a class, a separator and a padding token.")
         self.tokenizer, self.max_tokens = tokenizer, max_tokens

@@ -55,7 +55,7 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerBase":
     if not path.exists():
         raise MissingInputError(f"--tokenizer {name} does not exist: give a folder, or a file spiece.model.")
     if (folder / "tokenizer.json").is_file():
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     elif (folder / "spiece.model").is_file():
         tokenizer = T5TokenizerFast.from_pretrained(folder)
     else:

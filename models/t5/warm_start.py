@@ -6,9 +6,9 @@ Shape legend: V vocabulary, H width of the T5, E width of the sentence encoder, 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerBase, T5ForConditionalGeneration
+from transformers import AutoModel, PreTrainedTokenizerBase, T5ForConditionalGeneration
 
-from models.loading import load_network
+from models.loading import load_network, load_tokenizer
 from models.pretrained import resolve
 
 PIECES_PER_BATCH = 256
@@ -38,7 +38,7 @@ def semantic_embeddings(tokenizer: PreTrainedTokenizerBase, encoder: str, width:
         MissingInputError: If the encoder is not on this machine.
     """
     folder = str(resolve(encoder))
-    words = AutoTokenizer.from_pretrained(folder)
+    words = load_tokenizer(folder)
     network = load_network(AutoModel, folder, dtype=torch.float32).eval()
     texts = [piece.strip("▁") or piece for piece in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
     pooled = []

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file, save_file
 from tokenizers import processors
 from transformers import AutoModelForCausalLM, AutoTokenizer, BigBirdModel, GenerationConfig
 
@@ -45,6 +46,13 @@ class Folders:
         file.write_text(json.dumps({key: value for key, value in written.items() if value is not None}))
         return str(self.place / "t5")
 
+    def untied_t5_without_embeddings(self) -> str:
+        """A T5 whose output layer is its own, in a file that has no embedding."""
+        folder = Path(self.changed_t5(tie_word_embeddings=False))
+        weights = load_file(folder / "model.safetensors")
+        save_file({"lm_head.weight": weights.pop("shared.weight"), **weights}, folder / "model.safetensors", PT)
+        return str(folder)
+
     def mt5_of_more_tokens(self) -> str:
         """An mT5 whose tokenizer has tokens that its network lacks."""
         save_mt5(self.place / "mt5")
@@ -75,6 +83,7 @@ class Folders:
 
 
 tokenizer_of = AutoTokenizer.from_pretrained
+PT = {"format": "pt"}
 WITHOUT_START, OF_UMT5 = {"decoder_start_token_id": None}, {"model_type": "umt5"}
 
 
@@ -90,6 +99,10 @@ WITHOUT_START, OF_UMT5 = {"decoder_start_token_id": None}, {"model_type": "umt5"
         (lambda at: RewriterModel.build(at.plain_lm, 100, 29, POOL), r"exceed the 128 tokens that .* reads and writes"),
         (lambda at: add_adapter(RewriterModel.build(at.t5, 40, 20, POOL).network, "base", Lora(4, targets=["no"])),
             r"lora.targets \['no'\] are no layers of base: omit them, or name some of"),
+        *((lambda at, target=target: add_adapter(RewriterModel.build(at.t5, 40, 20, POOL).network, "base", Lora(4,
+            targets=["q", target])), f"lora.targets .*: {target} of base looks words up")
+            for target in ("shared", "embed_tokens", "encoder.embed_tokens")),
+        (lambda at: Generator.build(at.untied_t5_without_embeddings()), "lacks 1 weights .* such as shared.weight"),
         *((lambda at, name=name: add_adapter(RewriterModel.build(at.t5, 40, 8, POOL).network, "base", Lora(4), name),
             f"an adapter cannot be named '{name}'") for name in ("a.b", "a/b", "", "keys")),
         (lambda at: RewriteEncoder(tokenizer_of(at.bert), "seq2seq", 32, [1]), "does not end a text with its end"),

@@ -50,7 +50,7 @@ class ImageCaptioner:
         folder = resolve(model)
         self.device, self.max_new_tokens, self.batch = resolve_device(device), max_new_tokens, batch
         try:
-            self._processor = AutoProcessor.from_pretrained(folder)
+            self._processor = AutoProcessor.from_pretrained(folder, trust_remote_code=False)
             self._network: Any = load_network(AutoModelForImageTextToText, folder).to(self.device).eval()
         except (OSError, ValueError, KeyError) as error:
             raise ArtifactError(
