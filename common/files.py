@@ -161,9 +161,9 @@ def read_json(path: Path, cure: str) -> dict:
 def whole_folder(path: Path) -> Iterator[Path]:
     """Write a folder atomically.
 
-    Yields a temporary folder beside `path`.  On normal exit its files are fsync'd and it replaces `path`; after an
-    exception it is deleted and the previous folder stays.  If the process is killed between the two renames, the next
-    writer of `path` first restores the previous folder.
+    Yields a temporary folder beside `path`.  On normal exit its files are fsync'd, get the rights of the umask, and it
+    replaces `path`; after an exception it is deleted and the previous folder stays.  If the process is killed between
+    the two renames, the next writer of `path` first restores the previous folder.
 
     Raises:
         ArtifactError: If writing fails.
@@ -178,8 +178,11 @@ def whole_folder(path: Path) -> Iterator[Path]:
         # the caller may read other files meanwhile, whose errors are its own
         with write_errors(path, about=(temporary, previous, path)):
             yield temporary
+            readers = temporary.stat().st_mode & 0o666  # as the umask has it
             for file in temporary.rglob("*"):
                 if file.is_file():
+                    if not file.stat().st_mode & 0o077:  # safetensors 0.8 writes for the owner alone
+                        file.chmod(readers)
                     with file.open("rb+") as handle:
                         os.fsync(handle.fileno())
                 else:

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any, Self
 
 from common.errors import ArtifactError, UserError
-from common.files import create_parents
+from common.files import create_parents, write_errors
 
 WAIT_SECONDS = 60.0  # for another process that writes
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
@@ -44,7 +44,9 @@ class Store:
 
     def __enter__(self) -> Self:
         create_parents(self._file)
-        with self._errors():
+        with self._errors(), write_errors(self._file):
+            if not self._file.exists():
+                self._file.touch()  # with the rights of the umask, of which SQLite would leave out the group's to write
             database = sqlite3.connect(self._file, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         self._database = database
         try:

@@ -5,15 +5,19 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file as save_weights
 
 from common import files
 from common.errors import ArtifactError, MissingInputError
+from harness.runtime.store import Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -210,6 +214,22 @@ def test_all_of_a_folder_is_durable_before_it_takes_its_place(tmp_path: Path, mo
     save_folder(tmp_path / "target", "new")
     assert sorted(events[:4]) == sorted(["a", "b", "part", f"{files.TEMPORARY}{os.getpid()}-target"])
     assert events[4:] == ["rename", tmp_path.name]
+
+
+@pytest.mark.parametrize(("umask", "file_mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+def test_files_of_a_folder_have_the_rights_of_the_umask(umask: int, file_mode: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        with files.whole_folder(tmp_path / "made") as folder:
+            (folder / "part").mkdir()
+            save_weights({"w": torch.zeros(1)}, folder / "part/model.safetensors")
+            (folder / "notes").write_text("")
+        with Store(tmp_path / "replies.sqlite", "asked again") as store:
+            store.store("key", 1)
+    finally:
+        os.umask(before)
+    made = [tmp_path / name for name in ("made/part/model.safetensors", "made/notes", "replies.sqlite")]
+    assert [stat.S_IMODE(file.stat().st_mode) for file in made] == [file_mode] * 3
 
 
 def test_an_error_inside_a_folder_keeps_the_old_one(tmp_path: Path) -> None:
