@@ -66,6 +66,8 @@ class StepLoader(Generic[Made]):
         ranks: Number of processes.
         accumulate: Batches that Lightning accumulates per optimizer step.
         ahead: Makes the batches of what `collate` returns, if these are requests.
+        repeated: First batches of the first epoch that every epoch has, as `trainer.overfit_batches` asks; 0 for all
+            batches of epochs of their own.
     """
 
     def __init__(
@@ -77,8 +79,9 @@ class StepLoader(Generic[Made]):
         ranks: int = 1,
         accumulate: int = 1,
         ahead: Callable[[Iterator[Any]], Iterator[Made]] = iter,
+        repeated: int = 0,
     ) -> None:
-        self.steps_of, self.collate, self.ahead = steps_of, collate, ahead
+        self.steps_of, self.collate, self.ahead, self.repeated = steps_of, collate, ahead, repeated
         self.steps_per_epoch, self.rank, self.ranks, self.accumulate = steps_per_epoch, rank, ranks, accumulate
         self.epoch, self.next_batch = -1, 0
 
@@ -87,7 +90,7 @@ class StepLoader(Generic[Made]):
 
     def __iter__(self) -> Iterator[Made]:
         # Lightning does not run code after the last yield, so the epoch advances when the next iteration begins.
-        if self.epoch < 0 or self.next_batch >= len(self):
+        if self.epoch < 0 or self.next_batch >= (self.repeated or len(self)):
             self.epoch, self.next_batch = self.epoch + 1, 0
         for batch in self.ahead(starmap(self.collate, self.parts(self.epoch, self.next_batch))):
             self.next_batch += 1  # counts what is handed out, however many are made
@@ -95,6 +98,7 @@ class StepLoader(Generic[Made]):
 
     def parts(self, epoch: int, first: int = 0) -> Iterator[tuple[int, list[int], list[int]]]:
         """Arguments of `collate` for the batches of an epoch."""
+        epoch = 0 if self.repeated else epoch
         steps = self.steps_of(epoch)
         for batch in range(first, len(self)):
             number, accumulated = divmod(batch, self.accumulate)
@@ -204,9 +208,11 @@ class StepData(pl.LightningDataModule):
         self, collate: Callable[..., Any], ahead: Callable[[Iterator[Any]], Iterator[Any]] = iter
     ) -> StepLoader:
         trainer = self.trainer
+        overfit, batches = trainer.overfit_batches, self.steps_per_epoch * trainer.accumulate_grad_batches
         return StepLoader(
             self._plan, collate, self.steps_per_epoch,
             trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches, ahead,
+            repeated=overfit if isinstance(overfit, int) else int(overfit * batches),
         )  # fmt: skip
 
     def _workers(self) -> tuple[int, bool]:

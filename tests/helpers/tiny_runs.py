@@ -106,6 +106,7 @@ class Bench:
     """What data modules and trainers ask of Lightning's trainer, for any rank."""
 
     is_global_zero = False
+    overfit_batches = 0
 
     def __init__(self, module: pl.LightningModule, rank: int = 0, ranks: int = 1, accumulate: int = 1) -> None:
         self.lightning_module, self.global_rank, self.world_size = module, rank, ranks

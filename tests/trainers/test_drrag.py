@@ -16,6 +16,7 @@ from transformers import AutoModel
 from models.drrag.triple_classifier import TripleClassifier
 from tests.helpers import tiny_runs
 from tests.helpers.console import FIT_ERR, FIT_OUT, strangers
+from tests.helpers.recorder import HARDLY, RECORDED, recorded
 from tests.helpers.runs import (
     ROOT,
     SAME_THREADS,
@@ -38,6 +39,20 @@ def write_config(folder: Path, model: Path, data: Path, dropout: float = 0.1) ->
     train = [{"layout": "hotpotqa", "path": str(data)}]
     questions = {"train": train, "validation_fraction": 0.3, "tokens_per_step": 500}
     tiny_runs.write_config(folder, "drrag.DrRagTrainer", options, "drrag.DrRagData", questions, "val/auc")
+
+
+def test_a_dry_run_leaves_its_name_free_and_overfitting_repeats_its_batches(
+    checkpoints: dict[str, Path], hotpot_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    write_config(tiny_runs.use(tmp_path, monkeypatch), checkpoints["bert"], hotpot_file, dropout=0.0)
+    tiny_runs.fit("tiny", "--trainer.fast_dev_run", "true")
+    told = capsys.readouterr().out
+    assert "fast_dev_run keeps no checkpoint" in told
+    assert "config.yaml" not in told
+    hardly = ("--model.optimizer.learning_rate", HARDLY, "--model.optimizer.head_learning_rate", HARDLY)
+    folder = tiny_runs.fit("tiny", "--trainer.overfit_batches", "2", *RECORDED, *hardly)
+    gradients = [step["gradients"]["classifier.network.classifier.out_proj.weight"] for step in recorded(folder)]
+    assert [torch.allclose(gradient, gradients[0], atol=1e-6) for gradient in gradients] == [True, False, True, False]
 
 
 def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:

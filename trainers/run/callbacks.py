@@ -149,6 +149,9 @@ class ServingExport(Callback):
         folder = Path(trainer.default_root_dir) / "serving"
         if not trainer.is_global_zero:
             return
+        if trainer.fast_dev_run:
+            say(f"{folder}: not written, because trainer.fast_dev_run keeps no checkpoint.", sys.stdout)
+            return
         if not best_path:
             say(
                 f"{folder}: not written, because no validation has chosen a checkpoint: resume with a larger "

@@ -228,7 +228,7 @@ class RunCheckpoint(ModelCheckpoint):
             self._save(trainer)
 
     def _save(self, trainer: pl.Trainer) -> None:
-        """Write last.ckpt; a state that is not finite ends the run."""
+        """Write last.ckpt, unless it is a dry run; a state that is not finite ends the run."""
         weights = [p.detach() for p in trainer.lightning_module.parameters()]
         mine = [p.to_local() if isinstance(p, DTensor) else p for p in weights]
         finite = bool(torch.stack([p.isfinite().all() for p in mine]).all())
@@ -236,8 +236,10 @@ class RunCheckpoint(ModelCheckpoint):
             finite = trainer.strategy.reduce_boolean_decision(finite)
         if not finite:
             self._refuse(trainer, "a weight")
-        trainer.save_checkpoint(self._path(trainer))
         self._due = False
+        if trainer.fast_dev_run:
+            return
+        trainer.save_checkpoint(self._path(trainer))
         self._saved_step, self._saved_at = trainer.global_step, time.monotonic()
 
     def _stop(self, trainer: pl.Trainer) -> None:

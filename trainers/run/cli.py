@@ -239,6 +239,6 @@ class TrainCLI(LightningCLI):
             if isinstance(logger, RunWandbLogger):
                 logger.attach(folder)
         late.hold(trainer)
-        if self.subcommand == "fit":  # `validate` belongs to no step of the run
+        if self.subcommand == "fit" and not trainer.fast_dev_run:  # `validate` belongs to no step of the run
             trainer.loggers = [JsonlLogger(folder)]
         return trainer
