@@ -178,8 +178,8 @@ class RewriteData(StepData):
         self.held_out = sorted(self._tokenized(held_out, skipped), key=lambda each: -each.length)
         if not self.training or not self.held_out:
             raise DataError(
-                f"{len(self.training)} training and {len(self.held_out)} validation examples from "
-                f"{[s.path for s in self.train_sources]}: give more files, or change data.validation_fraction."
+                f"{len(self.training)} training and {len(self.held_out)} validation examples, from "
+                f"{self._lacking(not self.training)}: give more files, or change data.validation_fraction."
             )
         by_hash = sorted(range(len(self.held_out)), key=lambda row: _digest(repr(self.held_out[row].example)))
         self.generated = frozenset(by_hash[: self.generated_rewrites])

@@ -123,9 +123,9 @@ class DrRagData(StepData):
         first, lengths = self._sampled[1], self._sampled[1].lengths()
         if not len(first) or held_out.positive.all() or not held_out.positive.any():
             raise DataError(
-                f"{len(first)} training and {len(held_out)} validation triples from "
-                f"{[s.path for s in self.train_sources]}: a question needs two or more gold passages and other ones, "
-                "and validation needs both classes. Give more questions, or raise data.validation_fraction."
+                f"{len(first)} training and {len(held_out)} validation triples, from "
+                f"{self._lacking(not len(first))}: a question needs two or more gold passages and other ones, and "
+                "validation needs both classes. Give more questions, or raise data.validation_fraction."
             )
         self.steps_per_epoch = max(1, min(len(first), math.ceil(int(lengths.sum()) / self.tokens_per_step)))
         self.units_per_step = len(first) / self.steps_per_epoch

@@ -184,16 +184,14 @@ class ReRagData(StepData):
         if not len(training["place"]) or not len(held_out["place"]):
             raise DataError(
                 f"{len(training['place'])} training and {len(held_out['place'])} validation questions with answers and "
-                f"contexts from {[s.path for s in self.train_sources]}: give files with passages (or "
+                f"contexts, from {self._lacking(not len(training['place']))}: give files with passages (or "
                 "data.hard_negatives), or raise data.validation_fraction."
             )
         validation = split.held_out.select(held_out["place"])
         questions = split.training.select(training["place"])
         if weighted:
             check_scores(questions, training, [source.path for source in self.train_sources])
-            check_scores(
-                validation, held_out, [source.path for source in self.validation_sources or self.train_sources]
-            )
+            check_scores(validation, held_out, [source.path for source in self._validation_files])
         self.counts = training["contexts"]  # the same in every epoch; only the selection changes
         self.validation_counts = held_out["contexts"]
         self.characters = training["characters"]

@@ -163,6 +163,14 @@ class StepData(pl.LightningDataModule):
                     f"{cure}."
                 )
 
+    def _lacking(self, training: bool) -> str:
+        """Paths of the files that lack something, for an error: those of training or those of validation."""
+        return ", ".join(source.path for source in (self.train_sources if training else self._validation_files))
+
+    @property
+    def _validation_files(self) -> Sequence[Any]:
+        return self.validation_sources or self.train_sources
+
     @property
     def module(self) -> Any:
         """The LightningModule, with its networks; errors as of its `load`."""

@@ -1,12 +1,15 @@
 """DR-RAG's data module: a step is divided whole."""
 
+import json
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from common.errors import DataError
 from datamodules.drrag import DrRagData
 from datamodules.examples.data_files import QuestionDataFile
+from tests.conftest import hotpot_rows
 from tests.helpers.tiny_runs import divided_steps, set_up
 from trainers.drrag import DrRagTrainer
 
@@ -31,3 +34,21 @@ def test_a_step_is_divided_among_ranks_and_accumulated_batches(checkpoints: dict
         seen += real
     assert sorted(seen) == list(range(len(examples)))
     assert data.units_per_step == pytest.approx(len(examples) / data.steps_per_epoch)
+
+
+@pytest.mark.parametrize("part", ["train", "validation"])
+def test_the_file_that_lacks_negatives_is_named(
+    part: str, checkpoints: dict[str, Path], hotpot_file: Path, tmp_path: Path
+) -> None:
+    lacking = tmp_path / "lacking.json"
+    gold_only = [
+        {**row, "context": [each for each in row["context"] if each[0] in dict(row["supporting_facts"])]}
+        for row in hotpot_rows(12, seed=1)
+    ]
+    single_gold = [{**row, "supporting_facts": row["supporting_facts"][:1]} for row in hotpot_rows(12, seed=1)]
+    lacking.write_text(json.dumps(single_gold if part == "train" else gold_only))
+    files = {name: [QuestionDataFile("hotpotqa", str(hotpot_file))] for name in ("train", "validation")}
+    files[part] = [QuestionDataFile("hotpotqa", str(lacking))]
+    data = DrRagData(**files, tokens_per_step=900)
+    with pytest.raises(DataError, match=rf"validation triples, from {lacking}: a question needs"):
+        set_up(data, DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load())
