@@ -39,7 +39,8 @@ def documents_of(passage: Passage) -> tuple[str, ...]:
     about = passage.metadata or {}
     document, copies = about.get("document"), about.get("copies")
     others = map(str, copies) if isinstance(copies, list) else ()
-    return (document, *others) if isinstance(document, str) else tuple(others)
+    named = isinstance(document, str | int) and not isinstance(document, bool)
+    return (str(document), *others) if named else tuple(others)
 
 
 @lru_cache(maxsize=2**16)  # a study asks for the same passages for every question and every row

@@ -12,6 +12,7 @@ from pathlib import Path
 from common.errors import DataError, MissingInputError
 from common.files import write_text
 from common.records import Passage
+from datamodules.formats import row_fields as fields
 
 Hits = Mapping[str, Sequence[str]]
 
@@ -78,10 +79,11 @@ def mined_rows(paths: Sequence[str]) -> Iterator[tuple[str, Mined]]:
                 try:
                     row = json.loads(line)
                     found = Mined((Passage.of(p["title"], p["text"]) for p in row["passages"]), _hits(row))
-                    question_id = str(row["question_id"])
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    question_id = fields.identity(row, "question_id")
+                except (DataError, ValueError, KeyError, TypeError, AttributeError) as error:
+                    reason = error if isinstance(error, DataError) else repr(error)
                     raise DataError(
-                        f"{path}, line {number}: invalid row ({error!r}); run `python infer.py mine` again."
+                        f"{path}, line {number}: invalid row ({reason}); run `python infer.py mine` again."
                     ) from error
                 yield question_id, found
 

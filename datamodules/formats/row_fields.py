@@ -60,6 +60,23 @@ def as_text(value: object, what: str) -> str:
     return value
 
 
+def as_id(value: object, what: str) -> str:
+    """`value`, an id, as a string: 7 and "7" are the same id.
+
+    Raises:
+        DataError: If it is neither a string nor an integer (7.0 and true are none), or empty; the message names it by
+            `what`.
+    """
+    if isinstance(value, str):
+        if not value.strip():
+            raise DataError(f"{what} is empty")
+        return as_text(value, what)
+    if not isinstance(value, int) or isinstance(value, bool):
+        shown = f"the number {value}" if isinstance(value, float) else json_name(value)
+        raise DataError(f"{what} is {shown}, not a string or an integer")
+    return str(value)
+
+
 def as_list(value: object, what: str) -> list:
     """`value` if it is a list.  Raises DataError, naming it by `what`, if it is not."""
     if not isinstance(value, list):
@@ -102,6 +119,11 @@ def optional_list(row: Row, field: str) -> list:
 def optional_texts(row: Row, field: str) -> list[str]:
     """A field that holds a list of strings; [] if absent.  Raises DataError if it has another type."""
     return [as_text(item, f"item {i} of field {quoted(field)}") for i, item in enumerate(optional_list(row, field), 1)]
+
+
+def optional_ids(row: Row, field: str) -> list[str]:
+    """A field that holds a list of ids, see `as_id`; [] if absent.  Raises DataError if it has another type."""
+    return [as_id(item, f"item {i} of field {quoted(field)}") for i, item in enumerate(optional_list(row, field), 1)]
 
 
 def optional_objects(row: Row, field: str) -> list[dict]:
@@ -154,9 +176,11 @@ def optional_number(row: Row, field: str) -> float | None:
 
 
 def identity(row: Row, field: str) -> str:
-    """An id field, a string or an integer.  Raises DataError if it is absent, empty or has another type."""
-    value = get(row, field)
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else filled_text(row, field)
+    """An id field, cleaned, see `as_id`.  Raises DataError if it is absent, empty or has another type."""
+    cleaned = clean(as_id(get(row, field), f"field {quoted(field)}"))
+    if not cleaned:
+        raise DataError(f"field {quoted(field)} is empty")
+    return cleaned
 
 
 def id_or_hash(row: Row, field: str, question: str) -> str:
@@ -169,13 +193,16 @@ def id_or_hash(row: Row, field: str, question: str) -> str:
 def corpus_id(row: Row, field: str) -> tuple[str, str | None]:
     """A passage's own id in its corpus, unchanged, and the name of its field.
 
-    ("", None) without a string or an integer.
+    ("", None) where it is absent or empty.
+
+    Raises:
+        DataError: If it is neither a string nor an integer.
     """
     name = key(row, field)
     value = None if name is None else row[name]
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        return "", None
-    return as_text(str(value), f"field '{name}'"), name
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return "", name
+    return as_id(value, f"field '{name}'"), name
 
 
 def metadata(row: Row, used: Container[str | None]) -> dict[str, object] | None:

@@ -26,5 +26,5 @@ def question(row: Row) -> Question:
         text=text,
         answers=fields.answers([fields.optional_text(row, "answer"), *fields.optional_texts(row, "answer_aliases")]),
         kind="" if hops is None else f"{hops:g}hop",
-        gold_corpus_ids=tuple(dict.fromkeys(fields.optional_texts(row, "gold_doc_ids"))),
+        gold_corpus_ids=tuple(dict.fromkeys(fields.optional_ids(row, "gold_doc_ids"))),
     )

@@ -52,6 +52,4 @@ def _gold_segment(row: Row) -> GoldSegment:
         raise DataError("field 'evidence' of a gold segment is empty")
     page = fields.optional_number(row, "page")
     headings = tuple(map(clean, fields.optional_texts(row, "headings")))
-    return GoldSegment(
-        fields.filled_text(row, "document"), evidence, kind, headings, None if page is None else int(page)
-    )
+    return GoldSegment(fields.identity(row, "document"), evidence, kind, headings, None if page is None else int(page))

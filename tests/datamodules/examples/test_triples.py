@@ -141,7 +141,8 @@ def test_mined_files_read_as_written_and_bad_lines_are_named(tmp_path: Path) -> 
     write_mined(path, [("q", Mined(OWN[:2], {"a": ["b", "c"]})), ("r", Mined())])
     assert read_mined([str(path), str(path)]) == {"q": OWN[:2] * 2, "r": []}
     good = path.read_text()
-    for bad in ('{"question_id": "s"}', '{"question_id": "s", "passages": [], "hits": {"a": [1]}}',
+    for bad in ('{"question_id": null, "passages": []}', '{"question_id": 7.0, "passages": []}',
+                '{"question_id": "s"}', '{"question_id": "s", "passages": [], "hits": {"a": [1]}}',
                 '{"question_id": "s", "passages": [], "hits": []}'):  # fmt: skip
         path.write_text(f"{good}{bad}\n")
         with pytest.raises(DataError, match=r"mined\.jsonl, line 3"):

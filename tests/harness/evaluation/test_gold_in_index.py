@@ -79,7 +79,7 @@ def write(path: Path, rows: list[dict]) -> str:
     return str(path)
 
 
-def row(id_: str, *gold: str, **more) -> dict:
+def row(id_: str, *gold: str | int, **more) -> dict:
     return {"id": id_, "question": f"Which is {id_}?", "answer": "x", "gold_doc_ids": list(gold), **more}
 
 
@@ -87,8 +87,25 @@ def test_the_layout_of_questions_over_a_corpus(tmp_path) -> None:
     file = write(tmp_path / "q.json", [row("q1", "a", "b", "a", hops=3, answer_aliases=["y"])])
     (question,) = read_questions("corpus_questions", file)
     assert (question.gold_corpus_ids, question.kind, question.answers) == (("a", "b"), "3hop", ("x", "y"))
-    broken = write(tmp_path / "broken.json", [{**row("q1"), "gold_doc_ids": [1]}])
-    with pytest.raises(DataError, match="item 1 of field 'gold_doc_ids'"):
+    (question,) = read_questions("corpus_questions", write(tmp_path / "q.json", [row("q", 7, "7", 0) | {"id": 17}]))
+    assert (question.id, question.gold_corpus_ids) == ("17", ("7", "0"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gold_doc_ids": ["a", 7.0]}, "item 2 of field 'gold_doc_ids' is the number 7.0, not a string or an integer"),
+        ({"gold_doc_ids": [True]}, "item 1 of field 'gold_doc_ids' is true or false, not a string or an integer"),
+        ({"gold_doc_ids": [None]}, "item 1 of field 'gold_doc_ids' is null, not a string or an integer"),
+        ({"gold_doc_ids": [" "]}, "item 1 of field 'gold_doc_ids' is empty"),
+        ({"id": 7.0}, "field 'id' is the number 7.0, not a string or an integer"),
+        ({"id": False}, "field 'id' is true or false, not a string or an integer"),
+        ({"id": None}, "field 'id' is missing"),
+    ],
+)
+def test_an_id_that_is_none_is_named(tmp_path, change, message) -> None:
+    broken = write(tmp_path / "broken.json", [row("q1", "a"), row("q2", "a") | change])
+    with pytest.raises(DataError, match=rf"row 2 .*: {message}"):
         list(read_questions("corpus_questions", broken))
 
 

@@ -60,8 +60,8 @@ def test_readers_keep_ids_and_other_fields_unchanged(passages: list[Passage]) ->
     ("row", "labels"),
     [
         ({"id": "", "text": "a"}, {}),
-        ({"id": True, "text": "a"}, {"metadata": {"id": True}}),
-        ({"id": [1], "text": "a"}, {"metadata": {"id": [1]}}),
+        ({"_id": None, "id": " ", "doc_id": 7, "text": "a"}, {"metadata": {"doc_id": 7}}),
+        ({"_id": None, "doc_id": 7, "text": "a"}, {"corpus_id": "7"}),
         ({"id": "  a  b ", "text": "a"}, {"corpus_id": "  a  b "}),
         ({"_id": "one", "id": "other", "text": "a"}, {"corpus_id": "one", "metadata": {"id": "other"}}),
         ({"id": 1, "text": "a", "contents": "b"}, {"corpus_id": "1"}),
@@ -75,6 +75,15 @@ def test_unusual_ids_and_values(row: dict, labels: dict, tmp_path: Path) -> None
     assert [each.labels for each in PassageStore(tmp_path)] == [labels]
 
 
+@pytest.mark.parametrize(
+    ("id_", "shown"),
+    [(7.0, "the number 7.0"), (1.5, "the number 1.5"), (True, "true or false"), ([1], "a list"), ({}, "an object")],
+)
+def test_an_id_that_is_none_is_a_data_error(id_: object, shown: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"corpus\.jsonl, line 1: field 'doc_id' is {shown}, not a string or an integ"):
+        list(read_passages("jsonl", [write_rows(tmp_path, [{"doc_id": id_, "text": "a"}])]))
+
+
 @pytest.mark.parametrize("row", [{"id": "\ud800", "text": "a"}, {"id": "1", "text": "a", "url": ["\ud800"]}])
 def test_text_that_is_no_unicode_is_a_data_error(row: dict, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"corpus\.jsonl, line 1: .* contains an unpaired surrogate"):
@@ -82,7 +91,7 @@ def test_text_that_is_no_unicode_is_a_data_error(row: dict, tmp_path: Path) -> N
 
 
 def test_contexts_of_questions_keep_their_ids(tmp_path: Path) -> None:
-    context = {"id": "4711", "title": "Alba", "text": "alba river", "score": "1.5", "hasanswer": True}
+    context = {"id": 4711, "title": "Alba", "text": "alba river", "score": "1.5", "hasanswer": True}
     (tmp_path / "fid.json").write_text(json.dumps([{"question": "where", "answers": ["alba"], "ctxs": [context]}]))
     (question,) = read_questions("fid", str(tmp_path / "fid.json"))
     assert question.passages[0].labels == {"corpus_id": "4711"}
