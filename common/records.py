@@ -107,6 +107,17 @@ class Question:
         return tuple(p for p in self.passages if p.id in self.support)
 
     @property
+    def gold_groups(self) -> tuple[frozenset[str], ...]:
+        """The ids of the gold passages, in groups: those with one id in the corpus, such as the chunks of a document,
+        are one group, which is found when one of them is.  A gold passage without such an id is its own group."""
+        own_ids = {passage.id: passage.corpus_id for passage in self.passages}
+        groups: dict[tuple[str, str], set[str]] = {}
+        for id_ in self.support:
+            own = own_ids.get(id_, "")
+            groups.setdefault(("", id_) if not own else ("corpus", own), set()).add(id_)
+        return tuple(map(frozenset, groups.values()))
+
+    @property
     def given_scores(self) -> tuple[float, ...]:
         """The retriever scores of `passages` if the file gives one for every passage; else empty."""
         known = tuple(score for score in self.scores if score is not None)

@@ -4,7 +4,7 @@ The interface of retrievers, reciprocal rank fusion, and batched searches with s
 library only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Protocol, runtime_checkable
 
 from common.records import Passage, Ranked
@@ -19,6 +19,17 @@ class Retriever(Protocol):
 
         An empty query returns an empty list.  `k` must be at least 1.
         """
+
+
+def share_found(gold: Sequence[Set[str]], found: Iterable[str]) -> float:
+    """Recall: the share of the groups of gold passages (`Question.gold_groups`) of which one is found, 0 to 1.
+
+    Args:
+        gold: At least one group of ids.
+        found: Ids of passages.
+    """
+    ids = set(found)
+    return sum(not group.isdisjoint(ids) for group in gold) / len(gold)
 
 
 def search_once(

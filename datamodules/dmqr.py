@@ -143,7 +143,7 @@ class RewriteData(StepData):
         self.training: list[Tokenized] = []
         self.held_out: list[Tokenized] = []  # longest first
         self.generated: frozenset[int] = frozenset()  # rows of `held_out`
-        self.gold: dict[int, frozenset[str]] = {}  # rows of `held_out` whose questions are searched -> gold passages
+        self.gold: dict[int, tuple[frozenset[str], ...]] = {}  # rows of `held_out` that are searched -> gold passages
         self._substitute: WordSubstitution | None = None
         self.strategies: list[str] = []  # of the training examples, in the order of the pool
 
@@ -194,20 +194,20 @@ class RewriteData(StepData):
             self.gold = self._gold(self.retriever)
         self.print_audit()
 
-    def _gold(self, retriever: Retriever) -> dict[int, frozenset[str]]:
+    def _gold(self, retriever: Retriever) -> dict[int, tuple[frozenset[str], ...]]:
         """The gold passages of the questions that are searched, each by its first row of `held_out`."""
         rows: dict[Asked, int] = {}
         for row, each in enumerate(self.held_out):
             rows.setdefault(asked(each.example.question, each.example.history), row)
         found = read_gold(self.gold_questions, rows)
         drawn = sorted(found, key=lambda key: _digest(repr(key)))[: self.recall_questions]
-        check_corpus(retriever, [found[key] for key in drawn], self.recall_k)
+        check_corpus(retriever, [found[key].gold for key in drawn], self.recall_k)
         self.audit |= {
             "validation_questions": len(rows),
             "validation_questions_with_gold_passages": len(found),
             "validation_questions_searched": f"{len(drawn)}, for {self.recall_k} passages",
         }
-        return {rows[key]: frozenset(passage.id for passage in found[key]) for key in drawn}
+        return {rows[key]: found[key].gold_groups for key in drawn}
 
     def _validation_groups(self) -> list[list[int]]:
         return chunks(len(self.held_out), self.rewrites_per_validation_batch)

@@ -3,13 +3,13 @@
 Reads gold passages, searches, and counts.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from typing import NamedTuple
 
 from common.errors import DataError
 from common.progress import track
-from common.records import Passage, clean, passage_text
-from common.retrieval import Retriever, search_fused
+from common.records import Passage, Question, clean, passage_text
+from common.retrieval import Retriever, search_fused, share_found
 from datamodules.examples.data_files import DataFile
 from datamodules.formats.reading import read_questions
 
@@ -30,8 +30,8 @@ def asked(question: str, history: Sequence[str] = ()) -> Asked:
     return clean(question), tuple(map(clean, history))
 
 
-def read_gold(sources: Sequence[DataFile], wanted: Collection[Asked]) -> dict[Asked, tuple[Passage, ...]]:
-    """The gold passages of those wanted questions that the files have, compared by their text and the turns before it.
+def read_gold(sources: Sequence[DataFile], wanted: Collection[Asked]) -> dict[Asked, Question]:
+    """Those wanted questions that the files have with gold passages, compared by their text and the turns before it.
 
     Of a question that occurs several times the first occurrence with all its gold passages counts.
 
@@ -46,7 +46,7 @@ def read_gold(sources: Sequence[DataFile], wanted: Collection[Asked]) -> dict[As
             if key not in wanted or key in found:
                 continue
             if question.gold and not question.unshipped_support:
-                found[key] = question.gold
+                found[key] = question
             else:
                 incomplete.add(key)
     if not found:
@@ -76,7 +76,7 @@ def check_corpus(retriever: Retriever, gold: Collection[tuple[Passage, ...]], k:
 
 
 def recalls(
-    retriever: Retriever, k: int, queries: Sequence[Sequence[str]], gold: Sequence[Collection[str]]
+    retriever: Retriever, k: int, queries: Sequence[Sequence[str]], gold: Sequence[Sequence[Set[str]]]
 ) -> list[Recall]:
     """Recall of every question at k passages, with one batched search.
 
@@ -87,11 +87,11 @@ def recalls(
         retriever: Searches.
         k: Passages of each query, and of the fused list.
         queries: Of each question: itself, then its rewrites, all distinct.
-        gold: Ids of each question's gold passages, at least one.
+        gold: Each question's `Question.gold_groups`, at least one.
     """
     lists = search_fused(retriever, [*queries, *(each[:1] for each in queries)], k)
     together, alone = lists[: len(queries)], lists[len(queries) :]
     return [
-        Recall(*(len({hit.passage.id for hit in found[:k]} & set(ids)) / len(ids) for found in pair))
-        for *pair, ids in zip(together, alone, gold, strict=True)
+        Recall(*(share_found(groups, (hit.passage.id for hit in found[:k])) for found in pair))
+        for *pair, groups in zip(together, alone, gold, strict=True)
     ]

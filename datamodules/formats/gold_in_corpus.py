@@ -1,7 +1,4 @@
-"""Reads questions with their gold passages, also where the file names these by the ids of a corpus.
-
-Standard library only.
-"""
+"""Reads questions with their gold passages, also where the file names these by the ids of a corpus."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +15,8 @@ def read_questions_with_gold(
 ) -> Iterator[Question]:
     """The questions of a file, in file order.
 
-    Gold passages that it names by a corpus's own ids become passages of the question.
+    Gold passages that it names by a corpus's own ids become passages of the question: all passages that have the id,
+    such as the chunks of a document.
 
     Args:
         layout: Layout of the questions.
@@ -54,10 +52,10 @@ def _with_corpus(
     ids = {id_ for question in questions for id_ in question.gold_corpus_ids}
     if not ids:
         raise DataError(f"{source} names no gold passage by the ids of a corpus: leave out the corpus {corpus}.")
-    found: dict[str, Passage] = {}
+    found: dict[str, dict[str, Passage]] = {}  # own id -> its passages by id
     for passage in read_passages(CORPUS_LAYOUT, [corpus], repeated=True):
         if passage.corpus_id in ids:
-            found.setdefault(passage.corpus_id, passage)
+            found.setdefault(passage.corpus_id, {}).setdefault(passage.id, passage)
     for question in again:
         for id_ in question.gold_corpus_ids:
             if id_ not in found:
@@ -65,7 +63,7 @@ def _with_corpus(
                     f"{source}: the gold passage {id_!r} of question {question.id!r} is not in {corpus}. "
                     "Give the corpus that the questions were written for."
                 )
-        gold = {found[id_].id: found[id_] for id_ in question.gold_corpus_ids}
+        gold = {id_: passage for own in question.gold_corpus_ids for id_, passage in found[own].items()}
         shipped = {passage.id for passage in question.passages}
         yield replace(
             question,

@@ -15,7 +15,8 @@ def with_gold_in_index(searching: object, questions: Sequence[Question]) -> tupl
     """The questions all of whose gold passages are in an index, with these as their gold passages.
 
     A gold passage is the one of the index with its title and text; else, and where the file gives a title alone, the
-    only one with its title; or the one with its id in the corpus (`Question.gold_corpus_ids`).
+    only one with its title. An id of the corpus (`Question.gold_corpus_ids`) names all passages that have it, such as
+    the chunks of a document.
 
     Args:
         searching: A retriever or a system; its first index is read once, in order.
@@ -35,12 +36,12 @@ def with_gold_in_index(searching: object, questions: Sequence[Question]) -> tupl
     titles = {clean(title) for question in questions for title in _gold_titles(question)}
     own_ids = {own for question in questions for own in question.gold_corpus_ids}
     by_title: dict[str, list[Passage]] = {}
-    by_own_id: dict[str, Passage] = {}
+    by_own_id: dict[str, list[Passage]] = {}
     for passage in indexes[0].stored:
         if passage.title in titles:
             by_title.setdefault(passage.title, []).append(passage)
         if passage.corpus_id in own_ids:
-            by_own_id[passage.corpus_id] = passage
+            by_own_id.setdefault(passage.corpus_id, []).append(passage)
 
     def of_title(title: str, id_: str | None = None) -> Passage | None:
         same = by_title.get(clean(title), [])
@@ -52,7 +53,7 @@ def with_gold_in_index(searching: object, questions: Sequence[Question]) -> tupl
         gold = [
             *(of_title(passage.title, passage.id) for passage in question.gold),
             *(of_title(title) for title in question.unshipped_support),
-            *(by_own_id.get(own) for own in question.gold_corpus_ids),
+            *(passage for own in question.gold_corpus_ids for passage in by_own_id.get(own, [None])),
         ]
         known = {passage.id: passage for passage in gold if passage is not None}
         if not gold:

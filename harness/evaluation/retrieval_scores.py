@@ -33,10 +33,11 @@ def retrieval_scores(
 ) -> dict[str, NDArray[np.float64]]:
     """Scores of every question's evidence against its gold passages and its answers; (N,) each, 0 to 1.
 
-    A passage that occurs several times counts once, at its first place. NaN where a score is undefined: the first eight
-    if the file names no gold passages or does not ship all of them, has-answer if it gives no answers. Where a file
-    names gold segments of documents instead of passages, a segment is found at the first passage that holds its
-    evidence (`common.gold_segments`).
+    The gold passages with one id in the corpus, such as the chunks of a document, count as one, which is found at the
+    first of them (`Question.gold_groups`). A passage that occurs several times counts once, at its first place. NaN
+    where a score is undefined: the first eight if the file names no gold passages or does not ship all of them,
+    has-answer if it gives no answers. Where a file names gold segments of documents instead of passages, a segment is
+    found at the first passage that holds its evidence (`common.gold_segments`).
 
         recall@k      share of the gold passages or gold segments among the first k
         all@k         1 if all of them are among the first k, else 0
@@ -103,10 +104,10 @@ def holders_of(question: Question, of_document: Mapping[str, Sequence[Passage]])
         question: One whose file does not ship all gold passages has none.
         of_document: The passages of each document, for gold segments.
     """
-    support = () if question.unshipped_support else tuple(dict.fromkeys(question.support))
-    segments = () if support else question.gold_segments
+    groups = () if question.unshipped_support else question.gold_groups
+    segments = () if groups else question.gold_segments
     held = [{p.id for p in of_document.get(gold.document, ()) if is_relevant(p, gold)} for gold in segments]
-    return [*({id_} for id_ in support), *held]
+    return [*groups, *held]
 
 
 def by_document(passages: Iterable[Passage]) -> dict[str, list[Passage]]:

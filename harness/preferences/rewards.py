@@ -6,6 +6,7 @@ from typing import Any
 from common.answer_metrics import has_answer
 from common.ranges import PositiveFloat, PositiveInt
 from common.records import Question, Ranked
+from common.retrieval import share_found
 from harness.rewriters.word_labels import gold_recall
 
 NO_GOLD, NO_ANSWER = "no gold passage", "no gold answer"
@@ -87,9 +88,8 @@ class GoldRecall(_OfGoldPassages):
 
     def _of(self, question: Question, hits: Sequence[Ranked]) -> float:
         if self.k is None:
-            return gold_recall(hits, question.support, self.half_rank)
-        gold = set(question.support)
-        return len(gold & {hit.passage.id for hit in hits}) / len(gold)
+            return gold_recall(hits, question.gold_groups, self.half_rank)
+        return share_found(question.gold_groups, (hit.passage.id for hit in hits))
 
 
 class HasAnswer:

@@ -12,7 +12,7 @@ f is a smooth recall@C: a passage that moves from rank 30 to rank 5 changes it m
     change without word w   f(q without w) - f(q)     each distinct word w of q; f is 0 if no word is left
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 
@@ -25,17 +25,17 @@ from harness.interfaces import Retriever
 VALUE = "mean of C^2 / (C^2 + rank^2)"  # f; an interrupted run that computed another value is not continued
 
 
-def gold_recall(hits: Sequence[Ranked], gold: Sequence[str], half_rank: float) -> float:
+def gold_recall(hits: Sequence[Ranked], gold: Sequence[Set[str]], half_rank: float) -> float:
     """f: mean over the gold passages of C² / (C² + rank²), 0 for those that are not among the hits.
 
     Args:
-        hits: Best first.
-        gold: Ids of the gold passages, at least one.
+        hits: Distinct, best first.
+        gold: `Question.gold_groups`, at least one; the best rank of a group counts.
         half_rank: C, the rank at which a passage counts half.
     """
-    wanted = set(gold)
-    found = sum(half_rank**2 / (half_rank**2 + rank**2) for rank, hit in enumerate(hits, 1) if hit.passage.id in wanted)
-    return found / len(wanted)
+    rank_of = {hit.passage.id: rank for rank, hit in enumerate(hits, 1)}
+    ranks = [min((rank_of[id_] for id_ in group if id_ in rank_of), default=None) for group in gold]
+    return sum(half_rank**2 / (half_rank**2 + rank**2) for rank in sorted(filter(None, ranks))) / len(gold)
 
 
 def interleaved(lists: Sequence[Sequence[Ranked]], most: int) -> list[Passage]:
@@ -85,9 +85,8 @@ class WordLabeler:
         for question, passages, own, others, queries in zip(
             questions, feedback_passages, leaving, joining, variants, strict=True
         ):
-            recall, *changed = [
-                gold_recall(hits, question.support, self.half_rank) for hits in islice(searched, len(queries))
-            ]
+            gold = question.gold_groups
+            recall, *changed = [gold_recall(hits, gold, self.half_rank) for hits in islice(searched, len(queries))]
             changes = [value - recall for value in changed]
             labels.append(
                 WordLabels(

@@ -22,6 +22,7 @@ from common.outputs import OutputFile
 from common.progress import track
 from common.ranges import PositiveInt, ranged
 from common.records import Question
+from common.retrieval import share_found
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
 from harness.interfaces import Retriever
@@ -100,8 +101,7 @@ def search_grid(
 
 def recall_of(question: Question, documents: Sequence[str]) -> float:
     """Share of a question's gold passages among the documents."""
-    gold = set(question.support)
-    return len(gold.intersection(documents)) / len(gold)
+    return share_found(question.gold_groups, documents)
 
 
 class Tuning:

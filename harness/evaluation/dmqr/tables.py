@@ -93,7 +93,7 @@ def score_methods(
     names = ("hit", "precision", "recall") if by_gold else ("has-answer", "has-answer precision", "has-answer")
     # a passage with an answer counts only by the other rule, and looking for it takes time
     asked = [
-        Question(q.id, q.text, () if by_gold else q.answers, (), q.support, q.unshipped_support) for q in questions
+        Question(q.id, q.text, () if by_gold else q.answers, q.gold, q.support, q.unshipped_support) for q in questions
     ]
     scored = {}
     for name, each in found.items():

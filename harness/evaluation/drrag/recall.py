@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.records import Passage, Question, Ranked
+from common.retrieval import share_found
 from harness.evaluation.bootstrap import paired_intervals
 from harness.interfaces import Retriever
 from harness.retrievers.two_stage import StageResults, search_by_weight
@@ -78,7 +79,7 @@ class Evaluation:
     def recall(self, outcome: RowOutcome) -> NDArray[np.float64]:
         """Share of gold passages found, per question; NaN where the file does not ship all of them."""
         shares = [
-            len(set(question.support) & set(documents)) / len(set(question.support)) if is_known else np.nan
+            share_found(question.gold_groups, documents) if is_known else np.nan
             for question, documents, is_known in zip(self.questions, outcome.documents, self.known, strict=True)
         ]
         return np.array(shares)

@@ -61,6 +61,16 @@ def test_texts_that_the_corpus_has_twice_are_one_gold_passage(place: Path) -> No
     assert [p.title for p in read()[0].gold] == ["Title 0", "Title 1"]
 
 
+def test_all_passages_of_a_gold_id_are_gold(place: Path) -> None:
+    chunks = [CORPUS[0], CORPUS[1], CORPUS[2] | {"_id": "d0"}, CORPUS[0], CORPUS[3] | {"_id": 7}]
+    write(place / "corpus.jsonl", chunks)
+    write(place / "questions.jsonl", [asked(1, "d0", "d1") | {"gold_doc_ids": ["d1", "d0", 7]}])
+    (question,) = read()
+    assert [p.title for p in question.gold] == ["Title 1", "Title 0", "Title 2", "Title 3"]
+    one, zero, two, three = (p.id for p in question.gold)
+    assert question.gold_groups == ({one}, {zero, two}, {three})
+
+
 @pytest.mark.parametrize(
     ("gold", "corpus", "error", "message"),
     [

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from common.errors import DataError, UserError
-from common.records import Passage, Question
+from common.records import Passage, Question, Ranked
 from datamodules.formats.reading import read_distinct_questions, read_questions
 from harness.evaluation.gold_in_index import with_gold_in_index
+from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from tests.helpers.commands import command, refused
 
@@ -44,6 +45,22 @@ def test_gold_passages_by_text_title_and_own_id(retriever) -> None:
     assert titles(retriever, shipped(Passage.of("Alba", "another cut of it"), BRUNE)) == ["A lake.", "A river."]
     assert titles(retriever, shipped(DORN[1])) == ["two"]  # its text says which of both
     assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1", "two"))) == ["A lake.", "two"]
+
+
+def test_all_passages_of_an_id_are_gold_and_one_of_them_finds_it(tmp_path) -> None:
+    """Gold are the two passages of 7 and one of 8; found is the second of 7, at rank 2 of 2."""
+    chunks = [Passage.of(title, "a text", corpus_id=own) for title, own in (("A", "7"), ("B", "8"), ("C", "7"))]
+    build_bm25(chunks, tmp_path / "index")
+    searching = Bm25Retriever(tmp_path / "index")
+    (question,), _ = with_gold_in_index(searching, [Question("q", "?", gold_corpus_ids=("7", "8"))])
+    assert [passage.title for passage in question.gold] == ["A", "C", "B"]
+    found = [[Ranked(Passage.of("Z", "no gold"), 2.0), Ranked(chunks[2], 1.0)]]
+    scores = {name: value.tolist() for name, value in retrieval_scores([question], found, (1, 2)).items()}
+    assert {name: scores[name] for name in ("recall@1", "recall@2", "all@2", "hit@2", "precision@2", "MRR")} == {
+        "recall@1": [0.0], "recall@2": [0.5], "all@2": [0.0], "hit@2": [1.0], "precision@2": [0.5], "MRR": [0.5],
+    }  # fmt: skip
+    whole = retrieval_scores([question], [[Ranked(passage, 1.0) for passage in chunks]], (2,))
+    assert (whole["recall@2"].tolist(), whole["precision@2"].tolist(), whole["EM"].tolist()) == ([1.0], [1.0], [1.0])
 
 
 @pytest.mark.parametrize(

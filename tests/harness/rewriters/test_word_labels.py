@@ -29,11 +29,12 @@ def hits(*passages: Passage) -> list[Ranked]:
 def test_the_value_of_a_query_by_hand() -> None:
     """C² / (C² + rank²)."""
     found = hits(SOUTH, NORTH, EAST)
-    assert gold_recall(found, (NORTH.id,), 10) == pytest.approx(100 / 104)
-    assert gold_recall(found, (EAST.id,), 3) == pytest.approx(1 / 2)  # C is the rank at which a passage counts half
-    assert gold_recall(found, (SOUTH.id, EAST.id), 10) == pytest.approx((100 / 101 + 100 / 109) / 2)
-    assert gold_recall(found, (SOUTH.id, FAR.id), 1) == pytest.approx((1 / 2 + 0) / 2)  # one is not found
-    assert gold_recall([], (SOUTH.id,), 10) == 0
+    assert gold_recall(found, [{NORTH.id}], 10) == pytest.approx(100 / 104)
+    assert gold_recall(found, [{EAST.id}], 3) == pytest.approx(1 / 2)  # C is the rank at which a passage counts half
+    assert gold_recall(found, [{SOUTH.id}, {EAST.id}], 10) == pytest.approx((100 / 101 + 100 / 109) / 2)
+    assert gold_recall(found, [{SOUTH.id}, {FAR.id}], 1) == pytest.approx((1 / 2 + 0) / 2)  # one is not found
+    assert gold_recall(found, [{EAST.id, NORTH.id, FAR.id}], 10) == pytest.approx(100 / 104)  # chunks of one document
+    assert gold_recall([], [{SOUTH.id}], 10) == 0
 
 
 def test_passages_are_interleaved_by_rank_each_once() -> None:
