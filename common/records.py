@@ -132,17 +132,22 @@ class Question:
         return tuple(self.passages[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place]))
 
 
-Asked = str | Sequence[str | Question]  # what a system answers: one text, several texts, or records
+Asked = str | Question | Sequence[str | Question]  # what a system answers: one text or record, or several
+
+
+def as_texts(texts: Sequence[str]) -> Sequence[str]:
+    """Texts, or one text as a list of it: a string is itself a sequence of strings, its characters."""
+    return [texts] if isinstance(texts, str) else texts
 
 
 def as_questions(asked: Asked) -> list[Question]:
-    """Questions as records.  The id of a text is its place, from 1.
+    """Questions as records, also one alone.  The id of a text is its place, from 1.
 
     Raises:
         UserError: If a text is empty.
     """
     questions = []
-    for place, one in enumerate([asked] if isinstance(asked, str) else asked, start=1):
+    for place, one in enumerate([asked] if isinstance(asked, str | Question) else asked, start=1):
         if isinstance(one, Question):
             questions.append(one)
         elif text := clean(one):

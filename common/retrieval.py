@@ -17,7 +17,8 @@ class Retriever(Protocol):
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query, best first; fewer if fewer match.
 
-        An empty query returns an empty list.  `k` must be at least 1.
+        An empty query returns an empty list. One text alone is searched as a list of it (`common.records.as_texts`).
+        `k` must be at least 1.
         """
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from common.context_sources import SourceContext
 from common.ranges import PositiveInt
-from common.records import Question
+from common.records import Question, as_questions
 from harness.context_sources.budget import of_source, within_words
 from harness.interfaces import Retriever
 from harness.runtime.loading import load
@@ -45,6 +45,7 @@ class IndexedFacts:
         Raises:
             UnavailableError: If the retriever cannot be reached.
         """
+        questions = as_questions(questions)
         if not questions:
             return []
         started = time.perf_counter()

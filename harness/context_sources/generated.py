@@ -9,7 +9,7 @@ from common.answer_metrics import squad
 from common.chat import Chat, named_calls
 from common.context_sources import GENERATED, SourceContext
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
-from common.records import Passage, Question, Ranked
+from common.records import Passage, Question, Ranked, as_questions
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.llm.structured import ParsedReply, ask_parsed, json_object, text
@@ -97,6 +97,7 @@ class GeneratedContext:
             UnavailableError: If the language model cannot be reached.
             UserError: If no call can succeed.
         """
+        questions = as_questions(questions)
         if not questions:
             return []
         started = time.perf_counter()

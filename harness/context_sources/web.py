@@ -13,7 +13,7 @@ from typing import Self
 from common.chat import Chat, Reply, named_calls, reply_costs
 from common.context_sources import WEB, SourceContext
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
-from common.records import Passage, Question, Ranked
+from common.records import Passage, Question, Ranked, as_questions
 from harness.context_sources.budget import of_source, within_words
 from harness.interfaces import LanguageModel, Retriever, Rewriter
 from harness.llm.prompts import Prompt
@@ -133,6 +133,7 @@ class WebContext:
             UnavailableError: If the search, or a language model, cannot be reached.
             UserError: If the rewriter does not know a strategy, or no call of a language model can succeed.
         """
+        questions = as_questions(questions)
         if not questions:
             return []
         started = time.perf_counter()

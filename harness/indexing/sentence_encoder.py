@@ -18,7 +18,7 @@ from common.errors import ArtifactError, UserError
 from common.files import sha256
 from common.progress import Progress
 from common.ranges import Precision
-from common.records import clean
+from common.records import as_texts, clean
 from common.sealed_json import fingerprint
 from models.devices import autocast, compute_dtype, resolve_device
 from models.length_batching import length_batches
@@ -171,14 +171,15 @@ class SentenceEncoder:
 
     def encode_queries(self, queries: Sequence[str]) -> np.ndarray:
         """Embeddings of queries, float32 (N, D), in order."""
-        return self._encode([self.query_prefix + clean(query) for query in queries])
+        return self._encode([self.query_prefix + clean(query) for query in as_texts(queries)])
 
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings of passage texts, float32 (N, D), in order."""
-        return self._encode([self.passage_prefix + text for text in texts])
+        return self._encode([self.passage_prefix + text for text in as_texts(texts)])
 
     def encode_recurring(self, texts: Sequence[str]) -> np.ndarray:
         """As `encode_passages`, but vectors are kept and reused: for passages that many questions share."""
+        texts = as_texts(texts)
         missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
         if len(self._kept) + len(missing) > _KEPT_VECTORS:
             self._kept.clear()

@@ -17,7 +17,7 @@ from common.chat import Chat, Reply, reply_costs
 from common.errors import UserError
 from common.progress import say
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
-from common.records import Answer, Passage, Question, Ranked
+from common.records import Answer, Passage, Question, Ranked, as_questions
 from common.words import first_words
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
@@ -152,6 +152,7 @@ class LlmReader:
 
     def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question without passages; empty where the call fails, as in `read`."""
+        questions = as_questions(questions)
         replies = self._ask([self._chat(self.closed_book, question.text, []) for question in questions])
         return [
             Answer(

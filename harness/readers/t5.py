@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from common.errors import UserError
 from common.ranges import PositiveInt, Precision
-from common.records import Answer, Passage, Question, Ranked
+from common.records import Answer, Passage, Question, Ranked, as_questions
 from harness.interfaces import PerContextReader, RelevanceModel
 from models.token_count import tokens_read
 
@@ -181,6 +181,7 @@ def recall_answers(generator: "Generator", questions: Sequence[Question], max_an
     The input is the generator's own text format: `question: Q` in `packed`; in a format of one passage, one whose title
     and text are empty (`question: Q title: context: ` in `fid`).
     """
+    questions = as_questions(questions)
     if not questions:
         return []
     empty = () if generator.encode.packed else (Passage.of("", ""),)

@@ -18,7 +18,7 @@ from common.errors import ArtifactError, DataError
 from common.files import check_space, read_json
 from common.progress import in_bytes, say
 from common.ranges import PositiveInt
-from common.records import Passage, Ranked, clean
+from common.records import Passage, Ranked, as_texts, clean
 from harness.indexing.analyser import Analyser, Cjk, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
@@ -173,6 +173,7 @@ class Bm25Retriever:
 
         Passages without a word of the query are not returned, so a query of unknown words returns an empty list.
         """
+        queries = as_texts(queries)
         return self._search([self._query(query) for query in queries], k)
 
     def search_weighted(self, queries: Sequence[Mapping[str, float]], k: int) -> list[list[Ranked]]:
@@ -199,6 +200,7 @@ class Bm25Retriever:
 
     def shares(self, words: Sequence[str]) -> list[float]:
         """The share of the passages that contain each word, 0 to 1."""
+        words = as_texts(words)
         starts_W = self._postings.starts_W
         known = {word: self._vocabulary[word] for word in words if word in self._vocabulary}
         counts = {word: int(starts_W[number + 1] - starts_W[number]) for word, number in known.items()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from common.errors import ArtifactError
 from common.progress import in_bytes, say, track
 from common.ranges import PositiveInt, Precision
-from common.records import Passage, Ranked
+from common.records import Passage, Ranked, as_texts
 from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, write_passages
 
@@ -229,6 +229,7 @@ class VectorRetriever:
 
         An empty query returns an empty list; a k above the corpus size returns all passages.
         """
+        queries = as_texts(queries)
         rows = [row for row, query in enumerate(queries) if query.strip()]
         found = self.search_vectors(self.encode_queries([queries[row] for row in rows]), k)
         results: list[list[Ranked]] = [[] for _ in queries]

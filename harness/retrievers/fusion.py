@@ -6,7 +6,7 @@ from typing import Literal
 
 from common.errors import UserError
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
-from common.records import Ranked
+from common.records import Ranked, as_texts
 from common.retrieval import reciprocal_rank_fusion, sum_of_scores
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus
@@ -95,6 +95,7 @@ class FusedRetriever:
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query after fusion, best first."""
+        queries = as_texts(queries)
         self.load()
         found = [retriever.search(queries, max(k, self.candidates)) for retriever in self.retrievers]
         return [self._fuse(lists)[:k] for lists in zip(*found, strict=True)]

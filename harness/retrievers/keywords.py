@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from common.errors import ArtifactError, DataError
 from common.files import write_text
 from common.progress import say, track
-from common.records import Passage, Ranked
+from common.records import Passage, Ranked, as_texts
 from common.sealed_json import fingerprint
 from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import RECIPE, KeywordMatcher, as_keyword, critical_keywords
@@ -140,6 +140,7 @@ class KeywordRetriever:
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k passages with the most keywords of each query, ties in the order of the corpus; none without one."""
+        queries = as_texts(queries)
         found = []
         for query in queries:
             counts_N = self.scores(query)

@@ -20,7 +20,7 @@ from pathlib import Path
 from common.errors import ArtifactError
 from common.progress import in_bytes, say
 from common.ranges import NonNegativeInt, Share
-from common.records import Passage, Ranked
+from common.records import Passage, Ranked, as_texts
 from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
 from harness.indexing.passage_store import PassageStore
 from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
@@ -108,6 +108,7 @@ class LinkRetriever:
 
         Fewer where fewer are reached, none for a query that names no title.
         """
+        queries = as_texts(queries)
         return [self._search_one(query, k) for query in queries]
 
     def _search_one(self, query: str, k: int) -> list[Ranked]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveInt, Precision
-from common.records import Passage, Question, Ranked, clean
+from common.records import Passage, Question, Ranked, as_texts, clean
 from common.retrieval import reciprocal_rank_fusion, search_once
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
@@ -208,6 +208,7 @@ class MultiQueryRetriever:
         Raises:
             UserError: If the rewriter does not know a strategy.
         """
+        queries = as_texts(queries)
         texts = [clean(query) for query in queries]
         distinct = [Question(str(place), text) for place, text in enumerate(dict.fromkeys(texts), 1) if text]
         found = self.find(distinct, k, max(k, self.per_query)).results

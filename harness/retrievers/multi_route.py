@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, Share
-from common.records import Passage, Ranked
+from common.records import Passage, Ranked, as_texts
 from harness.indexing.index_folder import Index
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever
@@ -176,6 +176,7 @@ class MultiRouteRetriever:
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best parent sections of each query, best first; ties in the order of the corpus."""
+        queries = as_texts(queries)
         self.load()
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         routes = dict(zip(asked, self._all_route_scores(asked), strict=True))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.ranges import PositiveInt, Precision
-from common.records import Passage, Ranked, clean
+from common.records import Passage, Ranked, as_texts, clean
 from harness.interfaces import Retriever
 from harness.runtime.loading import load
 
@@ -106,6 +106,7 @@ class RerankedRetriever:
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k most relevant of each query's candidates, best first; ties in the retriever's order."""
+        queries = as_texts(queries)
         if not queries:
             return []
         found = self.retriever.search(queries, max(k, self.candidates))

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from common.errors import UserError
 from common.ranges import PositiveInt, PositiveShare, Share
-from common.records import Ranked
+from common.records import Ranked, as_texts
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus
@@ -108,6 +108,7 @@ class Rm3Retriever:
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each expanded query, best first."""
+        queries = as_texts(queries)
         self.load()
         expanded = self.expanded(queries)
         if hasattr(self.retriever, "search_weighted"):
@@ -123,6 +124,7 @@ class Rm3Retriever:
 
     def expanded(self, queries: Sequence[str]) -> list[dict[str, float]]:
         """P' of the words of each query."""
+        queries = as_texts(queries)
         words, shares = self.feedback_retriever.words, self.feedback_retriever.shares  # type: ignore[attr-defined]  # checked
         result = []
         for query, hits in zip(

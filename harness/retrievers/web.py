@@ -22,7 +22,7 @@ from common.errors import UnavailableError, UserError
 from common.killable import Killable
 from common.progress import Progress, in_bytes
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
-from common.records import Passage, Ranked, clean
+from common.records import Passage, Ranked, as_texts, clean
 from harness.retrievers.bm25 import rank_by_bm25
 from harness.runtime.concurrent_work import as_completed
 from harness.runtime.store import Store
@@ -157,6 +157,7 @@ class WebRetriever:
             UnavailableError: If the service cannot be reached, or all searches of this call failed.
             ArtifactError: If the cache is corrupt or cannot be written.
         """
+        queries = as_texts(queries)
         texts = [clean(query) for query in queries]
         distinct = [text for text in dict.fromkeys(texts) if text]
         with Store(self.cache / FILE, _LOST, self.max_age_days) if self.cache else nullcontext() as store:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.ranges import Precision, Share
-from common.records import Question, Ranked
+from common.records import Question, Ranked, as_questions, as_texts
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.rewriters.fallbacks import told_together
@@ -127,6 +127,7 @@ class AdaptiveRewriter:
         Raises:
             UserError: If the model or the rewriter does not know a strategy, or what the first search found is missing.
         """
+        questions, strategies = as_questions(questions), as_texts(strategies)
         check_known(self, strategies)
         tokens = self.model.tokens_read
         scored = self.model.probabilities([(each.text, each.history) for each in questions])

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from common.ranges import PositiveInt, PositiveShare, Precision, Share
-from common.records import Question, Ranked, clean
+from common.records import Question, Ranked, as_questions, as_texts, clean
 from common.rewrites import Rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.rewriters.strategy_checks import check_found, check_known
@@ -97,6 +97,7 @@ class ExtractiveRewriter:
         Raises:
             UserError: If a strategy is another one, or what the first search found is missing.
         """
+        questions, strategies = as_questions(questions), as_texts(strategies)
         check_known(self, strategies)
         check_found(self, questions, found)
         texts = [clean(question.text) for question in questions]

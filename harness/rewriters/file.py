@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from common.files import sha256
-from common.records import Question, clean
+from common.records import Question, as_questions, as_texts, clean
 from common.rewrites import Rewrites
 from datamodules.formats.rewrites import read_rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
@@ -71,6 +71,7 @@ class FileRewriter:
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """The queries of every question by every strategy; the question itself where the file has none."""
+        questions, strategies = as_questions(questions), as_texts(strategies)
         made = []
         for question in questions:
             history = tuple(filter(None, map(clean, question.history)))

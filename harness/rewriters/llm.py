@@ -9,7 +9,7 @@ from pathlib import Path
 
 from common.chat import Chat
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
-from common.records import Question, clean
+from common.records import Question, as_questions, as_texts, clean
 from common.rewrites import Rewrites
 from common.sealed_json import fingerprint
 from harness.interfaces import LanguageModel
@@ -121,6 +121,7 @@ class LlmRewriter:
 
     def ask(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """As `rewrite`, for a caller that reports the fallbacks itself: nothing is printed."""
+        questions, strategies = as_questions(questions), as_texts(strategies)
         chosen = self.pool.chosen(strategies)
         if not questions:
             return []

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from common.chat import Chat
 from common.errors import UserError
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
-from common.records import Question, clean
+from common.records import Question, as_questions, as_texts, clean
 from common.rewrites import Rewrites
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt, bare
@@ -105,6 +105,7 @@ class PromptRewriter:
         Raises:
             UserError: If the strategies are another than the prompt's name, or no call can succeed (from the model).
         """
+        questions, strategies = as_questions(questions), as_texts(strategies)
         check_known(self, strategies)
         texts = [clean(question.text) for question in questions]
         chats = [

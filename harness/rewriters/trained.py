@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.ranges import Precision
-from common.records import Question, clean
+from common.records import Question, as_questions, as_texts, clean
 from common.rewrites import Rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.rewriters.sample_seeds import seed_of
@@ -86,6 +86,7 @@ class TrainedRewriter:
         Raises:
             UserError: If the rewriter was not trained on a strategy.
         """
+        questions, strategies = as_questions(questions), as_texts(strategies)
         from models.token_count import tokens_read
 
         check_known(self, strategies)
