@@ -4,7 +4,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from common.errors import UserError
@@ -100,11 +100,25 @@ class Question:
     gold_segments: tuple[GoldSegment, ...] = field(default=(), repr=False)  # where documents answer it
     # the corpus's own ids of gold passages whose text is not in the file
     gold_corpus_ids: tuple[str, ...] = field(default=(), repr=False)
+    exclude_self: bool = field(default=False, repr=False)  # whether the passage that it is itself is not retrieved
 
     @property
     def gold(self) -> tuple[Passage, ...]:
         """The gold passages among `passages`, in file order."""
         return tuple(p for p in self.passages if p.id in self.support)
+
+    def is_itself(self, passage: Passage) -> bool:
+        """Whether a passage is the question: it has the question's id in the corpus, or the question's text.
+
+        In ArguAna, for example, every question is an argument of the corpus.
+        """
+        return clean(passage.corpus_id) == self.id or clean(passage.text) == clean(self.text)
+
+    def excluding_self(self) -> "Question":
+        """The question with `exclude_self`, without itself among its passages; `support` stays."""
+        kept = [place for place, passage in enumerate(self.passages) if not self.is_itself(passage)]
+        scores = tuple(self.scores[place] for place in kept) if self.scores else ()
+        return replace(self, passages=tuple(self.passages[place] for place in kept), scores=scores, exclude_self=True)
 
     @property
     def gold_groups(self) -> tuple[frozenset[str], ...]:

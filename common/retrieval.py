@@ -7,7 +7,7 @@ library only.
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Protocol, runtime_checkable
 
-from common.records import Passage, Ranked
+from common.records import Passage, Question, Ranked
 
 
 @runtime_checkable
@@ -20,6 +20,38 @@ class Retriever(Protocol):
         An empty query returns an empty list. One text alone is searched as a list of it (`common.records.as_texts`).
         `k` must be at least 1.
         """
+
+
+def search_for(
+    retriever: Retriever, questions: Sequence[Question], k: int, queries: Sequence[str] | None = None
+) -> list[list[Ranked]]:
+    """The k best passages for each question; without the question itself where it says so (`exclude_self`).
+
+    Such a question searches deeper until k passages are left, or no more are found.
+
+    Args:
+        retriever: Searches.
+        questions: One for each query.
+        k: Passages of each query.
+        queries: What is searched; the questions' texts when None.
+    """
+    texts = [question.text for question in questions] if queries is None else list(queries)
+    rows = [row for row, question in enumerate(questions) if question.exclude_self]
+    depth = k + bool(rows)
+    lists = retriever.search(texts, depth)
+    if not rows:
+        return lists
+    kept = [hits[:k] for hits in lists]
+    lists = [lists[row] for row in rows]
+    while rows:
+        left = []
+        for row, hits in zip(rows, lists, strict=True):
+            kept[row] = [hit for hit in hits if not questions[row].is_itself(hit.passage)][:k]
+            if len(kept[row]) < k and len(hits) >= depth:
+                left.append(row)
+        rows, depth = left, 2 * depth
+        lists = retriever.search([texts[row] for row in rows], depth) if rows else []
+    return kept
 
 
 def share_found(gold: Sequence[Set[str]], found: Iterable[str]) -> float:

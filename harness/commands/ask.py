@@ -35,6 +35,7 @@ def ask(
     questions: str | None = None,
     layout: str = "hotpotqa",
     limit: PositiveInt | None = None,
+    exclude_self: bool = False,
     json: bool = False,
     width: Width | None = None,
     characters: Width | None = None,
@@ -52,6 +53,8 @@ def ask(
         questions: Official data-set file, or Hugging Face datasets id: all its questions.
         layout: Layout of the questions file: which data set's official format it has.
         limit: Ask only this many questions of the file, from the beginning.
+        exclude_self: Leave the passage that is the question itself, by its id in the corpus or its text, out of what is
+            retrieved.
         json: Print the whole answer record as JSON: indented for --question, else one object a line (JSON Lines).
         width: Columns at which text is wrapped; the terminal's width when omitted.
         characters: Print at most this many characters of each passage, cut between words; all when omitted.
@@ -69,6 +72,7 @@ def ask(
     for typed in _batches(system, question, questions, layout, limit):
         batch = [replace(each, history=tuple(filter(None, earlier))) for each in typed] if earlier else typed
         batch = batch if reads or not earlier else [with_turns(each) for each in batch]
+        batch = [each.excluding_self() for each in batch] if exclude_self else batch
         for as_typed, asked, answer in zip(typed, batch, system.answer(batch), strict=True):
             asked = replace(asked, text=str(answer.notes.get("standalone", asked.text)), history=())
             earlier = [*earlier, asked.text if reads else as_typed.text, answer.text][-2 * turns :] if turns else []

@@ -34,6 +34,7 @@ def evaluate(
     limit: PositiveInt | None = None,
     validation_split: OpenShare | None = None,
     gold: Gold = "file",
+    exclude_self: bool = False,
     normalization: Normalization = "squad",
     paper: Paper | None = None,
     ks: tuple[PositiveInt, ...] = (1, 5, 10, 20),
@@ -63,6 +64,8 @@ def evaluate(
             data.validation_fraction this is; for choosing options.
         gold: Where gold passages come from: file (those that it ships) or index (looked up there by title or by the
             corpus's id; questions whose gold passages are not all in it are left out).
+        exclude_self: Leave the passage that is the question itself out of what is retrieved: the one with the
+            question's id in the corpus, or with its text, as in ArguAna; k passages are still retrieved.
         normalization: How answers are normalized before they are compared; the table of answers has all three.
         paper: Print the paper's published results for this data set beside ours.
         ks: The k of recall@k.
@@ -78,7 +81,7 @@ def evaluate(
     """
     read_by(system, llm)
     files, settings = files_and_settings(
-        out, questions, layout, limit, validation_split, gold, normalization, ks, paper, resamples, seed
+        out, questions, layout, limit, validation_split, gold, normalization, ks, paper, resamples, seed, exclude_self
     )
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
@@ -103,6 +106,7 @@ def files_and_settings(
     paper: Paper | None = None,
     resamples: int = 1,
     seed: int = 0,
+    exclude_self: bool = False,
 ) -> "tuple[QuestionFiles, Settings]":
     """The question files of an evaluation that writes `out`, and its settings; resumable results lie beside `out`.
 
@@ -114,7 +118,7 @@ def files_and_settings(
     from harness.evaluation.answer_scores import Bootstrap
     from harness.evaluation.study import Settings, partial_folder
 
-    files = QuestionFiles(tuple(listed(questions)), layout, limit, validation_split, gold)
+    files = QuestionFiles(tuple(listed(questions)), layout, limit, validation_split, gold, exclude_self)
     bootstrap = Bootstrap(resamples, seed)
     return files, Settings(layout, normalization, tuple(ks), paper, bootstrap, partial_folder(out))
 

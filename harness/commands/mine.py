@@ -29,6 +29,7 @@ def mine(
     question_weight: PositiveInt = 1,
     second_retriever: Retriever | None = None,
     corpus: str | None = None,
+    exclude_self: bool = False,
 ) -> None:
     """Write, for each training question, the passages that both retrieval stages find and that are not gold.
 
@@ -50,6 +51,8 @@ def mine(
         second_retriever: Searches with Concat(q, d) instead, as the system's `second_retriever` does.
         corpus: Corpus file (JSON Lines) by whose ids the questions name their gold passages; for layout
             corpus_questions.
+        exclude_self: Leave the passage that is the question itself, by its id in the corpus or its text, out of what is
+            retrieved.
     """
     import json
     from itertools import chain
@@ -79,7 +82,8 @@ def mine(
     counts = {"questions": 0, "passages": 0}
 
     def read() -> "Iterator[Question]":
-        return chain.from_iterable(read_questions_with_gold(layout, source, corpus=corpus) for source in sources)
+        found = chain.from_iterable(read_questions_with_gold(layout, source, corpus=corpus) for source in sources)
+        return (question.excluding_self() for question in found) if exclude_self else found
 
     def survey() -> tuple[int, dict[str, object] | None]:
         """Number of questions, and what their lines depend on."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from common.context_sources import SourceContext
 from common.ranges import PositiveInt
 from common.records import Question, as_questions
+from common.retrieval import search_for
 from harness.context_sources.budget import of_source, within_words
 from harness.interfaces import Retriever
 from harness.runtime.loading import load
@@ -49,7 +50,7 @@ class IndexedFacts:
         if not questions:
             return []
         started = time.perf_counter()
-        found = self.retriever.search([with_turns(question).text for question in questions], self.passages)
+        found = search_for(self.retriever, [with_turns(question) for question in questions], self.passages)
         costs = {"retriever_calls": 1.0, "seconds/search": (time.perf_counter() - started) / len(questions)}
         kept = [of_source(within_words(hits, self.max_words), FACTS) for hits in found]
         return [SourceContext(hits, "" if hits else NOTHING_FOUND, costs=dict(costs)) for hits in kept]

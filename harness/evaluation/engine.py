@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table
 from harness.evaluation.judgements import Judgements
@@ -182,6 +183,16 @@ def _answer_tables(
     return tables
 
 
+def _check_excluded(system: System, question: Question, answer: Answer) -> None:
+    """Raise UserError if a system retrieves a question itself that is to be left out; other sources may repeat it."""
+    found = (hit.passage for hit in answer.evidence if not hit.passage.source)
+    if question.exclude_self and any(question.is_itself(passage) for passage in found):
+        raise UserError(
+            f"{word_of(system)} retrieves question {question.id!r} itself: with exclude_self it must search by "
+            "common.retrieval.search_for, which leaves it out."
+        )
+
+
 def ask(system: System, questions: Sequence[Question], settings: Settings, file: str = "answers.jsonl") -> Asked:
     """What a system answers, asked in resumable batches.
 
@@ -193,7 +204,10 @@ def ask(system: System, questions: Sequence[Question], settings: Settings, file:
     """
 
     def work(batch: Sequence[Question]) -> list[dict]:
-        return [pack_answer(question, answer) for question, answer in zip(batch, system.answer(batch), strict=True)]
+        answers = system.answer(batch)
+        for question, answer in zip(batch, answers, strict=True):
+            _check_excluded(system, question, answer)
+        return [pack_answer(question, answer) for question, answer in zip(batch, answers, strict=True)]
 
     configured = configuration(system)
     saved = ResumableBatches()

@@ -39,6 +39,7 @@ class QuestionFiles:
         limit: Use only this many questions, from the beginning; None: all.
         validation_split: Use only the questions that a training holds out whose `validation_fraction` this is; None:
             all.
+        exclude_self: Whether the passage that is the question itself is not retrieved (`Question.exclude_self`).
         gold: `file`: the gold passages that a question ships; `index`: those of its title or id in the system's index.
     """
 
@@ -47,6 +48,7 @@ class QuestionFiles:
     limit: int | None = None
     validation_split: float | None = None
     gold: Gold = "file"
+    exclude_self: bool = False
 
     @property
     def name(self) -> str:
@@ -89,6 +91,9 @@ class QuestionFiles:
             usable = [each for each in loaded if each.answers or each.gold_segments or _ships_gold(each)]
         if not usable:
             raise UserError(self._why_none(len(loaded)))
+        if self.exclude_self:
+            usable = [each.excluding_self() for each in usable]
+            facts = [*facts, "the passage with a question's id or text is left out of what is retrieved for it"]
         skipped = 0 if self.gold == "index" else len(loaded) - len(usable)
         part = (
             ""
@@ -130,6 +135,7 @@ class QuestionFiles:
             "asked": read,
             "measured": measured,
             **({"gold": self.gold} if self.gold != "file" else {}),
+            **({"exclude_self": True} if self.exclude_self else {}),
         }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.records import Passage, Question, Ranked, clean
+from common.retrieval import search_for
 from datamodules.formats.mined_negatives import Mined
 from harness.interfaces import Retriever
 from harness.retrievers.two_stage import concatenate
@@ -32,14 +33,17 @@ class HardNegatives:
     def of(self, questions: Sequence[Question]) -> list[Mined]:
         """The hard negatives of each question; one batched search per stage."""
         max_gold = max(len(question.support) for question in questions)
-        first = self.retriever.search([question.text for question in questions], self.depth + max_gold)
+        first = search_for(self.retriever, questions, self.depth + max_gold)
         queries = [
             (row, passage.id, concatenate(question.text, passage, self.question_weight))
             for row, (question, hits) in enumerate(zip(questions, first, strict=True))
             for passage in {p.id: p for p in [*(h.passage for h in hits[: self.anchors]), *question.gold]}.values()
         ]
-        second = (self.second_retriever or self.retriever).search(
-            [text for *_, text in queries], self.depth + self.anchors
+        second = search_for(
+            self.second_retriever or self.retriever,
+            [questions[row] for row, *_ in queries],
+            self.depth + self.anchors,
+            [text for *_, text in queries],
         )
         rankings: list[list[list[Ranked]]] = [[hits] for hits in first]
         anchors_of: list[list[str]] = [[] for _ in questions]

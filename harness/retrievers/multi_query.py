@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveInt, Precision
 from common.records import Passage, Question, Ranked, as_texts, clean
-from common.retrieval import reciprocal_rank_fusion, search_once
+from common.retrieval import reciprocal_rank_fusion, search_for, search_once
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.corpora import check_same_corpus
@@ -238,7 +238,7 @@ class MultiQueryRetriever:
         questions, rewrites = [question for question, _ in alone], [written for _, written in alone]
         made = [self._queries(*pair) for pair in alone]
         rewritten = time.perf_counter()
-        found = self._search(made, per_query, first if self.feedback_retriever is None else {})
+        found = self._search(questions, made, per_query, first if self.feedback_retriever is None else {})
         retrieved = time.perf_counter()
         before = tokens_read(self.scorer)
         ranked = self._fuse(judges(questions, rewrites, self.judged_by), found)
@@ -280,12 +280,10 @@ class MultiQueryRetriever:
         """What the questions' texts find, for a rewriter that reads it; empty for any other."""
         if not isinstance(self.rewriter, FeedbackRewriter) or not questions:
             return {}
-        texts = list(dict.fromkeys(clean(question.text) for question in questions))
-        if self.feedback_retriever is not None:
-            return dict(zip(texts, self.feedback_retriever.search(texts, self.rewriter.feedback_passages), strict=True))
-        return dict(
-            zip(texts, self.retriever.search(texts, max(per_query, self.rewriter.feedback_passages)), strict=True)
-        )
+        distinct = {clean(question.text): question for question in questions}
+        searched, k = (self.retriever, per_query) if self.feedback_retriever is None else (self.feedback_retriever, 1)
+        k = max(k, self.rewriter.feedback_passages)
+        return dict(zip(distinct, search_for(searched, [*distinct.values()], k, [*distinct]), strict=True))
 
     def _queries(self, question: Question, rewrites: Rewrites | None) -> dict[str, tuple[str, ...]]:
         """The distinct queries of a question, in order, with what made each; equal ones search once."""
@@ -299,16 +297,29 @@ class MultiQueryRetriever:
         return {query: tuple(made[query]) for query in [*made][: self.max_queries]}
 
     def _search(
-        self, made: Sequence[Mapping[str, tuple[str, ...]]], k: int, first: Mapping[str, Sequence[Ranked]]
+        self,
+        questions: Sequence[Question],
+        made: Sequence[Mapping[str, tuple[str, ...]]],
+        k: int,
+        first: Mapping[str, Sequence[Ranked]],
     ) -> list[tuple[QueryHits, ...]]:
-        """One batched search with the distinct queries of all questions that have not been searched first."""
-        hits = search_once(self.retriever, [[*queries] for queries in made], k, first)
+        """One batched search with the distinct queries of all questions that have not been searched first.
+
+        Where questions are not to find themselves, one query finds another list for each question.
+        """
+        hits_of: Sequence[Mapping[str, Sequence[Ranked]]]
+        if any(question.exclude_self for question in questions):
+            asked = [(question, query) for question, own in zip(questions, made, strict=True) for query in own]
+            each = iter(search_for(self.retriever, [one for one, _ in asked], k, [query for _, query in asked]))
+            hits_of = [{query: next(each) for query in own} for own in made]
+        else:
+            hits_of = [search_once(self.retriever, [[*own] for own in made], k, first)] * len(made)
         failed = failures_of(self.retriever)
         return [
             tuple(
                 QueryHits(query, makers, tuple(hits[query]), failed.get(query, "")) for query, makers in queries.items()
             )
-            for queries in made
+            for queries, hits in zip(made, hits_of, strict=True)
         ]
 
     def _fuse(self, judges: Sequence[str], found: Sequence[Sequence[QueryHits]]) -> list[list[Ranked]]:

@@ -5,7 +5,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from common.records import Passage, Ranked
+from common.records import Passage, Question, Ranked
+from common.retrieval import search_for
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
 from harness.selection.algorithms import Rankings
@@ -59,7 +60,7 @@ def concatenate(question: str, passage: Passage, question_weight: int = 1) -> st
 
 def search_twice(
     retriever: Retriever,
-    questions: Sequence[str],
+    questions: Sequence[Question],
     ranking_size: int,
     concatenations: int,
     concatenated_size: int,
@@ -70,7 +71,7 @@ def search_twice(
 
     Args:
         retriever: Used for both stages, or for the first.
-        questions: Their texts.
+        questions: The questions.
         ranking_size: Documents per question.
         concatenations: Number of best documents to concatenate each question with; 0 skips the second stage.
         concatenated_size: Documents per q*_i, d_i and other first-stage documents included.
@@ -83,7 +84,7 @@ def search_twice(
 
 def search_by_weight(
     retriever: Retriever,
-    questions: Sequence[str],
+    questions: Sequence[Question],
     ranking_size: int,
     second: Mapping[int, tuple[int, int]],
     second_retriever: Retriever | None = None,
@@ -92,7 +93,7 @@ def search_by_weight(
 
     Args:
         retriever: Used for both stages, or for the first.
-        questions: Their texts.
+        questions: The questions.
         ranking_size: Documents per question.
         second: `concatenations` and `concatenated_size` by question weight.
         second_retriever: Searches with q*_i, on the same corpus; `retriever` when None.
@@ -101,18 +102,25 @@ def search_by_weight(
         Both stages' results by question weight; each has the time of the first stage.
     """
     started = time.perf_counter()
-    rankings = retriever.search(questions, ranking_size) if questions else []
+    rankings = search_for(retriever, questions, ranking_size) if questions else []
     first_seconds = time.perf_counter() - started
     found = {}
     for question_weight, (concatenations, concatenated_size) in second.items():
         started = time.perf_counter()
         queries = [
-            (question, concatenate(questions[question], hit.passage, question_weight))
+            (question, concatenate(questions[question].text, hit.passage, question_weight))
             for question, ranking in enumerate(rankings)
             for hit in ranking[:concatenations]
         ]
         lists = (
-            (second_retriever or retriever).search([text for _, text in queries], concatenated_size) if queries else []
+            search_for(
+                second_retriever or retriever,
+                [questions[question] for question, _ in queries],
+                concatenated_size,
+                [text for _, text in queries],
+            )
+            if queries
+            else []
         )
         seconds = time.perf_counter() - started
         per_question: list[list[list[Ranked]]] = [[] for _ in questions]

@@ -119,7 +119,7 @@ class DrRag:
         options = self.selection
         retrieval = search_twice(
             self.retriever,
-            [question.text for question in questions],
+            questions,
             options.ranking_size,
             options.concatenations,
             options.concatenated_size,

@@ -14,6 +14,7 @@ from common.errors import UserError
 from common.progress import say
 from common.ranges import PositiveFloat, PositiveInt, Precision, Share
 from common.records import Answer, Asked, Question, Ranked, as_questions
+from common.retrieval import search_for
 from harness.interfaces import PerContextReader, Reader, RelevanceModel, Retriever
 from harness.readers.read_answers import costs_so_far, spent_since, sum_costs
 from harness.readers.t5 import check_one_context, explanation, generator_reader, read_contexts
@@ -203,7 +204,7 @@ class ReRag:
                 them.
         """
         if self.retriever is not None:
-            return self.retriever.search([question.text for question in questions], self.candidates)
+            return search_for(self.retriever, questions, self.candidates)
         if self.model.estimator is None and self.model.relevance == "retriever":
             for question in questions:
                 if question.passages and not question.given_scores:

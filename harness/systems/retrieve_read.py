@@ -9,6 +9,7 @@ import time
 
 from common.ranges import PositiveInt
 from common.records import Answer, Asked, as_questions, clean
+from common.retrieval import search_for
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.question_passages import given_ranking
@@ -46,7 +47,7 @@ class RetrieveRead:
             return []
         started = time.perf_counter()
         if self.retriever is not None:
-            found = self.retriever.search([question.text for question in questions], self.k)
+            found = search_for(self.retriever, questions, self.k)
         else:
             found = [given_ranking(question)[: self.k] for question in questions]
         costs = {

@@ -95,7 +95,7 @@ def search_grid(
     most = max(size for k in ks for size in grid.first_sizes(k))
     size = most + max(depth for k in ks for depth in grid.pool_depths(k))
     second = dict.fromkeys(grid.weights, (most, size))
-    found = search_by_weight(retriever, [each.text for each in questions], max(*ks, most), second, second_retriever)
+    found = search_by_weight(retriever, questions, max(*ks, most), second, second_retriever)
     return {weight: retrieval.results for weight, retrieval in found.items()}
 
 

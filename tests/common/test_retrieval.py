@@ -1,10 +1,12 @@
-"""Batched searches with several queries per question.
+"""Batched searches: without the question itself, and with several queries per question.
 
 What is searched, what is known already, and the fused lists by hand.
 """
 
-from common.records import Passage, Ranked
-from common.retrieval import search_fused, search_once
+import pytest
+
+from common.records import Passage, Question, Ranked
+from common.retrieval import search_for, search_fused, search_once, share_found
 from tests.helpers.table_rewriter import TableRetriever
 
 A, B, C = (Passage.of(name, f"text of {name}") for name in "ABC")
@@ -31,3 +33,46 @@ def test_the_lists_of_several_queries_are_fused_and_a_single_one_is_kept() -> No
     assert [(hit.passage, hit.score) for hit in fused] == [(B, 1 / 62 + 1 / 61), (A, 1 / 61), (C, 1 / 62)]
     assert single == [Ranked(A, 3.0), Ranked(B, 2.0)]
     assert [hit.passage for hit in other] == [C, B]  # 1/61 + 1/62 each; A is third in the known list, beyond k
+
+
+OWN = [Passage.of(f"Part {number}", f"part {number}", corpus_id="7") for number in range(5)]
+COPY = Passage.of("Copy", "where  is it?", corpus_id="9")
+OTHERS = [Passage.of(name, f"text of {name}", corpus_id=own) for name, own in (("X", ""), ("Y", "77"), ("Z", "8"))]
+ORDER = (*OWN[:4], COPY, OTHERS[0], OWN[4], *OTHERS[1:])
+
+
+@pytest.mark.parametrize(
+    ("k", "depths", "found"),
+    [(1, [2, 4, 8], ["X"]), (2, [3, 6, 12], ["X", "Y"]), (3, [4, 8, 16], ["X", "Y", "Z"]), (9, [10], ["X", "Y", "Z"])],
+)
+def test_a_question_that_is_to_be_left_out_searches_until_k_others_are_found(k, depths, found) -> None:
+    table = TableRetriever({"where is it?": ORDER})
+    question = Question("7", "where is it?")
+    assert [hit.passage for hit in search_for(table, [question], k)[0]] == [*ORDER[:k]]
+    (hits,) = search_for(table, [question.excluding_self()], k)
+    assert [hit.passage.title for hit in hits] == found
+    assert [depth for _, depth in table.asked] == [k, *depths]
+
+
+def test_each_question_leaves_out_itself_alone() -> None:
+    table = TableRetriever({"r": (*OTHERS, A), "q": (C, *OTHERS)})
+    asked = [Question("8", "one").excluding_self(), Question("77", "two").excluding_self(), Question("8", "three")]
+    found = search_for(table, asked, 3, ["r", "r", "r"])
+    assert [[hit.passage.title for hit in hits] for hits in found] == [
+        ["X", "Y", "A"],
+        ["X", "Z", "A"],
+        ["X", "Y", "Z"],
+    ]
+    assert table.asked == [(["r", "r", "r"], 4)]
+
+
+def test_shipped_passages_leave_out_the_question_with_its_score() -> None:
+    question = Question(
+        "7", "where is it?", passages=(A, OWN[0], B, COPY), support=(OWN[0].id, B.id), scores=(1, 2, 3, 4)
+    )
+    left = question.excluding_self()
+    assert (left.passages, left.scores, left.gold, left.support) == ((A, B), (1, 3), (B,), question.support)
+
+
+def test_a_group_is_found_when_one_of_it_is() -> None:
+    assert share_found([{"a", "b"}, {"c"}, {"d"}], ["b", "a", "c", "z"]) == pytest.approx(2 / 3)

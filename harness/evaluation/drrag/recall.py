@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.records import Passage, Question, Ranked
-from common.retrieval import share_found
+from common.retrieval import search_for, share_found
 from harness.evaluation.bootstrap import paired_intervals
 from harness.interfaces import Retriever
 from harness.retrievers.two_stage import StageResults, search_by_weight
@@ -137,13 +137,13 @@ def run(
         second_retriever: Of the second stage; `retriever` when None.
     """
     texts = [question.text for question in questions]
-    retrieved, baseline_seconds = _baselines(baselines, texts, max(ks))
+    retrieved, baseline_seconds = _baselines(baselines, questions, max(ks))
     variants = {(name, k): complete(replace(options, k=k)) for k in ks for name, options in selections.items()}
     own_key = next((key for key, options in variants.items() if options == own), (OWN, 0))
     if own is not None:
         variants.setdefault(own_key, own)
     longest = max(options.ranking_size for options in variants.values())
-    retrievals = search_by_weight(retriever, texts, longest, searches_of(variants.values()), second_retriever)
+    retrievals = search_by_weight(retriever, questions, longest, searches_of(variants.values()), second_retriever)
     results = {weight: retrieval.results for weight, retrieval in retrievals.items()}
     passages = {id_: passage for of in results.values() for each in of for id_, passage in each.passages.items()}
     passages |= {hit.passage.id: hit.passage for rankings in retrieved.values() for row in rankings for hit in row}
@@ -240,12 +240,12 @@ def differing(evaluation: Evaluation, k: int, row: str = "CFS", other: str = "QD
 
 
 def _baselines(
-    baselines: Mapping[str, Retriever], texts: Sequence[str], k: int
+    baselines: Mapping[str, Retriever], questions: Sequence[Question], k: int
 ) -> tuple[dict[str, list[list[Ranked]]], dict[str, float]]:
     """The top k passages of each baseline, and its search time in seconds."""
     retrieved, seconds = {}, {}
     for name, retriever in baselines.items():
         started = time.perf_counter()
-        retrieved[name] = retriever.search(texts, k)
+        retrieved[name] = search_for(retriever, questions, k)
         seconds[name] = time.perf_counter() - started
     return retrieved, seconds

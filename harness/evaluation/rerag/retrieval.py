@@ -22,6 +22,7 @@ from common.answer_metrics import has_answer
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import read_json
 from common.records import Passage, Question, Ranked
+from common.retrieval import search_for
 from common.sealed_json import check_fields, unsealed, write_sealed
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
@@ -64,7 +65,7 @@ def retrieve(
         UserError: If there is no retriever and a question ships no passages.
     """
     if retriever is not None:
-        return retriever.search([question.text for question in questions], candidates)
+        return search_for(retriever, questions, candidates)
     for question in questions:
         if not question.passages:
             raise UserError(

@@ -81,7 +81,7 @@ def test_batched_rounds_equal_one_forward_per_pair(folders, selection):
     options = system.selection
     texts = [question.text for question in QUESTIONS]
     retrieval = search_twice(
-        system.retriever, texts, options.ranking_size, options.concatenations, options.concatenated_size
+        system.retriever, QUESTIONS, options.ranking_size, options.concatenations, options.concatenated_size
     )
     by_id = {passage.id: passage for passage in PASSAGES}
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from common.ranges import PositiveInt
 from common.records import Answer, Asked, Ranked, as_questions
+from common.retrieval import search_for
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.runtime.loading import load
@@ -54,10 +55,10 @@ class TitleExpansion:
         if not questions:
             return []
         started = time.perf_counter()
-        first = self.retriever.search([each.text for each in questions], self.k)
+        first = search_for(self.retriever, questions, self.k)
         titles = [self._title(each.text, hits) for each, hits in zip(questions, first, strict=True)]
         queries = [f"{each.text} {title}" for each, title in zip(questions, titles, strict=True)]
-        second = self.retriever.search(queries, self.k)
+        second = search_for(self.retriever, questions, self.k, queries)
         seconds = (time.perf_counter() - started) / len(questions)
         answers = []
         for question, *lists in zip(questions, first, second, strict=True):

@@ -1,0 +1,141 @@
+"""Questions that are in the corpus themselves, as ArguAna's: left out of what every system and command retrieves."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from common.records import Answer, Passage, Question, Ranked
+from harness.evaluation.drrag.recall import run, table_selections
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.hard_negatives import HardNegatives
+from harness.selection.options import SelectionOptions
+from harness.systems.dmqr import Dmqr
+from harness.systems.drrag import DrRag
+from harness.systems.retrieve_read import RetrieveRead
+from tests.helpers.commands import command, refused
+from tests.helpers.table_rewriter import TableRewriter
+
+ROWS = [
+    {"_id": 7, "title": "", "text": "jade market hall"},
+    {"_id": "7", "title": "Market", "text": "jade market hall, its second half"},
+    {"_id": "copy", "title": "Other", "text": "jade market hall"},
+    {"_id": "d1", "title": "", "text": "jade market of the north"},
+    {"_id": "d2", "title": "", "text": "the hall of a market"},
+    {"_id": "d3", "title": "", "text": "jade lake"},
+    {"_id": "d4", "title": "", "text": "orchard basin"},
+]
+ASKED = [{"id": 7, "question": "jade market hall", "answer": "x", "gold_doc_ids": ["d1"]},
+         {"id": "d2", "question": "the market of jade", "answer": "x", "gold_doc_ids": ["d1"]}]  # fmt: skip
+QUESTIONS = [Question(str(row["id"]), str(row["question"])).excluding_self() for row in ASKED]
+BM25 = ("--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", "index")
+SYSTEM = ("--system", "harness.systems.retrieve_read.RetrieveRead", *BM25, "--system.k", "2")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `index` and `q.jsonl`."""
+    folder = tmp_path_factory.mktemp("exclude_self")
+    build_bm25([Passage.of(row["title"], row["text"], corpus_id=str(row["_id"])) for row in ROWS], folder / "index")
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ASKED))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bm25(place: Path) -> Bm25Retriever:
+    return Bm25Retriever(place / "index")
+
+
+def ids(hits: Sequence[Ranked]) -> list[str]:
+    return [hit.passage.corpus_id for hit in hits]
+
+
+def others(bm25: Bm25Retriever, question: Question, query: str, k: int) -> list[str]:
+    """The first k of all that the query finds, without the question's own passages, which are written down here."""
+    own = {"7": ("7", "copy"), "d2": ("d2",)}[question.id]
+    return [id_ for id_ in ids(bm25.search([query], 100)[0]) if id_ not in own][:k]
+
+
+def test_what_a_system_retrieves(bm25) -> None:
+    whole = RetrieveRead(bm25, 2).answer([Question("7", "jade market hall")])
+    assert set(ids(whole[0].evidence)) <= {"7", "copy"}  # without the option
+    for system in (RetrieveRead(bm25, 2), DrRag(bm25, selection=SelectionOptions("sm", k=2))):
+        found = [ids(answer.evidence) for answer in system.answer(QUESTIONS)]
+        assert found == [others(bm25, question, question.text, 2) for question in QUESTIONS]
+        assert sorted(found[0]) == ["d1", "d2"]
+
+
+def test_queries_that_two_questions_share_find_the_one_for_the_other(bm25) -> None:
+    """`hall` finds d2, which is the second question, for the first alone."""
+    table = {question.text: {"kwr": ["hall"]} for question in QUESTIONS}
+    system = Dmqr(bm25, TableRewriter(table), ("kwr",), per_query=2, k=9, fusion="rrf")
+    found = system.search.find(QUESTIONS, 9).results
+    lists = [[ids(search.hits) for search in each.searches] for each in found]
+    assert lists == [[others(bm25, question, query, 2) for query in (question.text, "hall")] for question in QUESTIONS]
+    assert "d2" in lists[0][1]
+    assert sorted(lists[1][1]) == ["7", "copy"]
+
+
+def test_both_searches_of_drrag_its_study_and_mining(bm25) -> None:
+    system = DrRag(bm25, selection=SelectionOptions("qdc", k=4))
+    found = [set(ids(answer.evidence)) for answer in system.answer(QUESTIONS)]
+    assert not found[0] & {"7", "copy"}
+    assert "d2" not in found[1]
+    measured = run(QUESTIONS, bm25, {"baseline": bm25}, table_selections(SelectionOptions("sm"), False), (2, 4), None)
+    passages = measured.passages
+    rows = [[{passages[id_].corpus_id for id_ in own} for own in each.documents] for each in measured.outcomes]
+    assert rows
+    assert not any(row[0] & {"7", "copy"} or "d2" in row[1] for row in rows)
+    mined = HardNegatives(bm25, 24, 2, 3, 1).of(QUESTIONS)
+    assert [{passage.corpus_id for passage in each} & {"7", "copy", "d2"} for each in mined] == [{"d2"}, {"7", "copy"}]
+
+
+def test_commands(place: Path) -> None:
+    asked = ("--questions", "q.jsonl", "--layout", "corpus_questions")
+    exclude = ("--exclude_self", "true")
+    evaluate = ("infer.py", "evaluate", *SYSTEM, *asked, "--gold", "index", "--ks", "[1,2]", "--resamples", "50")
+    for out, options in (("with", ()), ("without", exclude)):
+        ended = command(place, *evaluate, "--out", out, *options)
+        assert ended.code == 0, ended.err
+        record = json.loads((place / out / "report.json").read_text())
+        assert record["questions"].get("exclude_self", False) == (out == "without")
+        rows = [json.loads(line) for line in (place / out / "questions.jsonl").read_text().splitlines()]
+        assert all(len(row["evidence"]) == 2 for row in rows)
+        assert ("7" in {hit["corpus_id"] for hit in rows[0]["evidence"]}) == (out == "with")
+    assert "the passage with a question's id or text is left out" in (place / "without" / "report.md").read_text()
+    ended = command(place, "infer.py", "ask", *SYSTEM, *asked, *exclude, "--json", "true")
+    answers = [json.loads(line) for line in ended.out.splitlines()]
+    assert sorted(hit["passage"]["corpus_id"] for hit in answers[0]["evidence"]) == ["d1", "d2"]
+    mine = (
+        "--retriever",
+        "harness.retrievers.bm25.Bm25Retriever",
+        "--retriever.index",
+        "index",
+        "--corpus",
+        "corpus.jsonl",
+    )
+    ended = command(place, "infer.py", "mine", *mine, *asked, "--out", "mined.jsonl", *exclude)
+    assert ended.code == 0, ended.err
+    titles = [{p["text"] for p in json.loads(line)["passages"]} for line in (place / "mined.jsonl").open()]
+    assert "jade market hall" not in titles[0]
+    assert "jade market hall" in titles[1]
+
+
+class Plain:
+    """A system from outside, which searches itself."""
+
+    def __init__(self, retriever: Bm25Retriever) -> None:
+        self.retriever = retriever
+
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        return RetrieveRead(self.retriever, 2).answer([Question(each.id, each.text) for each in questions])
+
+
+def test_a_system_that_does_not_leave_them_out_is_named(place: Path) -> None:
+    ended = command(
+        place, "infer.py", "evaluate", "--system", f"{__name__}.Plain", *BM25, "--questions", "q.jsonl", "--layout",
+        "corpus_questions", "--gold", "index", "--out", "outside", "--exclude_self", "true",
+    )  # fmt: skip
+    refused(ended, 2, "retrieves question '7' itself", "common.retrieval.search_for")
