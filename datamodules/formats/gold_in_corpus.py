@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 from common.errors import DataError, UserError
+from common.progress import say
 from common.records import Passage, Question
 from datamodules.formats.reading import read_passages, read_questions
 
@@ -16,7 +18,8 @@ def read_questions_with_gold(
     """The questions of a file, in file order.
 
     Gold passages that it names by a corpus's own ids become passages of the question: all passages that have the id,
-    such as the chunks of a document.
+    such as the chunks of a document. Questions some of whose gold passages are not in the corpus are left out, and
+    counted in one line.
 
     Args:
         layout: Layout of the questions.
@@ -28,7 +31,8 @@ def read_questions_with_gold(
     Raises:
         UserError: While reading, if a question names gold passages by ids and no corpus is given; else as
             `read_questions`.
-        DataError: While reading, if the corpus lacks a gold passage, or it is given to questions that name no ids.
+        DataError: While reading, if the corpus lacks gold passages of all questions, or it is given to questions that
+            name no ids.
     """
     questions = read_questions(layout, source, limit)
     if corpus is None:
@@ -56,13 +60,12 @@ def _with_corpus(
     for passage in read_passages(CORPUS_LAYOUT, [corpus], repeated=True):
         if passage.corpus_id in ids:
             found.setdefault(passage.corpus_id, {}).setdefault(passage.id, passage)
+    kept, absent = 0, []  # of those that are left out a gold passage that is not there
     for question in again:
-        for id_ in question.gold_corpus_ids:
-            if id_ not in found:
-                raise DataError(
-                    f"{source}: the gold passage {id_!r} of question {question.id!r} is not in {corpus}. "
-                    "Give the corpus that the questions were written for."
-                )
+        if missing := [id_ for id_ in question.gold_corpus_ids if id_ not in found]:
+            absent.append(f"{missing[0]!r} of question {question.id!r}")
+            continue
+        kept += 1
         gold = {id_: passage for own in question.gold_corpus_ids for id_, passage in found[own].items()}
         shipped = {passage.id for passage in question.passages}
         yield replace(
@@ -72,3 +75,19 @@ def _with_corpus(
             support=tuple(dict.fromkeys([*question.support, *gold])),
             gold_corpus_ids=(),
         )
+    if absent and not kept:
+        raise DataError(
+            f"{source}: the gold passage {absent[0]} is not in {corpus}, and so it is with every question. "
+            "Give the corpus that the questions were written for."
+        )
+    if absent:
+        _say_once(
+            f"{source}: {len(absent):,} of {kept + len(absent):,} questions are left out, for want of gold passages in "
+            f"{corpus}, such as {absent[0]}."
+        )
+
+
+@cache
+def _say_once(line: str) -> None:
+    """Print a line once: a file is read several times."""
+    say(line)

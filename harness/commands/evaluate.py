@@ -14,7 +14,7 @@ from common.ranges import OpenShare, PositiveInt
 from harness.commands.file_lists import listed
 from harness.evaluation.judge import Judge
 from harness.evaluation.paper_figures import Paper
-from harness.evaluation.question_files import Gold, QuestionFiles
+from harness.evaluation.question_files import Gold, MissingGold, QuestionFiles
 from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.journal import remove_saved
@@ -34,6 +34,7 @@ def evaluate(
     limit: PositiveInt | None = None,
     validation_split: OpenShare | None = None,
     gold: Gold = "file",
+    missing_gold: MissingGold = "left_out",
     exclude_self: bool = False,
     normalization: Normalization = "squad",
     paper: Paper | None = None,
@@ -63,7 +64,9 @@ def evaluate(
         validation_split: Of a training file, use only the questions that a training holds out whose
             data.validation_fraction this is; for choosing options.
         gold: Where gold passages come from: file (those that it ships) or index (looked up there by title or by the
-            corpus's id; questions whose gold passages are not all in it are left out).
+            corpus's id).
+        missing_gold: With gold index, what of a question some of whose gold passages are not in the index: left_out, or
+            missed (these count as not found, as in BEIR).
         exclude_self: Leave the passage that is the question itself out of what is retrieved: the one with the
             question's id in the corpus, or with its text, as in ArguAna; k passages are still retrieved.
         normalization: How answers are normalized before they are compared; the table of answers has all three.
@@ -81,7 +84,19 @@ def evaluate(
     """
     read_by(system, llm)
     files, settings = files_and_settings(
-        out, questions, layout, limit, validation_split, gold, normalization, ks, paper, resamples, seed, exclude_self
+        out,
+        questions,
+        layout,
+        limit,
+        validation_split,
+        gold,
+        normalization,
+        ks,
+        paper,
+        resamples,
+        seed,
+        exclude_self,
+        missing_gold,
     )
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
@@ -107,18 +122,21 @@ def files_and_settings(
     resamples: int = 1,
     seed: int = 0,
     exclude_self: bool = False,
+    missing_gold: MissingGold = "left_out",
 ) -> "tuple[QuestionFiles, Settings]":
     """The question files of an evaluation that writes `out`, and its settings; resumable results lie beside `out`.
 
     Raises:
-        UserError: If the k of recall@k are not increasing, or no file is named.
+        UserError: If the k of recall@k are not increasing, no file is named, or `missing_gold` does nothing.
     """
+    if missing_gold == "missed" and gold == "file":
+        raise UserError("missing_gold missed is for gold passages of the index: type --gold index too, or omit it.")
     if not ks or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers, such as [1,5,10,20].")
     from harness.evaluation.answer_scores import Bootstrap
     from harness.evaluation.study import Settings, partial_folder
 
-    files = QuestionFiles(tuple(listed(questions)), layout, limit, validation_split, gold, exclude_self)
+    files = QuestionFiles(tuple(listed(questions)), layout, limit, validation_split, gold, exclude_self, missing_gold)
     bootstrap = Bootstrap(resamples, seed)
     return files, Settings(layout, normalization, tuple(ks), paper, bootstrap, partial_folder(out))
 

@@ -8,11 +8,14 @@ from dataclasses import replace
 
 from common.errors import UserError
 from common.records import Passage, Question, clean
+from harness.evaluation.question_files import MissingGold
 from harness.retrievers.corpora import indexes_of
 
 
-def with_gold_in_index(searching: object, questions: Sequence[Question]) -> tuple[list[Question], list[str]]:
-    """The questions all of whose gold passages are in an index, with these as their gold passages.
+def with_gold_in_index(
+    searching: object, questions: Sequence[Question], missing_gold: MissingGold = "left_out"
+) -> tuple[list[Question], list[str]]:
+    """The questions with their gold passages in an index.
 
     A gold passage is the one of the index with its title and text; else, and where the file gives a title alone, the
     only one with its title. An id of the corpus (`Question.gold_corpus_ids`) names all passages that have it, such as
@@ -21,9 +24,11 @@ def with_gold_in_index(searching: object, questions: Sequence[Question]) -> tupl
     Args:
         searching: A retriever or a system; its first index is read once, in order.
         questions: With or without gold passages.
+        missing_gold: A question some of whose gold passages are not in the index is `left_out`, or these are `missed`:
+            in `support`, and never found, as in BEIR.
 
     Returns:
-        The questions, and lines for a report on those that were left out.
+        The questions, and lines for a report on those some of whose gold passages are not there.
 
     Raises:
         UserError: If nothing that has an index is searched.
@@ -43,24 +48,27 @@ def with_gold_in_index(searching: object, questions: Sequence[Question]) -> tupl
         if passage.corpus_id in own_ids:
             by_own_id.setdefault(passage.corpus_id, []).append(passage)
 
-    def of_title(title: str, id_: str | None = None) -> Passage | None:
+    def of_title(title: str, id_: str | None = None) -> list[Passage]:
         same = by_title.get(clean(title), [])
-        exact = [passage for passage in same if passage.id == id_]
-        return next(iter(exact or (same if len(same) == 1 else [])), None)
+        return [passage for passage in same if passage.id == id_] or same
 
-    found, unknown, absent = [], 0, 0
+    found, unknown, absent, unclear = [], 0, 0, 0
     for question in questions:
-        gold = [
-            *(of_title(passage.title, passage.id) for passage in question.gold),
-            *(of_title(title) for title in question.unshipped_support),
-            *(passage for own in question.gold_corpus_ids for passage in by_own_id.get(own, [None])),
-        ]
-        known = {passage.id: passage for passage in gold if passage is not None}
+        titled = {  # gold passage as the file names it -> the passages of the index
+            **{f"passage {each.id}": of_title(each.title, each.id) for each in question.gold},
+            **{f"title {title}": of_title(title) for title in question.unshipped_support},
+        }
+        gold = titled | {f"id {own}": by_own_id.get(own, []) for own in question.gold_corpus_ids}
+        known = {passage.id: passage for each in gold.values() for passage in each}
+        missing = [name for name, each in gold.items() if not each]
         if not gold:
             unknown += 1
-        elif None in gold:
+        elif any(len(each) > 1 for each in titled.values()):
+            unclear += 1
+        elif missing and missing_gold == "left_out":
             absent += 1
         else:
+            absent += bool(missing)
             shipped = {passage.id for passage in question.passages}
             further = (passage for id_, passage in known.items() if id_ not in shipped)
             found.append(
@@ -68,13 +76,19 @@ def with_gold_in_index(searching: object, questions: Sequence[Question]) -> tupl
                     question,
                     passages=(*question.passages, *further),
                     scores=(),  # they are of the passages in the file alone
-                    support=tuple(known),
+                    support=(*known, *(f"not in the index: {name}" for name in missing)),
                     unshipped_support=(),
                     gold_corpus_ids=(),
                 )
             )
-    left_out = f"{absent:,} of {len(questions):,} questions are left out, for want of some of theirs"
-    lines = [f"gold passages looked up in {indexes[0].folder}: {left_out if absent else 'all of them are there'}"]
+    outcome = {
+        "left_out": "are left out, for want of some of theirs (missing_gold missed counts these as missed)",
+        "missed": "have some that are not there and count as missed",
+    }[missing_gold]
+    said = f"{absent:,} of {len(questions):,} questions {outcome}" if absent else "all of them are there"
+    lines = [f"gold passages looked up in {indexes[0].folder}: {said}"]
+    if unclear:
+        lines.append(f"{unclear:,} questions are left out that name a gold passage by a title that several have")
     return found, lines + [f"{unknown:,} questions are left out that name no gold passage"] * bool(unknown)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.interfaces import System
 
 Gold = Literal["file", "index"]
+MissingGold = Literal["left_out", "missed"]  # what of a question some of whose gold passages are not in the index
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class QuestionFiles:
             all.
         exclude_self: Whether the passage that is the question itself is not retrieved (`Question.exclude_self`).
         gold: `file`: the gold passages that a question ships; `index`: those of its title or id in the system's index.
+        missing_gold: See `harness.evaluation.gold_in_index.with_gold_in_index`.
     """
 
     sources: tuple[str, ...]
@@ -49,6 +51,7 @@ class QuestionFiles:
     validation_split: float | None = None
     gold: Gold = "file"
     exclude_self: bool = False
+    missing_gold: MissingGold = "left_out"
 
     @property
     def name(self) -> str:
@@ -86,7 +89,7 @@ class QuestionFiles:
             )
         facts: list[str] = []
         if self.gold == "index":
-            usable, facts = with_gold_in_index(system, loaded)
+            usable, facts = with_gold_in_index(system, loaded, self.missing_gold)
         else:
             usable = [each for each in loaded if each.answers or each.gold_segments or _ships_gold(each)]
         if not usable:
@@ -135,6 +138,7 @@ class QuestionFiles:
             "asked": read,
             "measured": measured,
             **({"gold": self.gold} if self.gold != "file" else {}),
+            **({"missing_gold": self.missing_gold} if self.gold != "file" else {}),
             **({"exclude_self": True} if self.exclude_self else {}),
         }
 

@@ -71,6 +71,16 @@ def test_all_passages_of_a_gold_id_are_gold(place: Path) -> None:
     assert question.gold_groups == ({one}, {zero, two}, {three})
 
 
+def test_questions_without_all_their_gold_passages_are_left_out_and_counted_once(place: Path, capsys) -> None:
+    write(place / "some.jsonl", [asked(1, "d0", "d9"), asked(2, "d1"), asked(3, "d8")])
+    assert [question.id for question in read("some.jsonl")] == ["q2"]
+    assert len(read("some.jsonl")) == 1
+    assert capsys.readouterr().err == (
+        "some.jsonl: 2 of 3 questions are left out, for want of gold passages in corpus.jsonl, such as 'd9' of "
+        "question 'q1'.\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("gold", "corpus", "error", "message"),
     [

@@ -4,6 +4,7 @@ Also files of questions together.
 """
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,11 +80,35 @@ def test_a_question_without_all_its_gold_passages_is_left_out(retriever, questio
 
 def test_what_was_left_out_is_said(retriever) -> None:
     questions = [shipped(ALBA), shipped(unshipped=("Elbe",)), shipped(unshipped=("Fulda",)), Question("q", "?")]
-    found, lines = with_gold_in_index(retriever, questions)
+    found, lines = with_gold_in_index(retriever, [*questions, shipped(unshipped=("Dorn",))])
     assert len(found) == 1
-    assert "2 of 4 questions are left out" in lines[0]
-    assert lines[1] == "1 questions are left out that name no gold passage"
+    assert "2 of 5 questions are left out" in lines[0]
+    assert lines[1] == "1 questions are left out that name a gold passage by a title that several have"
+    assert lines[2] == "1 questions are left out that name no gold passage"
     assert found[0].unshipped_support == ()
+
+
+def test_gold_passages_that_are_not_there_count_as_missed(retriever) -> None:
+    """Of the first two of three gold passages are in the index; of the last none."""
+    asked = [
+        shipped(ALBA, Passage.of("Elbe", "elsewhere"), unshipped=("Brune", "Fulda")),
+        Question("q", "?", gold_corpus_ids=("a-1", "z-1", "b-1")),
+        shipped(ALBA, unshipped=("Dorn",)),  # which of the two is gold is not known
+        Question("q", "?", gold_corpus_ids=("z-1",)),
+        shipped(BRUNE),
+        Question("q", "?"),
+    ]
+    found, lines = with_gold_in_index(retriever, asked, "missed")
+    assert "3 of 6 questions have some that are not there and count as missed" in lines[0]
+    assert len(lines) == 3
+    assert [[passage.title for passage in question.gold] for question in found] == [
+        ["Alba", "Brune"], ["Alba", "Brune"], [], ["Brune"],
+    ]  # fmt: skip
+    hits = [[Ranked(ALBA, 2.0), Ranked(BRUNE, 1.0)]] * 4
+    recall = retrieval_scores(found, hits, (1, 2))
+    assert recall["recall@1"].tolist() == pytest.approx([1 / 4, 1 / 3, 0, 0])
+    assert recall["recall@2"].tolist() == pytest.approx([2 / 4, 2 / 3, 0, 1])
+    assert recall["all@2"].tolist() == [0, 0, 0, 1]
 
 
 def test_a_system_without_an_index_is_refused() -> None:
@@ -163,6 +188,17 @@ def test_recall_over_several_files_with_gold_in_the_index(place) -> None:
     record = json.loads((place / "report" / "report.json").read_text())["questions"]
     assert (record["source"], record["asked"], record["measured"]) == (["one.json", "two.json"], 3, 2)
     assert (record["gold"], len(record["sha256"])) == ("index", 2)
+
+
+def test_recall_with_gold_outside_of_the_index_counted_as_missed(place) -> None:
+    ended = command(place, *evaluate("[one.json, two.json]", "--gold", "index", "--missing_gold", "missed"))
+    assert ended.code == 0, ended.err
+    report = (place / "report" / "report.md").read_text()
+    # q1 1 and q3 1 of 2, as above; q2's is not there
+    assert re.search(r"\| recall of gold passages \| 33\.33 \[[^|]*\| 50\.00 \[", report)
+    assert "1 of 3 questions have some that are not there and count as missed" in report
+    assert json.loads((place / "report" / "report.json").read_text())["questions"]["missing_gold"] == "missed"
+    refused(command(place, *evaluate("one.json", "--missing_gold", "missed")), 2, "type --gold index too")
 
 
 def test_without_gold_in_the_index_recall_is_not_measured(place) -> None:
