@@ -71,6 +71,7 @@ class Tokenized:
     example: RewriteExample
     input: list[int]
     target: list[int]
+    cut: bool = False  # whether the question is too long and cut
 
     @property
     def length(self) -> int:
@@ -84,8 +85,8 @@ class RewriteData(StepData):
     Validation examples come from a fixed hash split of the training files or from separate files. The split is by
     dialogue: by the first turn of the history, or by the question where there is none, so that no dialogue is on both
     sides, and no question without a history, whatever the strategies. An example that occurs several times is used
-    once. Examples are skipped and counted if the question is longer than `model.max_tokens` or the rewrite longer than
-    `model.max_rewrite_tokens`.
+    once. A question that is longer than `model.max_tokens` is cut, an example whose rewrite is longer than
+    `model.max_rewrite_tokens` skipped; both are counted.
 
     Args:
         train: Training files.
@@ -232,14 +233,16 @@ class RewriteData(StepData):
         """The examples that fit, tokenized."""
         rewriter: RewriterModel = self.module.rewriter
         texts = [SEPARATOR.join(rewriter.queries(each.rewrite, each.strategy)) for each in examples]
-        inputs = rewriter.encode([rewriter.task(each.question, each.strategy, each.history) for each in examples])
+        tasks = [rewriter.task(each.question, each.strategy, each.history) for each in examples]
         targets = rewriter.encode.targets(texts)
         kept = []
-        for example, text, ids, target in zip(examples, texts, inputs, targets, strict=True):
-            if not text or ids is None or len(target) > rewriter.max_rewrite_tokens:
-                skipped["empty_rewrites" if not text else "long_questions" if ids is None else "long_rewrites"] += 1
-                continue
-            kept.append(Tokenized(example, ids, target))
+        for example, text, task, ids, target in zip(
+            examples, texts, tasks, rewriter.encode(tasks), targets, strict=True
+        ):
+            if not text or len(target) > rewriter.max_rewrite_tokens:
+                skipped["long_rewrites" if text else "empty_rewrites"] += 1
+            else:
+                kept.append(Tokenized(example, ids, target, rewriter.encode.cuts_question(task)))
         return kept
 
     def _plan(self, epoch: int) -> list[list[int]]:
@@ -255,9 +258,9 @@ class RewriteData(StepData):
         return self._batch([step_of[row] for row in mine], mine, [*step_of.values()], float(bool(rows)))
 
     def _varied(self, epoch: int, row: int) -> Tokenized:
-        """A training example of an epoch, with other words if there is substitution."""
+        """A training example of an epoch, with other words if there is substitution and the question is whole."""
         each = self.training[row]
-        if self._substitute is None:
+        if self._substitute is None or each.cut:
             return each
         rng = random.Random(f"substitution/{self.sampling_seed}/{epoch}/{row}")
         share = rng.random() * self.substitution
@@ -287,6 +290,7 @@ class RewriteData(StepData):
             ),
             "input_tokens": f"{max(len(each.input) for each in self.training)} at most",
             "rewrite_tokens": f"{sum(tokens) / len(tokens):.1f} on average, {max(tokens)} at most",
+            "questions_cut": sum(each.cut for each in self.training + self.held_out),
             "skipped": dict(skipped) or "none",
             "validation_rewrites": len(self.held_out),
             "validation_rewrites_generated": len(self.generated),

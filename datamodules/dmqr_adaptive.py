@@ -59,7 +59,7 @@ class StrategyClassifierData(StepData):
     The gain of a strategy is the reward of its greedy rewrite minus the reward of the question alone. It helps if its
     gain exceeds `min_gain`. Validation questions come from a fixed hash split of the training folders or from
     separate folders. A question of several folders has the mean of its gains: what helps by chance with one retriever
-    counts less. Questions that are too long for `model.max_tokens` are skipped and counted.
+    counts less. Questions that are too long for `model.max_tokens` are cut and counted.
 
     Args:
         train: Folders that `infer.py preferences --samples 0` wrote, as {layout: rewrite_preferences, path: FOLDER}.
@@ -120,8 +120,7 @@ class StrategyClassifierData(StepData):
         if self.questions:
             return
         train, held_out = self._split()
-        skipped: list[str] = []
-        self.questions, self.held_out = self._tokenized(train, skipped), self._tokenized(held_out, skipped)
+        self.questions, self.held_out = self._tokenized(train), self._tokenized(held_out)
         useful = [
             sum(any(map(self._is_useful, each.gains)) for each in side) for side in (self.questions, self.held_out)
         ]
@@ -139,7 +138,7 @@ class StrategyClassifierData(StepData):
         total = sum(len(each.ids) for each in self.questions)
         self.steps_per_epoch = max(1, min(len(self.questions), math.ceil(total / self.tokens_per_step)))
         self.units_per_step = len(self.questions) / self.steps_per_epoch
-        self.audit = self._audit(useful, skipped)
+        self.audit = self._audit(useful)
         self.print_audit()
 
     def targets(self, gains: Sequence[float]) -> list[float]:
@@ -189,15 +188,9 @@ class StrategyClassifierData(StepData):
             for key, own in found.items()
         }
 
-    def _tokenized(self, gains: dict[Asked, tuple[float, ...]], skipped: list[str]) -> list[JudgedQuestion]:
-        """The questions that fit; the others go to `skipped`."""
-        found = []
-        for (key, own), ids in zip(gains.items(), self.module.chooser.encode([*gains]), strict=True):
-            if ids is None:
-                skipped.append(key[0])
-            else:
-                found.append(JudgedQuestion(*key, ids, own))
-        return found
+    def _tokenized(self, gains: dict[Asked, tuple[float, ...]]) -> list[JudgedQuestion]:
+        inputs = self.module.chooser.encode([*gains])
+        return [JudgedQuestion(*key, ids, own) for (key, own), ids in zip(gains.items(), inputs, strict=True)]
 
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
@@ -225,7 +218,7 @@ class StrategyClassifierData(StepData):
         weights_P = torch.full((len(rows),), weight)
         return StrategyClassifierBatch(ids_PT, attention_PT, gains_PS, targets_PS, weights_P, known, torch.tensor(rows))
 
-    def _audit(self, useful: Sequence[int], skipped: Sequence[str]) -> dict[str, object]:
+    def _audit(self, useful: Sequence[int]) -> dict[str, object]:
         shares = {}
         for place, strategy in enumerate(self.module.chooser.strategies):
             known = [each.gains[place] for each in self.questions if not math.isnan(each.gains[place])]
@@ -236,7 +229,9 @@ class StrategyClassifierData(StepData):
             "questions_with_a_rewrite_that_gains": useful[0],
             **shares,
             "tokens": f"{max(len(each.ids) for each in self.questions)} at most",
-            "skipped_long_questions": len(skipped),
+            "questions_cut": sum(
+                self.module.chooser.encode.cut_note(each.question) != "" for each in self.questions + self.held_out
+            ),
             "validation_questions": len(self.held_out),
             "validation_questions_with_a_rewrite_that_gains": useful[1],
             "steps_per_epoch": self.steps_per_epoch,

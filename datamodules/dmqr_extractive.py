@@ -72,8 +72,8 @@ class ExtractiveData(StepData):
     words whose change is smaller than `min_change` have no target. Every occurrence of a word has the word's target.
 
     Validation questions come from a fixed hash split of the training files or from separate files. Files that label the
-    same question with several retrievers are averaged: what helps one of them by chance counts less. Pairs whose
-    question is too long for `model.max_tokens` are skipped and counted.
+    same question with several retrievers are averaged: what helps one of them by chance counts less. A question
+    that is too long for `model.max_tokens` is cut; these are counted.
 
     Args:
         train: Files that `infer.py label` wrote, as {layout: word_labels, path: FILE}.
@@ -132,9 +132,7 @@ class ExtractiveData(StepData):
             return
         encode = self.module.selector.encode
         train, held_out = self._split()
-        skipped: list[str] = []
-        pairs = self._pairs(train, encode, skipped)
-        self.held_out = self._pairs(held_out, encode, skipped)
+        pairs, self.held_out = self._pairs(train, encode), self._pairs(held_out, encode)
         helpful = [each for each in pairs if each.helpful]
         if not helpful or not any(each.helpful for each in self.held_out):
             raise DataError(
@@ -149,7 +147,7 @@ class ExtractiveData(StepData):
             1, min(len(first), math.ceil(sum(self.pairs[row].length for row in first) / self.tokens_per_step))
         )
         self.units_per_step = len(first) / self.steps_per_epoch
-        self.audit = self._audit(train, held_out, first, skipped)
+        self.audit = self._audit(train, held_out, first)
         self.print_audit()
 
     def _split(self) -> tuple[list[WordLabels], list[WordLabels]]:
@@ -165,17 +163,12 @@ class ExtractiveData(StepData):
             [each for each, share in zip(train, shares, strict=True) if share < self.validation_fraction],
         )
 
-    def _pairs(
-        self, questions: Sequence[WordLabels], encode: WordPairEncoder, skipped: list[str]
-    ) -> list[LabelledPair]:
-        """The pairs of the questions that fit, tokenized, with targets; ids of the other questions go to `skipped`."""
+    def _pairs(self, questions: Sequence[WordLabels], encode: WordPairEncoder) -> list[LabelledPair]:
+        """The pairs of the questions, tokenized, with targets."""
         found = []
         for labels in track(questions, len(questions), "tokenizing questions with passages"):
             passages = labels.passages[: self.passages]
             for passage, pair in zip(passages, encode([(labels.question, p) for p in passages]), strict=True):
-                if pair is None:
-                    skipped.append(labels.question_id)
-                    break
                 found.append(LabelledPair(labels.question, passage, pair, self.targets(labels, pair)))
         return found
 
@@ -233,7 +226,7 @@ class ExtractiveData(StepData):
         return WordBatch(ids_PT, types_PT, attention_PT, targets_PTL, weights_P, words_L, torch.tensor(rows))
 
     def _audit(
-        self, train: Sequence[WordLabels], held_out: Sequence[WordLabels], first: Sequence[int], skipped: Sequence[str]
+        self, train: Sequence[WordLabels], held_out: Sequence[WordLabels], first: Sequence[int]
     ) -> dict[str, object]:
         drawn = [self.pairs[row] for row in first]
         joins = [target for each in drawn for target in each.targets[JOINS].values()]
@@ -246,7 +239,9 @@ class ExtractiveData(StepData):
             "words_of_passages": f"{len(joins)}, mean target {sum(joins) / max(1, len(joins)):.3f}",
             "words_of_questions": f"{len(stays)}, {sum(stays) / max(1, len(stays)):.1%} should stay",
             "tokens": f"{max(each.length for each in drawn)} at most",
-            "skipped_long_questions": len(skipped),
+            "questions_cut": sum(
+                self.module.selector.encode.cut_note(each.question) != "" for each in [*train, *held_out]
+            ),
             "validation_pairs": len(self.held_out),
             "steps_per_epoch": self.steps_per_epoch,
         }

@@ -101,6 +101,7 @@ class PreferenceData(StepData):
         self.gold: dict[int, Question] = {}  # rows of `generated` that are rewarded -> their questions
         self.rewarded: GreedyReward | None = None
         self.manifests: list[dict[str, Any]] = []  # of all folders
+        self.questions_cut = 0  # groups whose question is too long and cut
         self.strategies: list[str] = []  # of the training groups, in the order of the pool
 
     @property
@@ -173,16 +174,15 @@ class PreferenceData(StepData):
         )
 
     def _tokenized(self, examples: Sequence[RewritePreferences], skipped: Counter[str]) -> list[CandidateGroup]:
-        """The groups of the questions that fit, with the candidates that fit; what does not is counted."""
+        """The groups with the candidates that fit; what does not is counted."""
         rewriter: RewriterModel = self.module.rewriter
         encode, groups = rewriter.encode, []
         if self.question_as_candidate:
             examples = [with_question(each) if self._is_one_query(each) else each for each in examples]
-        inputs = encode([rewriter.task(each.question, each.strategy, each.history) for each in examples])
-        for example, ids in track(list(zip(examples, inputs, strict=True)), len(examples), "tokenizing rewrites"):
-            if ids is None:
-                skipped["long_questions"] += 1
-                continue
+        tasks = [rewriter.task(each.question, each.strategy, each.history) for each in examples]
+        self.questions_cut += sum(map(encode.cuts_question, tasks))
+        rows = list(zip(examples, encode(tasks), strict=True))
+        for example, ids in track(rows, len(rows), "tokenizing rewrites"):
             tokens = dict(zip(example.candidates, encode.targets([e.rewrite for e in example.candidates]), strict=True))
             fitting = [each for each in example.candidates if len(tokens[each]) <= rewriter.max_rewrite_tokens]
             kept = chosen(fitting, self.most)
@@ -267,6 +267,7 @@ class PreferenceData(StepData):
             "candidates": f"{len(tokens) / count:.1f} per group, {max(map(len, rewards))} at most",
             "reward": f"{question:.4f} of questions, {best:.4f} of their best candidates",
             "rewrite_tokens": f"{sum(tokens) / len(tokens):.1f} on average, {max(tokens)} at most",
+            "questions_cut": self.questions_cut,
             "skipped": {name: times for name, times in skipped.items() if times} or "none",
             "validation_groups": len(self.held_out),
             "validation_rewrites_generated": len(self.generated),

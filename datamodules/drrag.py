@@ -143,6 +143,7 @@ class DrRagData(StepData):
         self.audit = _with_numbers(json.loads(str(self._store.derived(key, audited)["json"]))) | {
             "validation_questions": len(split.held_out),
             "validation_triples": len(held_out),
+            "questions_cut": first.questions_cut() + held_out.questions_cut(),
             "steps_per_epoch": self.steps_per_epoch,
         }
         self.print_audit()

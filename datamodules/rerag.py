@@ -280,13 +280,15 @@ class ReRagData(StepData):
     def _audit(
         self, questions: CachedQuestions, relevant: NDArray[np.int64], read: int, held_out: int
     ) -> dict[str, object]:
-        kinds, answers = Counter[str](), 0
+        kinds, answers, cut = Counter[str](), 0, 0
         for question in questions.without_passages():
             kinds[question.kind or "unnamed"] += 1
             answers += len(question.answers)
+            cut += any(encode.cut_note(question.text) for encode in self.module.encoders)
         return {
             "questions": len(questions),
             "questions_without_answer_or_context": read - len(questions),
+            "questions_cut": cut,
             "question_kinds": dict(kinds.most_common()),
             "contexts_per_question": dict(sorted(Counter(self.counts.tolist()).items())),
             "questions_without_a_relevant_context": int((relevant == 0).sum()),

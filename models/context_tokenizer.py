@@ -6,10 +6,12 @@
     packed          question: Q document 1: TITLE. TEXT document 2: ...    all passages in one input
     sentence_pair   [CLS] Q [SEP] TITLE. TEXT [SEP]         encoder-only estimators
 
-All but `packed` take one passage. Passages are truncated, never the question; packed ones share the room evenly.
+All but `packed` take one passage. Passages are truncated; packed ones share the room evenly. A question is cut only
+where it leaves no room for a passage: to its first tokens, half of the room.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -19,6 +21,7 @@ from transformers import PreTrainedTokenizerBase
 from common.errors import UserError
 from common.records import Passage, clean, passage_text
 from models.length_batching import IGNORE, fair_shares, pad
+from models.long_questions import first_tokens, question_note, surely_fits, token_count
 from models.text_formats import neutralize, special_texts
 
 ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "sentence_pair"]
@@ -84,7 +87,6 @@ class ContextEncoder:
         """Token ids of every (question, passages) row, at most `max_tokens` each; cached by question and passage ids.
 
         Raises:
-            UserError: If a question leaves no room for its passages.
             ValueError: If the format takes one passage and a row does not have exactly one.
         """
         keys = [(question, *(passage.id for passage in passages)) for question, passages in rows]
@@ -107,12 +109,12 @@ class ContextEncoder:
     def _tokenize_single(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[int]]:
         if not rows:
             return []
+        read = self._questions(rows)
         questions, bodies = [], []
         for question, passages in rows:
             (passage,) = passages
-            questions.append(self._clean(question))
+            questions.append(read[question])
             bodies.append(self._body(passage))
-        self._check_lengths(questions)
         if self.format == "sentence_pair":
             batch = self.tokenizer(questions, bodies, truncation="only_second", max_length=self.max_tokens)
         else:
@@ -130,10 +132,11 @@ class ContextEncoder:
     def _tokenize_packed(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[int]]:
         if not rows:
             return []
+        read = self._questions(rows)
         return self._pack(
             [
                 (
-                    _PREFIX + self._clean(question),
+                    _PREFIX + read[question],
                     [f"document {i}: {self._clean(passage_text(p))}" for i, p in enumerate(passages, start=1)],
                 )
                 for question, passages in rows
@@ -142,7 +145,6 @@ class ContextEncoder:
 
     def _pack(self, rows: Sequence[tuple[str, Sequence[str]]]) -> list[list[int]]:
         """Token ids of every (question, documents) row; the documents share evenly what the question leaves."""
-        self._check_lengths([question.removeprefix(_PREFIX) for question, _ in rows])
         texts = [question for question, _ in rows] + [document for _, documents in rows for document in documents]
         ids = self.tokenizer(texts, add_special_tokens=False, truncation=True, max_length=self.max_tokens)["input_ids"]
         sequences, start = [], len(rows)
@@ -154,25 +156,30 @@ class ContextEncoder:
             sequences.append([*question_ids, *kept, self.tokenizer.eos_token_id])
         return sequences
 
-    def fits(self, question: str) -> bool:
-        """Whether a question leaves room for a passage."""
-        return self._tokens_of_too_long(self._clean(question)) is None
+    def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
+        """What is read of a question that leaves no room for a passage; empty for any other."""
+        question = self._clean(question)
+        return "" if self._fits(question) else question_note(self._most, token_count(self.tokenizer, question))
 
-    def _check_lengths(self, questions: Sequence[str]) -> None:
-        for question in set(questions):
-            if (tokens := self._tokens_of_too_long(question)) is not None:
-                raise UserError(
-                    f"the question {question[:60]!r}... fills {tokens} of max_tokens {self.max_tokens}: raise "
-                    "max_tokens."
-                )
+    def _questions(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> dict[str, str]:
+        """Every question as it is read: cleaned, and cut where it leaves no room for a passage."""
+        texts = {question: self._clean(question) for question in dict.fromkeys(question for question, _ in rows)}
+        return {
+            question: text if self._fits(text) else first_tokens(self.tokenizer, text, self._most)
+            for question, text in texts.items()
+        }
 
-    def _tokens_of_too_long(self, question: str) -> int | None:
-        """Tokens of a cleaned question that leaves no room for a passage; None for any other."""
+    @cached_property
+    def _most(self) -> int:
+        """Tokens that are read of a question that is cut."""
+        return (self.max_tokens - token_count(self.tokenizer, _PREFIX)) // 2
+
+    def _fits(self, question: str) -> bool:
+        """Whether a cleaned question leaves room for a passage."""
         room = self.max_tokens - MIN_PASSAGE_TOKENS
-        if len((_PREFIX + question).encode()) + 3 <= room:  # a token has at least one byte, except special tokens
-            return None
-        tokens = len(self.tokenizer(_PREFIX + question)["input_ids"])
-        return tokens if tokens > room else None
+        if surely_fits(_PREFIX + question, room - 3):  # besides special tokens
+            return True
+        return len(self.tokenizer(_PREFIX + question, verbose=False)["input_ids"]) <= room
 
 
 def answer_labels(

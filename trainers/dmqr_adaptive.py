@@ -105,7 +105,7 @@ class StrategyClassifierTrainer(EncoderModule):
         strategies: Names of the strategies to choose from; the preferences must have rewrites by each.
         pretrained: Folder or hub id of the encoder to start from: MiniLM, BERT, RoBERTa.
         max_tokens: Maximum length of a question with its earlier turns, in tokens; the oldest turns are truncated,
-            never the question.
+            then the question.
         kept_gain: Share of the validation questions' best gains that the exported threshold must keep; the
             highest such threshold is taken.
         dropout: Dropout rate of hidden states and attention; the checkpoint's when null.

@@ -54,7 +54,7 @@ class ExtractiveTrainer(EncoderModule):
 
     Args:
         pretrained: Folder or hub id of the encoder to start from: MiniLM, BERT, RoBERTa.
-        max_tokens: Maximum length of question and passage, in tokens; the passage is truncated, never the question.
+        max_tokens: Maximum length of question and passage, in tokens; the passage is truncated, then the question.
         dropout: Dropout rate of hidden states and attention; the checkpoint's when null.
         stays_weight: Weight of the loss on the question's words, beside 1 for the passages' words.
         optimizer: AdamW.

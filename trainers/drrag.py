@@ -33,7 +33,7 @@ class DrRagTrainer(EncoderModule):
     Args:
         pretrained: Folder or hub id to start from: BigBird, Longformer, or a BERT/RoBERTa-family checkpoint, which is
             converted to BigBird.
-        max_tokens: Longest triple, in tokens; passages are truncated, never the question.
+        max_tokens: Longest triple, in tokens; passages are truncated, and a question that leaves them no room.
         attention: fused, full, block_sparse, or auto (fused up to 1,024 tokens, block_sparse above).
         layers: Keep only the first n layers of a BERT/RoBERTa checkpoint; all when None.
         dropout: Dropout rate of hidden states and attention; the checkpoint's when None.  On a CPU, dropout more than

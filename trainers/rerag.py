@@ -50,7 +50,8 @@ class ReRagTrainer(RunModule):
         retriever_temperature: T of P_R; fitted on training questions when null.
         preset: Sets the options of text, loss and validation that are null: `ours`, `released` (the published code,
             which produced the paper's figures) or `paper` (as printed).
-        max_tokens: Longest question with context, in tokens; the context is truncated, never the question.
+        max_tokens: Longest question with context, in tokens; the context is truncated, and a question that leaves it no
+            room.
         text: What the models read and write.
         loss: Forms and weights of the terms.
         optimizer: AdamW for both models.

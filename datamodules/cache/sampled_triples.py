@@ -61,7 +61,7 @@ class SampledTriples:
 
     def __init__(self, candidates: Candidates, tokens: TokenCache, drawn: Arrays, encode: TripleEncoder) -> None:
         self._candidates, self._tokens, self._drawn = candidates, tokens, drawn
-        self.texts, self._max_tokens = TripleTexts(candidates.questions, tokens, encode), encode.max_tokens
+        self.texts, self._encode = TripleTexts(tokens, encode), encode
         self.positive = POSITIVE[drawn["kind"]]
         self.examples: LazySequence[Triple] = LazySequence(len(self), self._example)
 
@@ -76,20 +76,27 @@ class SampledTriples:
 
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of every triple, (E,)."""
-        return np.minimum(self.untruncated(), self._max_tokens)
+        asked = self._tokens.lengths[self._candidates.first[self._drawn["question"]]]
+        left_out = np.array([length - self._encode.question_tokens(length) for length in asked.tolist()], np.int64)
+        return np.minimum(self.untruncated() - left_out, self._encode.max_tokens)
+
+    def questions_cut(self) -> int:
+        """Number of questions, of those that triples are drawn from, that are too long and cut."""
+        lengths = self._tokens.lengths[self._candidates.first[:-1]].tolist()
+        return sum(self._encode.question_tokens(length) < length for length in lengths)
 
     def numbers(self, rows: Sequence[int]) -> TripleNumbers:
         """Some triples by the numbers of their texts."""
         question, passages = (self._drawn[name][rows].astype(np.int64) for name in ("question", "passages"))
         own = self._candidates.first[question]
-        return TripleNumbers(question, own, own[:, None] + 1 + passages)
+        return TripleNumbers(own, own[:, None] + 1 + passages)
 
     def request(self, rows: Sequence[int], weight: float, step_triples: int) -> TripleRequest:
         """Of a batch of some triples; the other fields are those of `TripleBatch`."""
         return TripleRequest(self.numbers(rows), self.positive[rows], weight, step_triples, rows)
 
     def encoded(self, row: int) -> list[int]:
-        """Token ids of a triple.  Raises as `TripleEncoder.join`."""
+        """Token ids of a triple."""
         return self.texts.encoded(self.numbers([row]))[0]
 
     def _example(self, row: int) -> Triple:

@@ -44,7 +44,7 @@ class ContextTensors:
     tokens_per_bucket: int
 
     def __call__(self, chosen: Sequence[ContextSet], request: ContextRequest) -> ContextBatch:
-        """The batch of some context sets, which `request` names.  Raises as `ContextEncoder`."""
+        """The batch of some context sets, which `request` names."""
         counts = [1 if self.packed else len(one.passages) for one in chosen]
         width = max(counts)
         real_BN = torch.arange(width) < torch.tensor(counts)[:, None]
@@ -106,5 +106,5 @@ class ContextBatches:
         return self.draws.draw(self.questions[row], self.contexts, self.context_sampling, epoch)
 
     def __call__(self, request: ContextRequest) -> ContextBatch:
-        """Raises as `ContextEncoder`."""
+        """The batch of a request."""
         return self.tensors([self.drawn(request.epoch, row) for row in request.rows], request)

@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from common.records import Question
 from datamodules.examples.batches import TokenBatch
 from models.drrag.triple_tokenizer import Padding, TripleEncoder
 
@@ -33,7 +32,6 @@ class TripleBatch(TokenBatch):
 class TripleNumbers:
     """Some triples by the numbers of their texts."""
 
-    question_P: NDArray[np.int64]  # place of each one's question
     own_P: NDArray[np.int64]  # number of the question's text
     passages_P2: NDArray[np.int64]  # numbers of the passages' texts
 
@@ -59,22 +57,19 @@ class TripleTexts:
     """Token ids of triples.
 
     Args:
-        questions: The questions.
         tokens: Of the questions' texts and their passages'.
         encode: Joins the token ids.
     """
 
-    def __init__(self, questions: Sequence[Question], tokens: TokenIds, encode: TripleEncoder) -> None:
-        self._questions, self._tokens, self._encode = questions, tokens, encode
+    def __init__(self, tokens: TokenIds, encode: TripleEncoder) -> None:
+        self._tokens, self._encode = tokens, encode
 
     def encoded(self, numbers: TripleNumbers) -> list[list[int]]:
-        """Token ids of each.  Raises as `TripleEncoder.join`."""
-        columns = (numbers.question_P.tolist(), numbers.own_P.tolist(), numbers.passages_P2.tolist())
-        return [self._joined(*each) for each in zip(*columns, strict=True)]
-
-    def _joined(self, question: int, own: int, passages: list[int]) -> list[int]:
-        ids = [self._tokens[each] for each in passages]
-        return self._encode.join(self._tokens[own], ids, lambda: self._questions[question].text)
+        """Token ids of each."""
+        return [
+            self._encode.join(self._tokens[own], [self._tokens[each] for each in passages])
+            for own, passages in zip(numbers.own_P.tolist(), numbers.passages_P2.tolist(), strict=True)
+        ]
 
 
 class TripleBatches:
@@ -90,7 +85,7 @@ class TripleBatches:
         self._texts, self._encode, self._padding = texts, encode, padding
 
     def __call__(self, request: TripleRequest) -> TripleBatch:
-        """Raises as `TripleEncoder.join`."""
+        """The batch of a request."""
         ids_PT, attention_PT = self._padding.pad(self._encode, self._texts.encoded(request.numbers))
         return TripleBatch(
             ids_PT,

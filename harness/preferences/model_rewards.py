@@ -24,7 +24,7 @@ from models.serving_manifest import MANIFEST
 if TYPE_CHECKING:
     from harness.indexing.sentence_encoder import SentenceEncoder
 
-NO_TEXT, TOO_LONG = "no text of a gold passage", "the question is too long for the reader"
+NO_TEXT = "no text of a gold passage"
 
 
 class CosineGain:
@@ -121,7 +121,7 @@ class AnswerQuality:
 
     def missing(self, question: Question) -> str | None:
         """Why it is not defined for a question."""
-        return unreadable(question, self.reader)
+        return None if question.answers else NO_ANSWER
 
     def __call__(
         self, questions: Sequence[Question], queries: Sequence[Sequence[str]], found: Sequence[Sequence[Ranked]]
@@ -180,7 +180,7 @@ class AnswerProbability:
 
     def missing(self, question: Question) -> str | None:
         """Why it is not defined for a question."""
-        return unreadable(question, self.reader)
+        return None if question.answers else NO_ANSWER
 
     def __call__(
         self, questions: Sequence[Question], queries: Sequence[Sequence[str]], found: Sequence[Sequence[Ranked]]
@@ -220,19 +220,6 @@ class AnswerProbability:
                 float(log_mixture(weights_1N, answer_1N, torch.ones_like(answer_1N, dtype=torch.bool)).exp())
             )
         return rewards
-
-
-def unreadable(question: Question, reader: object) -> str | None:
-    """Why a question has no reward by a reader's answer.
-
-    No gold answer, or no room for a passage beside it in a T5's input.
-    """
-    if not question.answers:
-        return NO_ANSWER
-    model = getattr(reader, "model", None)
-    parts = [getattr(reader, "generator", None), getattr(model, "estimator", None), getattr(model, "generator", None)]
-    fits = all(part.encode.fits(question.text) for part in parts if part is not None)
-    return None if fits else TOO_LONG
 
 
 def per_reading(

@@ -20,11 +20,7 @@ _PAIRS_AT_ONCE = 16_384  # tokenized and sorted by length together; bounds the m
 def relevance(
     estimator: "RelevanceEstimator", questions: Sequence[str], passages: Sequence[Sequence[Passage]]
 ) -> list[list[float]]:
-    """Relevance logits, in nats, of each question's passages, in order; repeated pairs are scored once.
-
-    Raises:
-        UserError: If a question fills the estimator's input, so that no passage fits.
-    """
+    """Relevance logits, in nats, of each question's passages, in order; repeated pairs are scored once."""
     pairs = {
         (question, passage.id): passage for question, own in zip(questions, passages, strict=True) for passage in own
     }

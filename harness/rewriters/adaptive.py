@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class AdaptiveRewriter:
     """Asks a rewriter for those strategies alone that a model of `trainers.dmqr_adaptive` chooses for each question.
 
-    It makes no rewrite of a question for which no strategy is chosen: the question then searches alone. A question that
-    is too long for the model gets all strategies. Questions with the same choice are rewritten in one call. The costs
-    of a question are those of the rewriter, one call of the model (choice_calls), and the tokens of both.
+    It makes no rewrite of a question for which no strategy is chosen: the question then searches alone. Questions with
+    the same choice are rewritten in one call. The costs of a question are those of the rewriter, one call of the model
+    (choice_calls), and the tokens of both.
 
     Args:
         rewriter: Makes the rewrites; any rewriter, also one that reads what a first search found.
@@ -145,18 +145,13 @@ class AdaptiveRewriter:
             made.append(replace(result[place], reason="; ".join(filter(None, (why, reason))), costs={**costs, **own}))
         return made
 
-    def _choose(self, scored: Sequence[float] | None, strategies: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    def _choose(self, scored: Sequence[float], strategies: Sequence[str]) -> tuple[tuple[str, ...], str]:
         """The chosen strategies of one question in their order, and why.
 
         Args:
-            scored: Probabilities by strategy of the model; None for a question that is too long.
+            scored: Probabilities by strategy of the model.
             strategies: To choose from.
         """
-        if scored is None:
-            most = self.model.encode.max_tokens
-            return tuple(
-                strategies
-            ), f"all strategies: the question is longer than the {most} tokens that the choice reads"
         probabilities = dict(zip(self.model.strategies, scored, strict=True))
         chosen = tuple(name for name in strategies if name in self.always or probabilities[name] >= self.threshold)
         shown = ", ".join(

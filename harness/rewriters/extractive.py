@@ -105,33 +105,27 @@ class ExtractiveRewriter:
         read = self._read(texts, found)
         tokens_each = (self.model.tokens_read - tokens) / max(1, len(questions))
         result = []
-        for text, hits, scores in zip(texts, found, read, strict=True):
-            queries, why = self._queries(text, strategies, scores, bool(hits))
+        for text, scores in zip(texts, read, strict=True):
+            queries, why = self._queries(text, strategies, scores)
             costs = {"model_calls": float(len(scores)), "tokens": tokens_each}
             result.append(with_fallbacks(text, strategies, queries, why, costs=costs))
         tell_fallbacks(self.name, result)
         return result
 
     def _read(self, texts: Sequence[str], found: Sequence[Sequence[Ranked]]) -> list[list[WordScores]]:
-        """The scores of each question's first passages; none for a question that is too long."""
-        pairs = [
-            (text, hit.passage)
-            for text, hits in zip(texts, found, strict=True)
-            for hit in hits[: self.feedback_passages]
-        ]
-        scores = iter(self.model.scores(pairs))
-        return [
-            [one for one in [next(scores) for _ in hits[: self.feedback_passages]] if one is not None] for hits in found
-        ]
+        """The scores of each question's first passages."""
+        read = [hits[: self.feedback_passages] for hits in found]
+        scores = iter(
+            self.model.scores([(text, hit.passage) for text, hits in zip(texts, read, strict=True) for hit in hits])
+        )
+        return [[next(scores) for _ in hits] for hits in read]
 
     def _queries(
-        self, question: str, strategies: Sequence[str], read: Sequence[WordScores], found: bool
+        self, question: str, strategies: Sequence[str], read: Sequence[WordScores]
     ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
         """The queries by strategy, and why one may be missing."""
         if not read:
-            room = self.model.encode.max_tokens
-            too_long = f"the question leaves no room in the {room} tokens that the rewriter reads"
-            return {}, dict.fromkeys(strategies, too_long if found else NOTHING_FOUND)
+            return {}, dict.fromkeys(strategies, NOTHING_FOUND)
         stays = staying(read, self.stay_log_odds)
         joins = joining(read, self.join_log_odds, self.join_words)
         made = queries_of(question, self.model.encode.text(question), stays, joins, self.core_share)

@@ -81,7 +81,7 @@ class TrainedRewriter:
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """The queries of every question by every strategy, in order; batched over questions and strategies.
 
-        A question that is longer than the model reads, and one whose rewrite is empty, falls back to itself.
+        A question whose rewrite is empty falls back to itself.
 
         Raises:
             UserError: If the rewriter was not trained on a strategy.
@@ -95,10 +95,9 @@ class TrainedRewriter:
         tokens_each = (tokens_read(self.model.lm) - tokens) / max(1, len(questions))
         found = []
         for question, texts in zip(questions, written, strict=True):
-            queries = {name: self.model.queries(text or "", name) for name, text in texts.items()}
-            why = {name: self._too_long if text is None else EMPTY for name, text in texts.items()}
-            calls = sum(text is not None for text in texts.values())
-            costs = {"model_calls": float(calls), "tokens": tokens_each}
+            queries = {name: self.model.queries(text, name) for name, text in texts.items()}
+            why = dict.fromkeys(texts, EMPTY)
+            costs = {"model_calls": float(len(texts)), "tokens": tokens_each}
             found.append(with_fallbacks(clean(question.text), strategies, queries, why, costs=costs))
         tell_fallbacks(self.name, found)
         return found
@@ -119,7 +118,7 @@ class TrainedRewriter:
             seed: Of the draws.
 
         Returns:
-            By question and strategy; why there is none, if all are empty or the question is too long.
+            By question and strategy; why there is none, if all are empty.
 
         Raises:
             UserError: If the rewriter was not trained on a strategy.
@@ -138,11 +137,10 @@ class TrainedRewriter:
                 else TokenSampling(),
             )
             for place, (each, name) in enumerate(pairs)
-            if encoded[place] is not None
             for draw in range(samples + 1)
         ]
         texts = sampled_texts(
-            self.model, [encoded[place] or [] for place, _ in rows], [pairs[place][1] for place, _ in rows],
+            self.model, [encoded[place] for place, _ in rows], [pairs[place][1] for place, _ in rows],
             [choice for _, choice in rows],
         )  # fmt: skip
         times: list[Counter[str]] = [Counter() for _ in pairs]
@@ -152,19 +150,12 @@ class TrainedRewriter:
             greedy[place] = greedy[place] if choice.temperature else text
         distinct = [(place, text) for place, counts in enumerate(times) for text in counts if text]
         logps = rewrites_logp(
-            self.model, [encoded[place] or [] for place, _ in distinct], [text for _, text in distinct],
+            self.model, [encoded[place] for place, _ in distinct], [text for _, text in distinct],
             [pairs[place][1] for place, _ in distinct],
         )  # fmt: skip
         found: list[list[SampledRewrite]] = [[] for _ in pairs]
         for (place, text), logp in zip(distinct, logps, strict=True):
             queries = self.model.queries(text, pairs[place][1])
             found[place].append(SampledRewrite(text, queries, logp, times[place][text], text == greedy[place]))
-        each_found = iter(
-            tuple(candidates) or (self._too_long if encoded[place] is None else EMPTY)
-            for place, candidates in enumerate(found)
-        )
+        each_found = iter(tuple(candidates) or EMPTY for candidates in found)
         return [{name: next(each_found) for name in strategies} for _ in questions]
-
-    @property
-    def _too_long(self) -> str:
-        return f"the question is longer than the {self.model.encode.max_tokens} tokens that the rewriter reads"

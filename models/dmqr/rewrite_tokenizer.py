@@ -8,11 +8,12 @@ Tokenizes a question with its dialogue history and the strategy to rewrite it by
     chat      that text as the user's message in the chat template of a causal LM; the reply is the rewrite
     plain     that text and a line break, for a causal LM without chat template
 
-The question is never truncated.  A history that is too long loses words from its beginning: the oldest.
+A history that is too long loses words from its beginning: the oldest.  A question that is too long by itself keeps its
+first tokens, as many as fit.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from jinja2 import TemplateError
@@ -20,6 +21,7 @@ from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
 from common.records import clean
+from models.long_questions import HISTORY_NOTE, first_tokens, question_note, surely_fits, token_count
 from models.text_formats import marker_texts, neutralize
 
 RewriteFormat = Literal["seq2seq", "chat", "plain"]
@@ -74,12 +76,28 @@ class RewriteEncoder:
         """Version string of the format: stored in the serving folder and compared at loading."""
         return f"{self.format}; {VERSION}"
 
-    def __call__(self, tasks: Sequence[RewriteTask]) -> list[list[int] | None]:
-        """Token ids of every task's input, at most `max_tokens`; None for a question that alone is too long."""
-        inputs: list[list[int] | None] = []
+    def __call__(self, tasks: Sequence[RewriteTask]) -> list[list[int]]:
+        """Token ids of every task's input, at most `max_tokens`.
+
+        Raises:
+            UserError: If `max_tokens` leaves no room for a question.
+        """
+        inputs = []
         for task, ids in zip(tasks, self._ids([self.text(task) for task in tasks]), strict=True):
-            inputs.append(ids if len(ids) <= self.max_tokens else self._shortened(task))
+            inputs.append(ids if len(ids) <= self.max_tokens else self._shortened(task)[0])
         return inputs
+
+    def cut_note(self, task: RewriteTask) -> str:
+        """What is read of a task that is too long; empty for any other."""
+        text = self.text(task)
+        if self.format != "chat" and surely_fits(text, self.max_tokens - 3):  # besides special tokens
+            return ""
+        (ids,) = self._ids([text])
+        return "" if len(ids) <= self.max_tokens else self._shortened(task)[1]
+
+    def cuts_question(self, task: RewriteTask) -> bool:
+        """Whether a question is too long by itself, without its history."""
+        return self.cut_note(replace(task, history=())) != ""
 
     def text(self, task: RewriteTask, dropped_words: int = 0) -> str:
         """The text of a task, without the first words of its history."""
@@ -110,16 +128,38 @@ class RewriteEncoder:
     def _history(self, task: RewriteTask) -> list[str]:
         return _BETWEEN_TURNS.join(map(self._clean, task.history)).split()
 
-    def _shortened(self, task: RewriteTask) -> list[int] | None:
-        """The input with as many of the newest words of its history as fit: found by bisection."""
-        fits, low, high = None, 1, len(self._history(task))
+    def _shortened(self, task: RewriteTask) -> tuple[list[int], str]:
+        """The input with as many of the newest words of its history, else of the question's first tokens, as fit.
+
+        And the note on it.
+        """
+        words = len(self._history(task))
+        if found := self._longest(words - 1, lambda kept: self.text(task, words - kept)):
+            return found[0], HISTORY_NOTE
+        question = clean(task.question)
+        tokens = token_count(self.tokenizer, question)
+
+        def text(kept: int) -> str:
+            first = first_tokens(self.tokenizer, question, kept)
+            return self.text(replace(task, question=first, history=()))
+
+        found = self._longest(tokens, text)
+        if not found or not found[1]:
+            raise UserError(
+                f"max_tokens {self.max_tokens} leaves no room for a question behind {self.text(task)[:60]!r}: raise it."
+            )
+        return found[0], question_note(found[1], tokens)
+
+    def _longest(self, most: int, text: Callable[[int], str]) -> tuple[list[int], int] | None:
+        """The longest input that fits, of a text with 0 to `most` parts, and their number: found by bisection."""
+        fits, low, high = None, 0, most
         while low <= high:
             middle = (low + high) // 2
-            (ids,) = self._ids([self.text(task, middle)])
+            (ids,) = self._ids([text(middle)])
             if len(ids) <= self.max_tokens:
-                fits, high = ids, middle - 1
+                fits, low = (ids, middle), middle + 1
             else:
-                low = middle + 1
+                high = middle - 1
         return fits
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:

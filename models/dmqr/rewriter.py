@@ -172,6 +172,11 @@ class RewriterModel(nn.Module):
         """What the model is to do, for `encode`."""
         return RewriteTask(question, self.strategies[strategy].title, tuple(history))
 
+    def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
+        """What is read of a question with its earlier turns where it is too long; empty where it is not."""
+        notes = (self.encode.cut_note(self.task(question, name, history)) for name in self.strategies)
+        return next(filter(None, notes), "")
+
     def forward(
         self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor, strategies: Sequence[str] = ()
     ) -> Tensor:
@@ -218,7 +223,7 @@ class RewriterModel(nn.Module):
 
     def rewrite(
         self, questions: Sequence[tuple[str, Sequence[str]]], strategies: Sequence[str]
-    ) -> list[dict[str, str | None]]:
+    ) -> list[dict[str, str]]:
         """The greedy rewrite of every question by every strategy, in order; batched over both.
 
         Args:
@@ -226,13 +231,11 @@ class RewriterModel(nn.Module):
             strategies: Names.
 
         Returns:
-            For each question strategy -> rewrite; None if the question is too long.
+            For each question strategy -> rewrite.
         """
         names = [name for _ in questions for name in strategies]
         inputs = self.encode([self.task(text, name, history) for text, history in questions for name in strategies])
-        fitting = [(ids, name) for ids, name in zip(inputs, names, strict=True) if ids is not None]
-        written = iter(self.write([ids for ids, _ in fitting], [name for _, name in fitting]))
-        texts = iter([None if ids is None else next(written) for ids in inputs])
+        texts = iter(self.write(inputs, names))
         return [{name: next(texts) for name in strategies} for _ in questions]
 
     def queries(self, text: str, strategy: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ For a question, by which rewriting strategies a rewrite will add relevant passag
 system: a sequence classifier of transformers whose labels are separate decisions.
 
 Its input is `[CLS] turns question [SEP]`: the earlier turns of a dialogue, oldest first, if there are any. Their oldest
-tokens are left out where they do not fit, the question never.
+tokens are left out where they do not fit; a question that is too long by itself keeps its first tokens.
 
 Shape legend: P questions, T tokens, S strategies.
 """
@@ -25,6 +25,7 @@ from models.encoders import new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches, pad
 from models.loading import load_network, load_tokenizer, save_network
+from models.long_questions import HISTORY_NOTE, question_note, surely_fits
 from models.pair_export import with_max_tokens
 from models.parallel_batches import each_batch
 from models.sdpa import train_fast_on_cpu
@@ -59,20 +60,36 @@ class QuestionEncoder:
         self.tokenizer, self.max_tokens = tokenizer, max_tokens
         self._specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
 
-    def __call__(self, asked: Sequence[tuple[str, Sequence[str]]]) -> list[list[int] | None]:
-        """Token ids of every (question, earlier turns), in order; None for a question that is too long."""
+    def __call__(self, asked: Sequence[tuple[str, Sequence[str]]]) -> list[list[int]]:
+        """Token ids of every (question, earlier turns), in order."""
+        cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        return [
+            [cls, *(ids[-self._room :] if own <= self._room else ids[len(ids) - own :][: self._room]), sep]
+            for ids, own in self._tokens(asked)
+        ]
+
+    def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
+        """What is read of a question with its earlier turns where it is too long; empty where it is not."""
+        if surely_fits(" ".join(map(self._text, (*history, question))), self._room):
+            return ""
+        ((ids, own),) = self._tokens([(question, history)])
+        if own > self._room:
+            return question_note(self._room, own)
+        return HISTORY_NOTE if len(ids) > self._room else ""
+
+    @property
+    def _room(self) -> int:
+        return self.max_tokens - _SPECIAL_TOKENS
+
+    def _tokens(self, asked: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[list[int], int]]:
+        """Token ids of every (question, earlier turns), and how many at the end are the question's."""
         if not asked:
             return []
         turns = [" ".join(filter(None, map(self._text, history))) for _, history in asked]
         texts = [f"{before} {self._text(question)}".strip() for before, (question, _) in zip(turns, asked, strict=True)]
-        parts = self.tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True)
-        room = self.max_tokens - _SPECIAL_TOKENS
-        found: list[list[int] | None] = []
-        for before, ids, spans in zip(turns, parts["input_ids"], parts["offset_mapping"], strict=True):
-            own = sum(end > len(before) for _, end in spans)  # tokens of the question
-            fitting = [self.tokenizer.cls_token_id, *ids[-room:], self.tokenizer.sep_token_id]
-            found.append(fitting if own <= room else None)
-        return found
+        parts = self.tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        rows = zip(turns, parts["input_ids"], parts["offset_mapping"], strict=True)
+        return [(ids, sum(end > len(before) for _, end in spans)) for before, ids, spans in rows]
 
     def pad(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Right-padded token ids and attention mask, both (P, T) int64."""
@@ -160,14 +177,9 @@ class StrategyClassifier(CountsTokens, nn.Module):
         logits_PS: Tensor = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits
         return logits_PS.float()
 
-    def probabilities(self, asked: Sequence[tuple[str, Sequence[str]]]) -> list[list[float] | None]:
-        """Probabilities by strategy of every (question, earlier turns), in order; None for a question that is too long.
-
-        Batched by length.
-        """
-        inputs = self.encode(asked)
-        fitting = [row for row, each in enumerate(inputs) if each is not None]
-        sequences = [each for each in inputs if each is not None]
+    def probabilities(self, asked: Sequence[tuple[str, Sequence[str]]]) -> list[list[float]]:
+        """Probabilities by strategy of every (question, earlier turns), in order; batched by length."""
+        sequences = self.encode(asked)
         device = next(self.parameters()).device
         self.tokens_read += sum(map(len, sequences))
 
@@ -179,12 +191,11 @@ class StrategyClassifier(CountsTokens, nn.Module):
             scores: list[list[float]] = logits_PS.double().sigmoid().tolist()
             return scores
 
-        found: list[list[float] | None] = [None] * len(asked)
+        found: dict[int, list[float]] = {}
         batches = length_batches([len(each) for each in sequences], TOKENS_PER_BATCH[device.type])
         for rows, batch in each_batch(score, batches, device):
-            for row, each in zip(rows, batch, strict=True):
-                found[fitting[row]] = each
-        return found
+            found |= zip(rows, batch, strict=True)
+        return [found[row] for row in range(len(asked))]
 
 
 def read_choice_manifest(serving: Path, check_files: bool = True) -> dict[str, Any]:

@@ -133,31 +133,25 @@ class WordSelector(CountsTokens, nn.Module):
         logits_PTL: Tensor = self.network(input_ids=ids_PT, attention_mask=attention_PT, **segments).logits
         return logits_PTL.float()
 
-    def scores(self, pairs: Sequence[tuple[str, Passage]]) -> list[WordScores | None]:
-        """The words of every pair, in order; None for a question that leaves no room for a passage.
-
-        Batched by length.
-        """
+    def scores(self, pairs: Sequence[tuple[str, Passage]]) -> list[WordScores]:
+        """The words of every pair, in order; batched by length."""
         inputs = self.encode(pairs)
-        fitting = [row for row, each in enumerate(inputs) if each is not None]
-        sequences = [inputs[row] for row in fitting]
         device = next(self.parameters()).device
-        self.tokens_read += sum(len(each.ids) for each in sequences if each)
+        self.tokens_read += sum(len(each.ids) for each in inputs)
 
         @torch.inference_mode()
         def score(rows: list[int]) -> list[WordScores]:
-            chosen = [each for row in rows if (each := sequences[row])]
+            chosen = [inputs[row] for row in rows]
             ids_PT, types_PT, attention_PT = (each.to(device, non_blocking=True) for each in self.encode.pad(chosen))
             with autocast(device, self.inference_dtype):
                 logits_PTL = self(ids_PT, types_PT, attention_PT)
             return [scored_words(*pair) for pair in zip(chosen, logits_PTL.tolist(), strict=True)]
 
-        found: list[WordScores | None] = [None] * len(pairs)
-        batches = length_batches([len(each.ids) for each in sequences if each], TOKENS_PER_BATCH[device.type])
+        found: dict[int, WordScores] = {}
+        batches = length_batches([len(each.ids) for each in inputs], TOKENS_PER_BATCH[device.type])
         for rows, batch in each_batch(score, batches, device):
-            for row, each in zip(rows, batch, strict=True):
-                found[fitting[row]] = each
-        return found
+            found |= zip(rows, batch, strict=True)
+        return [found[row] for row in range(len(pairs))]
 
 
 def scored_words(pair: WordPair, logits_TL: list[list[float]]) -> WordScores:

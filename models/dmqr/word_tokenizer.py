@@ -2,8 +2,8 @@
 
     [CLS] question [SEP] title. text [SEP]
 
-(class and separator tokens of the tokenizer). The passage is truncated, never the question. A word is represented by
-its first token.
+(class and separator tokens of the tokenizer). The passage is truncated; a question is cut only where it leaves no room
+for it: to its first tokens, half of the room. A word is represented by its first token.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from common.ranges import at_least
 from common.records import Passage, clean, passage_text
 from common.words import Word, words_of
 from models.length_batching import pad
+from models.long_questions import question_note, surely_fits, token_count
 from models.text_formats import neutralize
 
 TEXT_FORMAT = "cls question sep title. text sep, words by first token; nfkc, single blanks; v1"
@@ -43,7 +44,7 @@ class WordPair:
 
     ids: list[int]
     question_tokens: int  # tokens before the passage, special ones included
-    question_words: list[PlacedWord]
+    question_words: list[PlacedWord]  # those that were not cut
     passage_words: list[PlacedWord]  # those that were not truncated
 
 
@@ -67,11 +68,20 @@ class WordPairEncoder:
         self.tokenizer, self.max_tokens = tokenizer, max_tokens
         self.specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
 
-    def __call__(self, pairs: Sequence[tuple[str, Passage]]) -> list[WordPair | None]:
-        """The input of every pair, in order; None for a question that leaves no room for a passage."""
+    def __call__(self, pairs: Sequence[tuple[str, Passage]]) -> list[WordPair]:
+        """The input of every pair, in order."""
         texts = [(self.text(question), self.text(passage_text(passage))) for question, passage in pairs]
         parts = self._parts(list(dict.fromkeys(text for pair in texts for text in pair)))
         return [self._joined(*parts[question], *parts[passage]) for question, passage in texts]
+
+    def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
+        """What is read of a question that leaves no room for a passage; empty for any other."""
+        text = self.text(question)
+        if surely_fits(text, self.max_tokens - SPECIAL_TOKENS - PASSAGE_TOKENS):
+            return ""
+        tokens = token_count(self.tokenizer, text)
+        kept = self._question_tokens(tokens)
+        return question_note(kept, tokens) if kept < tokens else ""
 
     def text(self, text: str) -> str:
         """A text as it is read: the words' places refer to this form."""
@@ -101,18 +111,22 @@ class WordPairEncoder:
             for text, ids, spans in zip(texts, read["input_ids"], read["offset_mapping"], strict=True)
         }
 
+    def _question_tokens(self, tokens: int) -> int:
+        """How many of a question's tokens are read."""
+        room = self.max_tokens - SPECIAL_TOKENS
+        return tokens if room - tokens >= PASSAGE_TOKENS else room // 2
+
     def _joined(
         self, question: list[int], question_words: list[PlacedWord], passage: list[int], passage_words: list[PlacedWord]
-    ) -> WordPair | None:
+    ) -> WordPair:
+        question = question[: self._question_tokens(len(question))]
         room = self.max_tokens - SPECIAL_TOKENS - len(question)
-        if room < PASSAGE_TOKENS:
-            return None
         cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         before = len(question) + 2
         return WordPair(
             [cls, *question, sep, *passage[:room], sep],
             before,
-            [PlacedWord(each.word, each.position + 1) for each in question_words],
+            [PlacedWord(each.word, each.position + 1) for each in question_words if each.position < len(question)],
             [PlacedWord(each.word, each.position + before) for each in passage_words if each.position < room],
         )
 

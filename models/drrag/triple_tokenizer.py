@@ -4,13 +4,13 @@ Tokenizes a triple, a question and two passages, in training, evaluation and ser
 
     [CLS] question [SEP] title. text [SEP] title. text [SEP]
 
-(class and separator tokens of the tokenizer).  Passages are truncated, never the question: the remaining room is shared
-evenly, and what a short passage does not use goes to the other.  Token ids of a text are cached and reused by all
-triples.
+(class and separator tokens of the tokenizer).  Passages are truncated: the room that the question leaves is shared
+evenly, and what a short passage does not use goes to the other.  A question is cut only where it leaves them no room:
+to its first tokens, half of the room.  Token ids of a text are cached and reused by all triples.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,10 +23,12 @@ from common.records import Passage, clean, passage_text
 from common.sealed_json import fingerprint
 from models.length_batching import fair_shares, pad
 from models.loading import load_tokenizer
+from models.long_questions import question_note, surely_fits, token_count
 from models.text_formats import neutralize
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 4  # class and separator tokens of a triple
+PASSAGE_TOKENS = 2  # that a question must leave for the passages
 
 
 class TripleEncoder:
@@ -91,7 +93,8 @@ class TripleEncoder:
 
     def length(self, question: str, first: Passage, second: Passage) -> int:
         """Number of tokens that `__call__` would return."""
-        return min(self.max_tokens, self.untruncated(question, first, second))
+        asked = len(self.text_ids(question))
+        return min(self.max_tokens, self.untruncated(question, first, second) - asked + self.question_tokens(asked))
 
     def untruncated(self, question: str, first: Passage, second: Passage) -> int:
         """Number of tokens before truncation; a single text counts with at most `max_tokens`."""
@@ -99,33 +102,32 @@ class TripleEncoder:
         return SPECIAL_TOKENS + sum(len(self.text_ids(text)) for text in texts)
 
     def __call__(self, question: str, first: Passage, second: Passage) -> list[int]:
-        """Token ids of one triple, at most `max_tokens`.
+        """Token ids of one triple, at most `max_tokens`."""
+        return self.join(self.text_ids(question), [self.text_ids(passage_text(each)) for each in (first, second)])
 
-        Raises:
-            UserError: If the question leaves no room for the passages.
-        """
-        ids = [self.text_ids(passage_text(passage)) for passage in (first, second)]
-        return self.join(self.text_ids(question), ids, lambda: question)
+    def question_tokens(self, tokens: int) -> int:
+        """How many of a question's tokens are read: all, or half of the room if they leave none for the passages."""
+        room = self.max_tokens - SPECIAL_TOKENS
+        return tokens if tokens <= room - PASSAGE_TOKENS else room // 2
 
-    def join(
-        self, question_ids: Sequence[int], passages_ids: Sequence[Sequence[int]], question: Callable[[], str]
-    ) -> list[int]:
+    def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
+        """What is read of a question that leaves no room for the passages; empty for any other."""
+        text = neutralize(clean(question), self.specials)
+        if surely_fits(text, self.max_tokens - SPECIAL_TOKENS - PASSAGE_TOKENS):
+            return ""
+        tokens = token_count(self.tokenizer, text)
+        kept = self.question_tokens(tokens)
+        return question_note(kept, tokens) if kept < tokens else ""
+
+    def join(self, question_ids: Sequence[int], passages_ids: Sequence[Sequence[int]]) -> list[int]:
         """Token ids of one triple of texts that are tokenized already.
 
         Args:
             question_ids: Of the question, as `tokenize` returns them.
             passages_ids: Of the two passages in order.
-            question: Its text, for the error.
-
-        Raises:
-            UserError: If the question leaves no room for the passages.
         """
+        question_ids = question_ids[: self.question_tokens(len(question_ids))]
         budget = self.max_tokens - SPECIAL_TOKENS - len(question_ids)
-        if budget < len(passages_ids):
-            raise UserError(
-                f"the question {question()[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise "
-                "max_tokens."
-            )
         cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         joined = [cls, *question_ids, sep]
         shares = fair_shares([len(each) for each in passages_ids], budget)

@@ -39,7 +39,7 @@ def test_a_dialogue_is_on_one_side_of_the_split_and_every_example_is_used_once(
     assert data.audit["questions_with_history"] == sum(bool(e.history) for e in sides[0])
 
 
-def test_what_does_not_fit_is_skipped_and_counted(module: RewriterTrainer, workplace: Path) -> None:
+def test_what_does_not_fit_is_cut_or_skipped_and_counted(module: RewriterTrainer, workplace: Path) -> None:
     odd = [
         {"question": "name1 " * 50, "strategy": "gqr", "rewrite": "name1"},
         {"question": "who is name1 a", "strategy": "gqr", "rewrite": "name1 " * 9},
@@ -47,8 +47,10 @@ def test_what_does_not_fit_is_skipped_and_counted(module: RewriterTrainer, workp
     ]
     (workplace / "rewrites.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows(60), *odd]))
     data = data_of(module, workplace / "rewrites.jsonl")
-    assert data.audit["skipped"] == {"long_questions": 1, "long_rewrites": 1, "empty_rewrites": 1}
-    assert len(data.training) + len(data.held_out) == 60
+    assert data.audit["skipped"] == {"long_rewrites": 1, "empty_rewrites": 1}
+    assert data.audit["questions_cut"] == 1
+    assert len(data.training) + len(data.held_out) == 61
+    assert max(len(each.input) for each in data.training + data.held_out) == module.rewriter.encode.max_tokens
 
 
 def test_validation_files_are_never_trained_on(module: RewriterTrainer, workplace: Path) -> None:

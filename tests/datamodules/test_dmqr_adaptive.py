@@ -83,7 +83,10 @@ def test_the_split_is_by_dialogue(module: StrategyClassifierTrainer, tmp_path: P
     assert len(apart.questions) == 90 - 6  # all turns of the two dialogues
 
 
-def test_long_questions_are_skipped_and_counted(module: StrategyClassifierTrainer, tmp_path: Path) -> None:
+def test_long_questions_are_cut_and_counted(module: StrategyClassifierTrainer, tmp_path: Path) -> None:
     long = [row for n in range(5) for row in greedy_preferences(f"name{n} " * 30, dict.fromkeys(STRATEGIES, 0.5))]
     folder = write_preferences(tmp_path / "long", [*rows(60), *long])
-    assert data_of(module, folder).audit["skipped_long_questions"] == 5
+    data = data_of(module, folder)
+    assert data.audit["questions_cut"] == 5
+    assert len(data.questions) + len(data.held_out) == 65
+    assert max(len(each.ids) for each in data.questions + data.held_out) == module.chooser.encode.max_tokens

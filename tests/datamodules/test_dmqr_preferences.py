@@ -37,9 +37,10 @@ def test_questions_are_on_one_side_and_what_does_not_fit_is_counted(
     data = data_of(module, write_preferences(tmp_path / "hard_negatives", [*made, equal, long, wordy]))
     sides = [{each.example.question for each in side} for side in (data.groups, data.held_out)]
     assert not sides[0] & sides[1]
-    assert len(data.groups) + len(data.held_out) == len(made) + 1 + ("who is name1 equal" in sides[1])
+    assert len(data.groups) + len(data.held_out) == len(made) + 2 + ("who is name1 equal" in sides[1])
     counted = data.audit["skipped"]
-    assert counted["long_questions"] == 1
+    assert data.audit["questions_cut"] == 1
+    assert max(len(each.input) for each in data.groups + data.held_out) == 40
     assert counted["long_rewrites"] == 1
     assert counted.get("groups_of_equal_rewards", 0) == 1 - ("who is name1 equal" in sides[1])
     separate = data_of(

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, T5Tokenizer
 
-from common.errors import UserError
 from common.records import Passage, clean
 from models.context_tokenizer import ContextEncoder, ContextFormat
 from models.length_batching import pad
@@ -78,16 +77,23 @@ def test_t5_formats_truncate_the_passage_never_the_question(
 
 @pytest.mark.parametrize("format", T5_FORMATS)
 @pytest.mark.parametrize("question", ["is " * 40, ". . . . . . .", "............", "是" * 12])
-def test_a_question_that_leaves_no_room_is_refused(
+def test_a_question_that_leaves_no_room_is_cut_to_half_of_it(
     checkpoints: dict[str, Path], format: ContextFormat, question: str
 ) -> None:
     encode = t5_encoder(checkpoints, format, 16)
-    tokens = len(encode.tokenizer(f"question: {clean(question)}")["input_ids"])
+    tokenizer = encode.tokenizer
+    tokens = len(tokenizer(f"question: {clean(question)}")["input_ids"])
+    ids, others = encode([(question, [LONDON]), (QUESTION, [LONDON])])
+    assert len(ids) <= 16
+    assert [others] == encode([(QUESTION, [LONDON])])
+    own = tokenizer(clean(question), add_special_tokens=False)["input_ids"]
     if tokens <= 12:
-        assert len(encode([(question, [LONDON])])[0]) <= 16
+        assert encode.cut_note(question) == ""
     else:
-        with pytest.raises(UserError, match=rf"the question .* fills {tokens} of max_tokens 16: raise max_tokens"):
-            encode([(question, [LONDON])])
+        kept = (16 - len(tokenizer("question: ", add_special_tokens=False)["input_ids"])) // 2
+        assert encode.cut_note(question) == f"reads the first {kept} of the question's {len(own)} tokens"
+        assert len(ids) == 16  # the passage has the rest
+        assert tokenizer.decode(ids).count(clean(question).split()[0]) < 12
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(20, 90))

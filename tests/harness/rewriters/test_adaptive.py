@@ -105,12 +105,12 @@ def test_the_threshold_and_what_is_always_asked(serving: Path) -> None:
     assert [tuple(each.queries) for each in raised.rewrite(ASKED, STRATEGIES)] == other != choices(serving)
 
 
-def test_a_question_that_is_too_long_gets_all_strategies(serving: Path) -> None:
-    long = Question("long", "name1 " * 30)
-    table = TableRewriter({long.text: {name: ["name1"] for name in STRATEGIES}})
-    (made,) = AdaptiveRewriter(table, serving, threshold=1.0, device="cpu").rewrite([long], STRATEGIES)
-    assert list(made.queries) == [*STRATEGIES]
-    assert made.reason == "all strategies: the question is longer than the 24 tokens that the choice reads"
+def test_a_question_that_is_too_long_is_chosen_for_by_its_first_tokens(serving: Path) -> None:
+    long, longer = (Question("long", "name1 " * words) for words in (22, 30))
+    table = TableRewriter({each.text: {name: ["name1"] for name in STRATEGIES} for each in (long, longer)})
+    made, alike = AdaptiveRewriter(table, serving, device="cpu").rewrite([long, longer], STRATEGIES)
+    assert made.reason == alike.reason
+    assert made.queries == alike.queries
 
 
 class Words:

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
+from common.errors import UserError
 from models.causal_lm import CausalLanguageModel
 from models.dmqr.rewrite_tokenizer import RewriteEncoder, RewriteTask, format_of
+from models.long_questions import HISTORY_NOTE
 
 QUESTION = "who is the director of name3"
 HISTORY = ("where was name1 born", "name1 was born in the city", "who is name2")
@@ -51,6 +53,24 @@ def test_only_the_oldest_words_of_the_history_are_left_out(seq2seq: RewriteEncod
         assert kept in (len(whole) - most, len(whole) - most + 2) or "history" not in text
         if most > 24:
             assert "who is name2 question" in text
+
+
+def test_a_question_that_is_too_long_keeps_its_first_tokens_and_no_history(
+    seq2seq: RewriteEncoder, chat: RewriteEncoder
+) -> None:
+    for encode in (seq2seq, chat):
+        words = " ".join(f"name{n % 40}" for n in range(200))
+        (ids,), (other,) = encode([RewriteTask(words, "film", HISTORY)]), encode([RewriteTask(QUESTION, "film")])
+        assert encode.max_tokens - 2 <= len(ids) <= encode.max_tokens  # as many as fit: a name has at most 3 tokens
+        head = next(n for n, (one, two) in enumerate(zip(ids, other, strict=False)) if one != two)
+        assert encode.decoded(ids[head:]).replace(" ", "").startswith("name0name1name2")
+        assert encode.cuts_question(RewriteTask(words, "film", HISTORY))
+        assert encode.cut_note(RewriteTask(words, "film")).startswith("reads the first ")
+        assert encode.cut_note(RewriteTask(QUESTION, "film", HISTORY * 40)) == HISTORY_NOTE
+        assert not encode.cuts_question(RewriteTask(QUESTION, "film", HISTORY * 40))
+        assert encode.cut_note(RewriteTask(QUESTION, "film")) == ""
+    with pytest.raises(UserError, match="max_tokens 4 leaves no room for a question"):
+        RewriteEncoder(seq2seq.tokenizer, "seq2seq", 4, [1])([RewriteTask(QUESTION, "film")])
 
 
 def test_special_tokens_in_texts_stay_text(seq2seq: RewriteEncoder, chat: RewriteEncoder) -> None:

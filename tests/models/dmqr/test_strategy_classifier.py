@@ -7,6 +7,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from models.dmqr.strategy_classifier import KIND, PART, TEXT_FORMAT, QuestionEncoder, StrategyClassifier
+from models.long_questions import HISTORY_NOTE
 from models.pretrained import MINILM, resolve
 from models.serving_manifest import write_manifest
 
@@ -46,11 +47,17 @@ def test_turns_lose_their_oldest_words_and_the_question_none(minilm: QuestionEnc
     assert "who" not in tokens  # the first word
 
 
-def test_a_question_that_is_too_long_has_no_input_and_special_tokens_stay_text(minilm: QuestionEncoder) -> None:
-    exact, longer, special = minilm([("word " * 22, ("turn",)), ("word " * 23, ()), ("a [SEP] b [CLS] ?", ())])
+def test_a_long_question_keeps_its_first_tokens_and_special_tokens_stay_text(
+    minilm: QuestionEncoder,
+) -> None:
+    exact, longer, special = minilm(
+        [("word " * 22, ("turn",)), (" ".join(map(str, range(10, 33))), ("turn",)), ("a [SEP] b [CLS] ?", ())]
+    )
     assert exact == minilm.tokenizer("word " * 22)["input_ids"]
-    assert longer is None
-    assert special is not None
+    assert longer == minilm.tokenizer(" ".join(map(str, range(10, 32))))["input_ids"]
+    assert minilm.cut_note(" ".join(map(str, range(10, 33)))) == "reads the first 22 of the question's 23 tokens"
+    assert minilm.cut_note("word " * 22, ("turn",)) == HISTORY_NOTE
+    assert minilm.cut_note("word " * 21, ("turn",)) == ""
     assert special.count(minilm.tokenizer.sep_token_id) == 1
     assert minilm([]) == []
 
@@ -58,13 +65,12 @@ def test_a_question_that_is_too_long_has_no_input_and_special_tokens_stay_text(m
 def test_probabilities_are_those_of_each_question_alone(classifier: StrategyClassifier) -> None:
     long = ("name1 " * 40, ())
     together = classifier.probabilities([*ASKED, long])
-    assert together[-1] is None
+    assert together[-1] == pytest.approx(classifier.probabilities([("name1 " * 30, ())])[0], abs=1e-6)
     for asked, found in zip(ASKED, together, strict=False):
         (alone,) = classifier.probabilities([asked])
-        assert alone is not None
         assert found == pytest.approx(alone, abs=1e-6)
         assert len(alone) == 3
-    assert classifier.tokens_read == 2 * sum(len(each) for each in classifier.encode(ASKED) if each)
+    assert classifier.tokens_read == 2 * sum(map(len, classifier.encode([*ASKED, long])))
 
 
 def test_the_exported_folder_chooses_alike_also_in_transformers(classifier: StrategyClassifier, tmp_path: Path) -> None:

@@ -50,14 +50,17 @@ def test_a_word_is_represented_by_its_first_token(minilm: WordPairEncoder) -> No
     assert [text[each.word.start : each.word.end] for each in pair.passage_words[-2:]] == ["in", "Raudnitz"]
 
 
-def test_the_passage_is_truncated_never_the_question(minilm: WordPairEncoder) -> None:
+def test_the_passage_is_truncated_and_a_question_that_leaves_it_no_room(minilm: WordPairEncoder) -> None:
     whole, cut = minilm([(QUESTION, PASSAGES[0]), (QUESTION, PASSAGES[2])])
-    assert whole is not None
-    assert cut is not None
     assert len(cut.ids) == 48 > len(whole.ids)
     assert cut.ids[: cut.question_tokens] == whole.ids[: whole.question_tokens]
     assert max(each.position for each in cut.passage_words) < 47  # the last token is the separator
-    assert minilm([("word " * 40, PASSAGES[0])]) == [None]
+    fits, long = minilm([("word " * 29, PASSAGES[2]), ("word " * 30, PASSAGES[2])])  # 29 + 3 + 16 = 48
+    assert (fits.question_tokens, long.question_tokens) == (31, 24)  # 22 of 45, half of the room
+    assert len(long.ids) == 48
+    assert [each.position for each in long.question_words] == [*range(1, 23)]
+    assert minilm.cut_note("word " * 29) == ""
+    assert minilm.cut_note("word " * 30) == "reads the first 22 of the question's 30 tokens"
 
 
 def test_the_input_is_the_tokenizer_s_own_pair(minilm: WordPairEncoder) -> None:

@@ -155,6 +155,19 @@ def test_shares_fill_the_budget_and_spare_the_shorter(lengths: list[int], budget
     assert all(part == length for part, length in zip(kept, lengths, strict=True) if length <= budget // len(lengths))
 
 
+def test_a_question_that_leaves_no_room_keeps_its_first_tokens_half_of_it(checkpoints: dict[str, Path]) -> None:
+    encode = TripleEncoder(str(checkpoints["big_bird"]), 64)  # 60 besides class and separators
+    passages = (Passage.of("", "is " * 50), Passage.of("", "is " * 50))
+    for words, kept, note in ((58, 58, ""), (59, 30, "reads the first 30 of the question's 59 tokens")):
+        question = " ".join(["where"] * words)
+        ids = encode(question, *passages)
+        assert ids.count(encode.text_ids("where")[0]) == kept
+        assert ids.count(encode.text_ids("is")[0]) == 60 - kept
+        assert encode.cut_note(question) == note
+    short = encode(question, Passage.of("", "is"), Passage.of("", "is"))
+    assert len(short) == encode.length(question, Passage.of("", "is"), Passage.of("", "is")) == 36
+
+
 @given(
     st.text(alphabet="[]SEPCLMAK <>/s", max_size=30),
     st.lists(st.sampled_from(["[SEP]", "[CLS]", "[PAD]", "[MASK]"]), max_size=4),
