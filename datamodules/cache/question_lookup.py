@@ -6,6 +6,7 @@ from pathlib import Path
 from common.progress import track
 from datamodules.cache.arrow_records import Head, RecordWriter
 from datamodules.cache.record_cache import CachedRecords, stored
+from datamodules.formats.file_kinds import rereadable
 from datamodules.formats.mined_negatives import Mined, mined_rows
 
 
@@ -54,6 +55,6 @@ def stored_mined(paths: Sequence[str], cache: str | None = None) -> QuestionLook
 def _existing(paths: Sequence[str]) -> list[Path]:
     """The files; if one does not exist, the error of reading it."""
     for path in paths:
-        if not Path(path).is_file():
+        if not Path(path).exists():
             next(mined_rows([path]))
-    return [Path(path) for path in paths]
+    return [rereadable(Path(path)) for path in paths]

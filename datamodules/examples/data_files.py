@@ -14,7 +14,7 @@ class DataFile:
 
     Args:
         layout: Layout of the file, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
-        path: The file (.json, .jsonl, .csv, gzip'd or not), FILE:SPLIT, or a Hugging Face data set as
+        path: The file (JSON, JSON Lines, CSV, TSV, Parquet, packed or not), FILE:SPLIT, or a Hugging Face data set as
             hf:<id>[:<config>]:<split>.
         limit: Read only this many questions from the start; all when None.
         dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.

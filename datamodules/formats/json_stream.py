@@ -1,5 +1,7 @@
-"""Streaming parser of JSON lists and JSON Lines: yields values one by one with their line numbers.
-Files may be larger than memory.  Standard library only."""
+"""Streaming parser of JSON lists, JSON Lines and JSON objects over several lines.
+
+Yields values one by one with their line numbers.  Files may be larger than memory.  Standard library only.
+"""
 
 import codecs
 import io
@@ -22,6 +24,8 @@ class TruncatedError(Exception):
 
 def json_values(file: io.BufferedReader) -> Iterator[tuple[str, object]]:
     """Each value with its position for error messages: "line 3" (JSON Lines), "row 3 (line 5)" (JSON list).
+
+    Objects that follow one another need no line each: those of a pretty printer are read too.
 
     Args:
         file: UTF-8 encoded; a byte order mark is skipped.
@@ -47,21 +51,27 @@ def _lines(file: io.BufferedReader, first: int) -> Iterator[tuple[str, object]]:
     for number, line in enumerate(file, first):
         if line.isspace():
             continue
-        unterminated = not line.endswith(b"\n")  # only the last line can be truncated
         try:
             text = line.decode()
             value = json.loads(text)
         except UnicodeDecodeError as error:
-            if unterminated and error.reason == "unexpected end of data":
+            if not line.endswith(b"\n") and error.reason == "unexpected end of data":  # only the last line can be
                 raise TruncatedError from error
             raise _not_utf8(number, error) from error
-        except json.JSONDecodeError as error:
-            if unterminated and _incomplete(error):
-                raise TruncatedError from error
-            raise _invalid(number, error.pos + 1, error.msg) from error
+        except json.JSONDecodeError:  # over several lines, several on one, or wrong
+            yield from _sequence(_Text(file, number, text))
+            return
         except (ValueError, RecursionError) as error:  # a number with thousands of digits, or too deep nesting
             raise _invalid(number, 1, str(error)) from error
         yield f"line {number}", value
+
+
+def _sequence(text: "_Text") -> Iterator[tuple[str, object]]:
+    while not text.at_end():
+        line = text.line
+        yield f"line {line}", text.value()
+        if not text.at_end() and text.peek() == ",":
+            raise text.invalid("a comma after a row, which rows have in a list only: [row, row]")
 
 
 def _list(text: "_Text") -> Iterator[tuple[str, object]]:
@@ -86,12 +96,12 @@ def _list(text: "_Text") -> Iterator[tuple[str, object]]:
 class _Text:
     """Incrementally decoded text of a file, with a cursor that tracks line and column."""
 
-    def __init__(self, file: io.BufferedReader, line: int) -> None:
+    def __init__(self, file: io.BufferedReader, line: int, begun: str = "") -> None:
         self.line = line  # line of the cursor, from 1
         self._file = file
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._parse = json.JSONDecoder().raw_decode
-        self._buffer = ""
+        self._buffer = begun  # text that was read before
         self._cursor = 0
         self._dropped = 0  # removed characters of the buffer's first line
 
@@ -132,7 +142,8 @@ class _Text:
                 raise self.invalid(str(error)) from error
             else:
                 # Without a following delimiter a number may continue: 1, 1.5, 1.5e7.
-                if self._buffer[end : end + 1] in _DELIMITERS or not self._more():
+                is_whole = isinstance(value, dict | list | str) or self._buffer[end : end + 1] in _DELIMITERS
+                if is_whole or not self._more():
                     self.line += self._buffer.count("\n", self._cursor, end)
                     self._cursor = end
                     return value

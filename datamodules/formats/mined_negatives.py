@@ -13,6 +13,7 @@ from common.errors import DataError, MissingInputError
 from common.files import write_text
 from common.records import Passage
 from datamodules.formats import row_fields as fields
+from datamodules.formats.open_data import rows
 
 Hits = Mapping[str, Sequence[str]]
 
@@ -72,20 +73,16 @@ def read_mined(paths: Sequence[str]) -> dict[str, Mined]:
 def mined_rows(paths: Sequence[str]) -> Iterator[tuple[str, Mined]]:
     """Question id and mined passages of every line of the files, in order; raises as `read_mined`."""
     for path in paths:
-        if not Path(path).is_file():
+        if not Path(path).exists():
             raise MissingInputError(f"{path} does not exist: write it with `python infer.py mine --out {path} ...`.")
-        with Path(path).open("rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    row = json.loads(line)
-                    found = Mined((Passage.of(p["title"], p["text"]) for p in row["passages"]), _hits(row))
-                    question_id = fields.identity(row, "question_id")
-                except (DataError, ValueError, KeyError, TypeError, AttributeError) as error:
-                    reason = error if isinstance(error, DataError) else repr(error)
-                    raise DataError(
-                        f"{path}, line {number}: invalid row ({reason}); run `python infer.py mine` again."
-                    ) from error
-                yield question_id, found
+        for place, row in rows(path):
+            try:
+                found = Mined((Passage.of(p["title"], p["text"]) for p in row["passages"]), _hits(row))
+                question_id = fields.identity(row, "question_id")
+            except (DataError, ValueError, KeyError, TypeError, AttributeError) as error:
+                reason = error if isinstance(error, DataError) else repr(error)
+                raise DataError(f"{path}, {place}: invalid row ({reason}); run `python infer.py mine` again.") from error
+            yield question_id, found
 
 
 def _hits(row: Mapping[str, Hits]) -> Hits:

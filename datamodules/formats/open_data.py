@@ -1,11 +1,12 @@
 """Opens data sources: local files or Hugging Face data sets.
 
-A local file is a JSON list, JSON Lines or paired text files, optionally gzip'd, detected by content. Standard library
-only; `datasets` is imported when needed.
+A local file is JSON, a table (CSV, TSV, Parquet) or paired text files, told by its content; archives are unpacked.
+Standard library only; `datasets` and its `pyarrow` are imported when needed.
 """
 
 import gzip
-import io
+import lzma
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -14,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.errors import DataError, MissingInputError, UserError
-from datamodules.formats.csv_rows import csv_rows
-from datamodules.formats.json_stream import CHUNK_BYTES, TruncatedError, json_values
+from datamodules.formats.csv_rows import csv_rows, is_table
+from datamodules.formats.file_kinds import OtherKindError, is_parquet, opened, rereadable
+from datamodules.formats.json_stream import TruncatedError, json_values
 from datamodules.formats.row_fields import json_name
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ SPLIT = "split"  # field that `FILE:SPLIT` selects by
 HUB = "hf:"  # prefix of a Hugging Face data set, see HUB_FORM
 HUB_FORM = "hf:<id or folder>[:<config>]:<split>"
 
-_GZIP_MAGIC = b"\x1f\x8b"
+_TABLES = (".csv", ".tsv", ".tab")
+_ARCHIVES = (".gz", ".bz2", ".xz", ".zip")
+_PARQUET_ROWS = 256  # at once, which may have long texts
 
 
 def rows(source: str) -> Iterator[tuple[str, dict]]:
@@ -39,7 +43,7 @@ def rows(source: str) -> Iterator[tuple[str, dict]]:
         UserError: Immediately, if a data-set name is invalid; later, if the data set cannot be opened.
         MissingInputError: Immediately, if there is no such file; later, if it or the data set cannot be read.
         DataError: While reading: truncated, corrupt, empty, not UTF-8, neither JSON nor CSV, a row that is not an
-            object, or no row of the split.
+            object, of a kind that is not read, or no row of the split.
     """
     if source.startswith(HUB):
         return _objects(source, _hub_values(source, *_hub_name(source)))
@@ -56,7 +60,7 @@ def content_files(source: str) -> list[Path]:
     """
     if source.startswith(HUB):
         return [Path(file["filename"]) for file in _hub_data(source, *_hub_name(source)).cache_files]
-    return [_existing(source)[0]]
+    return [rereadable(_existing(source)[0])]
 
 
 def part_of(source: str) -> str | None:
@@ -105,7 +109,7 @@ def paired_lines(source: str, columns: Sequence[tuple[str, Path]]) -> Iterator[t
         DataError: While reading: truncated, corrupt, empty, not UTF-8, or files of different lengths.
     """
     for name, path in columns:
-        if not path.is_file():
+        if not path.exists():
             raise MissingInputError(
                 f"{path} does not exist: it is to hold the field {name!r} of every row, line by line."
             )
@@ -125,9 +129,15 @@ def _objects(source: str, values: Iterator[tuple[str, object]]) -> Iterator[tupl
         raise DataError(f"{source} is truncated: {count} rows read. Fetch it again.") from error
     except (zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{source} is a corrupt gzip archive after {count} rows ({error}). Fetch it again.") from error
+    except (lzma.LZMAError, zipfile.BadZipFile) as error:
+        raise DataError(f"{source} is a corrupt archive after {count} rows ({error}). Fetch it again.") from error
+    except OtherKindError as error:
+        raise DataError(f"{source} is {error}.") from error
     except DataError as error:
         raise DataError(f"{source}, {error}. Correct it or fetch the file again.") from error
     except OSError as error:
+        if error.errno is None:  # of bz2
+            raise DataError(f"{source} is a corrupt archive after {count} rows ({error}). Fetch it again.") from error
         raise MissingInputError(
             f"{source} cannot be read: {error.strerror or error}. Check the disk and its permissions."
         ) from error
@@ -136,23 +146,35 @@ def _objects(source: str, values: Iterator[tuple[str, object]]) -> Iterator[tupl
 
 
 def _file_values(path: Path) -> Iterator[tuple[str, object]]:
-    is_csv = path.name.lower().removesuffix(".gz").endswith(".csv")
+    name, path = path.name.lower(), rereadable(path)
+    for suffix in _ARCHIVES:
+        name = name.removesuffix(suffix)
+    if is_parquet(path):
+        yield from _parquet_values(path)
+        return
     with ExitStack() as stack:
-        yield from (csv_rows if is_csv else json_values)(_opened(path, stack))
+        file = opened(path, stack)
+        yield from (csv_rows if is_table(file, name.endswith(_TABLES)) else json_values)(file)
 
 
-def _opened(path: Path, stack: ExitStack) -> io.BufferedReader:
-    """The bytes of a file, decompressed if it is a gzip archive; closed with the stack."""
-    file = stack.enter_context(path.open("rb"))
-    if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
-        archive = stack.enter_context(gzip.GzipFile(fileobj=file))
-        file = stack.enter_context(io.BufferedReader(archive, CHUNK_BYTES))
-    return file
+def _parquet_values(path: Path) -> Iterator[tuple[str, object]]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise OtherKindError("a Parquet file, which needs the package pyarrow: pip install pyarrow") from error
+    try:
+        with ParquetFile(path) as table:
+            found = (row for batch in table.iter_batches(_PARQUET_ROWS) for row in batch.to_pylist())
+            for number, row in enumerate(found, 1):
+                yield f"row {number}", row
+    except ArrowException as error:
+        raise OtherKindError(f"a corrupt Parquet file ({_first_line(error)}): fetch it again") from error
 
 
 def _paired_values(columns: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, object]]:
     with ExitStack() as stack:
-        files = [_opened(path, stack) for _, path in columns]
+        files = [opened(rereadable(path), stack) for _, path in columns]
         for number, lines in enumerate(zip_longest(*files), 1):
             if None in lines:
                 short, long = (columns[lines.index(line)][1] for line in (None, next(filter(None, lines))))

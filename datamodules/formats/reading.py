@@ -159,9 +159,18 @@ def _converted(
         except DataError as error:
             cure = "Correct that row or fetch the file again."
             if place == first[0]:
-                cure = f"Is this a {_name(module)} file? Known layouts: {_list_of(layouts())}."
+                cure = _whose(module, row)
             raise DataError(f"{source}, {place}: {error}. {cure}") from error
         yield record
+
+
+def _whose(module: ModuleType, row: Row) -> str:
+    """What to do about a first row that is not of the layout."""
+    for name, value in row.items():
+        first = value[0] if isinstance(value, list) and value else None
+        if isinstance(first, dict) and all(key(first, field) is not None for field in module.REQUIRED_FIELDS):
+            return f"The rows are in its field {name!r}: give a file of these alone, e.g. by jq '.{name}' FILE."
+    return f"Is this a {_name(module)} file? Known layouts: {_list_of(layouts())}."
 
 
 def _check_layout(module: ModuleType, source: str, row: Row) -> None:

@@ -122,7 +122,7 @@ def read_word_labels(paths: Sequence[str]) -> list[WordLabels]:
     """
     found: list[WordLabels] = []
     for path in paths:
-        if not Path(path).is_file():
+        if not Path(path).exists():
             raise MissingInputError(f"{path} does not exist: write it with `python infer.py label --out {path} ...`.")
         for place, row in rows(path):
             try:

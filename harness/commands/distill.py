@@ -37,7 +37,7 @@ def distill(
     was dropped. A stopped run resumes: type it again.
 
     Args:
-        questions: File of questions, plain or gzipped; several as '[FILE, FILE]'. Its answers and passages are not read
+        questions: File of questions, packed or not; several as '[FILE, FILE]'. Its answers and passages are not read
             by the model.
         out: Folder to write; an earlier one of this command is replaced.
         llm: The language model: a class, or a file such as configs/llm/openai.yaml.

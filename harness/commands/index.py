@@ -50,7 +50,7 @@ def index(
 
     Args:
         out: The index folder to write.
-        corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
+        corpus: File of passages, or of questions that ship with passages, packed or not; several as '[FILE, FILE]'.
         kind: `dense` (vectors), `bm25` (words), `keywords` (names, part numbers and acronyms) or `links` (titles, and
             which passages mention them).
         layout: Layout of the corpus files, e.g. hotpotqa, musique; jsonl when omitted.

@@ -42,7 +42,7 @@ def synthesize(
     resumes: type it again.
 
     Args:
-        corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
+        corpus: File of passages, or of questions that ship with passages, packed or not; several as '[FILE, FILE]'.
         out: Folder to write; an earlier one of this command is replaced.
         llm: The language model that drafts the questions, and answers them again if there is no reader: a class, or a
             file such as configs/llm/openai.yaml.

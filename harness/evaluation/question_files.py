@@ -127,10 +127,11 @@ class QuestionFiles:
             measured: Number of questions that were evaluated.
             read: Number of questions before any was left out.
         """
+        from datamodules.formats.file_kinds import rereadable
         from datamodules.formats.open_data import file_of
 
         files = [file_of(source)[0] for source in self.sources]
-        hashes = [sha256(file) if file.is_file() else None for file in files]
+        hashes = [sha256(rereadable(file)) if file.exists() else None for file in files]
         return {
             "source": _one_or_all(self.sources),
             "layout": self.layout,

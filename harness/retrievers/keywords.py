@@ -3,8 +3,10 @@
 Passages by the number of the query's critical keywords that they contain.
 """
 
+import io
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from common.files import write_text
 from common.progress import say, track
 from common.records import Passage, Ranked, as_texts
 from common.sealed_json import fingerprint
+from datamodules.formats.file_kinds import OtherKindError, opened
 from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import RECIPE, KeywordMatcher, as_keyword, critical_keywords
 from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
@@ -73,8 +76,9 @@ def _given(path: Path | None) -> list[str]:
     if path is None:
         return []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        with ExitStack() as stack:
+            lines = io.TextIOWrapper(opened(path, stack), "utf-8-sig").read().splitlines()
+    except (OSError, UnicodeDecodeError, OtherKindError) as error:
         raise DataError(
             f"{path}: the keywords cannot be read ({error}). Give a UTF-8 text file, one a line."
         ) from error

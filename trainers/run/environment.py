@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from datamodules.cache.content_digests import content_digest
+from datamodules.formats.file_kinds import rereadable
 from datamodules.formats.open_data import file_of
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +54,8 @@ def data_digests(paths: list[str], cache: str | None = None) -> dict[str, str]:
         paths: As the data module names them.
         cache: Where it remembers the digests of large files.
     """
-    return {path: content_digest(file, cache) if (file := file_of(path)[0]).is_file() else "hub" for path in paths}
+    files = {path: file_of(path)[0] for path in paths}
+    return {path: content_digest(rereadable(file), cache) if file.exists() else "hub" for path, file in files.items()}
 
 
 def hardware() -> dict[str, Any]:

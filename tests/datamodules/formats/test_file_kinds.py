@@ -1,0 +1,213 @@
+"""Files of many kinds: archives, encodings, tables and JSON in other forms are read; what is not read is named."""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import os
+import pickle
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from common.errors import DataError
+from common.records import Passage
+from datamodules.formats.csv_rows import csv_rows
+from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
+from datamodules.formats.open_data import content_files, rows
+from datamodules.formats.reading import check_questions, read_passages, read_questions
+from harness.retrievers.keywords import _given
+from tests.helpers.layout_rows import HOTPOT, as_lines, as_list, source
+
+ROWS = [{"id": "1", "title": "Ode, a", "text": 'ü "x"\n; y'}, {"id": "2", "title": "Ode", "text": "b\tc | d"}]
+PASSAGES = [Passage.of(row["title"], row["text"]) for row in ROWS]
+
+
+def zipped(**files: bytes) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return target.getvalue()
+
+
+def tarred(content: bytes) -> bytes:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as archive:
+        about = tarfile.TarInfo("a.json")
+        about.size = len(content)
+        archive.addfile(about, io.BytesIO(content))
+    return target.getvalue()
+
+
+def table(delimiter: str, above: str = "", end: str = "\r\n") -> str:
+    target = io.StringIO()
+    writer = csv.DictWriter(target, ROWS[0], delimiter=delimiter, lineterminator=end)
+    writer.writeheader()
+    writer.writerows(ROWS)
+    return above + target.getvalue()
+
+
+def parquet(rows: list[dict]) -> bytes:
+    from pyarrow import BufferOutputStream, Table
+    from pyarrow.parquet import write_table
+
+    target = BufferOutputStream()
+    write_table(Table.from_pylist(rows), target)
+    return target.getvalue().to_pybytes()
+
+
+HOTPOT_LINES = json.dumps(HOTPOT, indent=1).split("\n")
+JSONL = as_lines(ROWS).encode()
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress,
+    "zip": lambda data: zipped(**{"x/": b"", "x/a.jsonl": data, "__MACOSX/x/a.jsonl": b"?"}),
+    "gz in gz": lambda data: gzip.compress(gzip.compress(data)), "bz2 of two": lambda data: bz2.compress(data[:40])
+    + bz2.compress(data[40:]),
+}  # fmt: skip
+ENCODINGS = ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be")
+FORMS = {
+    "lines": JSONL.decode(), "list": as_list(ROWS), "indented list": json.dumps(ROWS, indent=2),
+    "indented objects": "\n".join(json.dumps(row, indent=2) for row in ROWS), "objects on one line": "".join(
+    map(json.dumps, ROWS)), "lines, then indented": json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[1], indent=1),
+    "lines of a Mac": "\r".join(map(json.dumps, ROWS)),
+}  # fmt: skip
+TABLES = {
+    **{delimiter: table(delimiter) for delimiter in ",;\t|"}, "a line above": table(";", "Do not edit, ever;;\r\n"),
+    "a quoted line above": table(",", '"Warning: a\nb; c"\r\n'), "lines of a Mac": table(";", end="\r"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("packed", PACKED.values(), ids=PACKED)
+@pytest.mark.parametrize("name", ["a.jsonl", "a"])
+def test_archives(packed: Callable[[bytes], bytes], name: str, tmp_path: Path) -> None:
+    assert list(read_passages("jsonl", [source(tmp_path, packed(JSONL), name)])) == PASSAGES
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize(
+    "content", [FORMS["lines"], FORMS["indented list"], TABLES["\t"]], ids=["lines", "list", "tab"]
+)
+def test_encodings(encoding: str, content: str, tmp_path: Path) -> None:
+    assert list(read_passages("jsonl", [source(tmp_path, content.encode(encoding))])) == PASSAGES
+
+
+@pytest.mark.parametrize("content", FORMS.values(), ids=FORMS)
+def test_forms_of_json(content: str, tmp_path: Path) -> None:
+    assert list(read_passages("jsonl", [source(tmp_path, content, "rows.csv")])) == PASSAGES
+
+
+@pytest.mark.parametrize("content", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize("name", ["a.csv", "a.TSV.gz", "a.txt"])
+def test_tables(content: str, name: str, tmp_path: Path) -> None:
+    if name == "a.txt" and content not in (table(each) for each in ",;\t|"):
+        pytest.skip("a table that is not named so begins with its header")
+    assert list(read_passages("jsonl", [source(tmp_path, content, name)])) == PASSAGES
+
+
+def test_places_are_lines(tmp_path: Path) -> None:
+    for content, places in ((FORMS["indented objects"], ["line 1", "line 6"]), (table(";"), ["line 2", "line 4"])):
+        assert [place for place, _ in rows(source(tmp_path, content))] == places
+
+
+def test_a_cell_of_any_length() -> None:
+    text = f"id,title,text\n1,T,{'x' * 300_000}\n"
+    ((_, row),) = csv_rows(io.BufferedReader(io.BytesIO(text.encode())))
+    assert len(row["text"] or "") == 300_000
+
+
+def test_parquet(tmp_path: Path) -> None:
+    file = source(tmp_path, parquet(ROWS * 200), "a.parquet")
+    assert [(place, row["id"]) for place, row in rows(file)][-1] == ("row 400", "2")
+    assert list(read_passages("jsonl", [file])) == PASSAGES
+    nested = source(tmp_path, parquet([HOTPOT | {"context": {"title": ["Hamlet"], "sentences": [["A play."]]},
+        "supporting_facts": {"title": ["Hamlet"], "sent_id": [0]}}]))  # fmt: skip
+    assert [question.gold for question in read_questions("hotpotqa", nested)] == [(Passage.of("Hamlet", "A play."),)]
+
+
+OTHER_KINDS = {
+    b"\x28\xb5\x2f\xfd" + b"0" * 40: "a Zstandard archive: unpack it, and give the file in it, e.g. by zstd -d.",
+    tarred(JSONL): "a tar archive: unpack it, and give the file in it, e.g. by tar -xf.",
+    gzip.compress(tarred(JSONL)): "a tar archive: unpack it, and give the file in it, e.g. by tar -xf.",
+    zipped(a=b"{}", b=b"{}"): "a zip archive of 2 files: unpack it, and give one of them.",
+    gzip.compress(parquet(ROWS)): "a Parquet file in an archive: unpack it, and give the file in it.",
+    parquet(ROWS)[:200]: "a corrupt Parquet file (",
+    zipped(
+        **{"[Content_Types].xml": b"<x/>", "xl/workbook.xml": b"<x/>"}
+    ): "an Excel workbook: save its sheet as CSV (UTF-8).",
+    zipped(**{"[Content_Types].xml": b"<x/>", "word/document.xml": b"<x/>"}): "an Office document: type infer.py index",
+    b"%PDF-1.7\n": "a PDF file: type infer.py index --documents FOLDER for documents.",
+    b"SQLite format 3\x00": "an SQLite database: write its rows as JSON Lines, CSV or Parquet.",
+    b"\n<!DOCTYPE html><html>": "an HTML page, perhaps a server's answer",
+    b'<?xml version="1.0"?>': "an XML file: write its rows",
+    pickle.dumps(ROWS): "a pickle of Python, which is not read",
+    b"version https://git-lfs.github.com/spec/v1\noid": "a pointer of Git LFS",
+}
+
+
+@pytest.mark.parametrize(("content", "kind"), OTHER_KINDS.items(), ids=[kind[:20] for kind in OTHER_KINDS.values()])
+def test_other_kinds_are_named(content: bytes, kind: str, tmp_path: Path) -> None:
+    file = source(tmp_path, content)
+    with pytest.raises(DataError) as caught:
+        list(read_questions("hotpotqa", file))
+    assert str(caught.value).startswith(f"{file} is {kind}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (json.dumps({"version": 1, "data": [HOTPOT]}), "The rows are in its field 'data': give a file of these alone"),
+        (
+            as_lines([HOTPOT]).replace("\n", ",\n") * 2,
+            f"1, column {len(as_lines([HOTPOT]))}: invalid JSON: a comma after a row",
+        ),
+        (
+            json.dumps(HOTPOT, indent=1).replace('"level"', "level"),
+            f"line {len(HOTPOT_LINES) - 1}, column 2: invalid JSON",
+        ),
+        (json.dumps(HOTPOT, indent=1)[:-9], "is truncated: 0 rows read"),
+        ("question\nWho?\n", "line 1: no header: a table begins with the names of its columns, two or more"),
+        (as_lines([HOTPOT]).encode("utf-16")[:-3], "is truncated: 0 rows read"),
+        (as_lines([HOTPOT]).encode("utf-16")[:-2] + b"\x00\xd8x\x00", "not UTF-16: illegal UTF-16 surrogate"),
+        (bz2.compress(JSONL)[:-9], "is truncated: 0 rows read"),
+        (b"BZh9" + b"0" * 99, "is a corrupt archive after 0 rows (Invalid data stream)"),
+        (lzma.compress(JSONL)[:-9] + b"012345678", "is a corrupt archive after 0 rows"),
+        (zipped(a=JSONL)[:-9], "is a corrupt archive after 0 rows (File is not a zip file)"),
+    ],
+)
+def test_faults_of_these_kinds(content: str | bytes, expected: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        list(read_questions("hotpotqa", source(tmp_path, content, "a.csv")))
+    assert expected in str(caught.value)
+
+
+def test_a_pipe_is_read_again(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(
+        target=pipe.write_bytes, args=[gzip.compress(b"\n" + as_lines([HOTPOT, HOTPOT | {"_id": 2}]).encode())]
+    )
+    writer.start()
+    check_questions("hotpotqa", [str(pipe)])
+    for _ in range(2):
+        assert [question.id for question in read_questions("hotpotqa", str(pipe))] == ["h1", "2"]
+    assert [place for place, _ in rows(str(pipe))] == ["line 2", "line 3"]
+    (kept,) = content_files(str(pipe))
+    assert kept.is_file()
+    writer.join()
+
+
+def test_mined_negatives_and_keywords_of_these_kinds(tmp_path: Path) -> None:
+    mined = tmp_path / "mined.jsonl"
+    write_mined(mined, [("q", Mined(PASSAGES))])
+    mined.write_bytes(gzip.compress(mined.read_bytes()))
+    assert read_mined([str(mined)]) == {"q": PASSAGES}
+    words = Path(source(tmp_path, "LM317\nAD9361\n".encode("utf-16")))
+    assert _given(words) == ["ad9361", "lm317"]
