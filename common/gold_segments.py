@@ -7,7 +7,7 @@ import html
 import re
 from functools import lru_cache
 
-from common.records import GoldSegment, Passage, clean
+from common.records import GoldSegment, Passage, nfkc
 from common.words import CJK
 
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # within a cell of a Markdown table
@@ -46,5 +46,5 @@ def documents_of(passage: Passage) -> tuple[str, ...]:
 @lru_cache(maxsize=2**16)  # a study asks for the same passages for every question and every row
 def _words(text: str) -> str:
     """The words, a blank before and after each; a blank alone if there are none."""
-    plain = _JOINING.sub("", clean(_LINE_BREAK.sub(" ", html.unescape(text))))
+    plain = _JOINING.sub("", nfkc(_LINE_BREAK.sub(" ", html.unescape(text))))
     return " ".join(["", *_WORD.findall(plain.casefold()), ""])

@@ -9,17 +9,51 @@ from typing import Self
 
 from common.errors import UserError
 
+TEXT_VERSION = 2  # of `clean`, and so of passage ids; files that hold either tell it.  Without a number: NFKC
+OTHER_TEXTS = "another release wrote this file, which normalizes texts, and so names passages, in another way."
 _INVISIBLE = re.compile(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]"
 )  # zero-width and bidi control characters
+_JOINERS = re.compile("[\u200c\u200d]+")
+_OTHER_INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]")
+_VIRAMA = 9  # combining class of the marks that take the vowel from a letter of an Indic script
 
 
 def clean(text: str) -> str:
-    """Normalize text: NFKC, no invisible characters, every run of white space a single space.  Idempotent.
+    """Text as it is stored and shown: NFC, no invisible characters, every run of white space one blank.  Idempotent.
 
-    Applied to all text everywhere: BigBird's tokenizer does not apply NFKC and keeps line breaks as tokens.
+    The zero-width joiner and non-joiner stay where they carry meaning: between letters and marks of the scripts that
+    use them (Persian, Hindi, Malayalam ...) and in emoji.
     """
     if text.isascii():  # most text: ten times faster without normalization
+        return " ".join(text.split())
+    text = unicodedata.normalize("NFC", _OTHER_INVISIBLE.sub("", text))
+    if "\u200c" in text or "\u200d" in text:
+        text = unicodedata.normalize("NFC", _JOINERS.sub(_joiner, text))
+    return " ".join(text.split())
+
+
+def _joiner(run: re.Match[str]) -> str:
+    """The first of some joiners if it means something where it stands; else nothing."""
+    before, after = run.string[: run.start()][-1:], run.string[run.end() :][:1]
+    joins = _may_join(before) and (_may_join(after) or unicodedata.combining(before) == _VIRAMA)
+    return run[0][0] if joins else ""
+
+
+def _may_join(character: str) -> bool:
+    """Whether it is a letter, mark or symbol, and not of the scripts of Europe: there a joiner is left over."""
+    if character < "\u0590" or "\u1e00" <= character < "\u2000":
+        return False
+    return unicodedata.category(character)[0] in "LMS"
+
+
+def nfkc(text: str) -> str:
+    """Text as it is compared, searched and read by models: NFKC, no invisible characters, single blanks.  Idempotent.
+
+    ½ is 1\u20442, m² is m2, full-width letters are plain: one form for what people type in several.  Every input format
+    of the models applies it, since not every tokenizer does (BigBird's does not).  `nfkc(clean(text)) == nfkc(text)`.
+    """
+    if text.isascii():
         return " ".join(text.split())
     return " ".join(_INVISIBLE.sub("", unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))).split())
 

@@ -19,7 +19,7 @@ from common.errors import DataError, UserError
 from common.preferences import RewritePreferences
 from common.progress import track
 from common.ranges import OpenShare, PositiveInt, Share
-from common.records import clean
+from common.records import nfkc
 from common.retrieval import Retriever
 from common.rewrites import RewriteExample
 from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
@@ -286,7 +286,7 @@ class RewriteData(StepData):
             "rewrites_by_strategy": dict(Counter(each.example.strategy for each in self.training).most_common()),
             "questions_with_history": sum(bool(each.example.history) for each in self.training),
             "rewrites_that_repeat_the_question": sum(
-                clean(each.example.rewrite) == clean(each.example.question) for each in self.training
+                nfkc(each.example.rewrite) == nfkc(each.example.question) for each in self.training
             ),
             "input_tokens": f"{max(len(each.input) for each in self.training)} at most",
             "rewrite_tokens": f"{sum(tokens) / len(tokens):.1f} on average, {max(tokens)} at most",

@@ -18,7 +18,7 @@ from torch import Tensor
 from common.errors import DataError
 from common.preferences import RewritePreferences
 from common.ranges import NonNegativeFloat, OpenShare, PositiveInt
-from common.records import Question, clean
+from common.records import Question, nfkc
 from common.validation_split import validation_share
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
@@ -178,7 +178,7 @@ class StrategyClassifierData(StepData):
                 )
             own: dict[Asked, dict[str, float]] = {}
             for each in rows:
-                key = clean(each.question), tuple(filter(None, map(clean, each.history)))
+                key = nfkc(each.question), tuple(filter(None, map(nfkc, each.history)))
                 own.setdefault(key, {})[each.strategy] = gain_of(each, source.path)
             for key, gains in list(own.items())[: source.limit]:
                 for strategy, gain in gains.items():

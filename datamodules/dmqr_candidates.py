@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from common.preferences import Candidate, RewritePreferences
-from common.records import clean
+from common.records import clean, nfkc
 from datamodules.examples.batches import Batch, TokenBatch
 
 
@@ -94,7 +94,7 @@ def with_question(example: RewritePreferences) -> RewritePreferences:
     added.
     """
     text = clean(example.question)
-    if text.lower() in {clean(each.rewrite).lower() for each in example.candidates}:
+    if nfkc(text).lower() in {nfkc(each.rewrite).lower() for each in example.candidates}:
         return example
     return replace(example, candidates=(*example.candidates, Candidate(text, example.question_reward, times=0)))
 

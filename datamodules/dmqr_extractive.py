@@ -16,7 +16,7 @@ from torch import Tensor
 from common.errors import DataError
 from common.progress import track
 from common.ranges import NonNegativeFloat, OpenShare, PositiveFloat, PositiveInt, Share
-from common.records import Passage, Question, clean
+from common.records import Passage, Question, nfkc
 from common.validation_split import validation_share
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
@@ -155,8 +155,8 @@ class ExtractiveData(StepData):
         train = _distinct(self.train_sources)
         if self.validation_sources:
             held_out = _distinct(self.validation_sources)
-            known = {clean(each.question) for each in held_out}
-            return [each for each in train if clean(each.question) not in known], held_out
+            known = {nfkc(each.question) for each in held_out}
+            return [each for each in train if nfkc(each.question) not in known], held_out
         shares = [validation_share(Question("", each.question)) for each in train]
         return (
             [each for each, share in zip(train, shares, strict=True) if share >= self.validation_fraction],
@@ -251,7 +251,7 @@ def _distinct(sources: Sequence[DataFile]) -> list[WordLabels]:
     """The labelled questions of all files, each text once; a question of several files has the mean of its labels."""
     found: dict[str, list[WordLabels]] = {}
     for source in sources:
-        own = {clean(each.question): each for each in read_word_labels([source.path])[: source.limit]}
+        own = {nfkc(each.question): each for each in read_word_labels([source.path])[: source.limit]}
         for text, each in own.items():
             found.setdefault(text, []).append(each)
     return [averaged(each) for each in found.values()]

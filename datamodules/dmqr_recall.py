@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from common.errors import DataError
 from common.progress import track
-from common.records import Passage, Question, clean, passage_text
+from common.records import Passage, Question, clean, nfkc, passage_text
 from common.retrieval import Retriever, search_fused, share_found
 from datamodules.examples.data_files import DataFile
 from datamodules.formats.reading import read_questions
@@ -27,7 +27,7 @@ class Recall(NamedTuple):
 
 def asked(question: str, history: Sequence[str] = ()) -> Asked:
     """What questions of different files are compared by."""
-    return clean(question), tuple(map(clean, history))
+    return nfkc(question), tuple(map(nfkc, history))
 
 
 def read_gold(sources: Sequence[DataFile], wanted: Collection[Asked]) -> dict[Asked, Question]:

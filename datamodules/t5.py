@@ -11,7 +11,7 @@ from torch import Tensor
 
 from common.errors import DataError, UserError
 from common.ranges import OpenShare, PositiveInt
-from common.records import Passage, passage_text
+from common.records import Passage, nfkc, passage_text
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks
@@ -137,7 +137,7 @@ class SpanCorruptionData(StepData):
 
     def encode(self, passages: list[Passage]) -> list[list[int]]:
         """Token ids of passages, without special tokens; special-token strings in the text are escaped."""
-        texts = [passage_text(passage) for passage in passages]
+        texts = [nfkc(passage_text(passage)) for passage in passages]
         safe = [neutralize(text, self.specials) if "<" in text else text for text in texts]
         return list(self.tokenizer(safe, add_special_tokens=False, verbose=False)["input_ids"])
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
-from common.records import Passage, clean, passage_text
+from common.records import Passage, nfkc, passage_text
 from models.length_batching import IGNORE, fair_shares, pad
 from models.long_questions import first_tokens, question_note, surely_fits, token_count
 from models.text_formats import neutralize, special_texts
@@ -103,7 +103,7 @@ class ContextEncoder:
         return pad(sequences, self.tokenizer.pad_token_id, self.max_tokens)
 
     def _clean(self, text: str) -> str:
-        text = clean(text)
+        text = nfkc(text)
         return neutralize(text, self.specials) if self._special_starts & set(text) else text
 
     def _tokenize_single(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[int]]:
@@ -186,7 +186,7 @@ def answer_labels(
     tokenizer: PreTrainedTokenizerBase, prefix: str, max_tokens: int | None, answers: Sequence[str]
 ) -> Tensor:
     """Token ids (P, A) of answers, end token included, padded with IGNORE; truncated to `max_tokens` if given."""
-    texts = [prefix + clean(answer) for answer in answers]
+    texts = [prefix + nfkc(answer) for answer in answers]
     batch = tokenizer(
         texts, padding=True, truncation=max_tokens is not None, max_length=max_tokens, return_tensors="pt"
     )

@@ -9,7 +9,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from common.answer_metrics import exact_match, f1
-from common.records import clean
+from common.records import clean, nfkc
 from common.rewrites import Rewrites
 from datamodules.dmqr import RewriteBatch
 from datamodules.dmqr_recall import Recall, recalls
@@ -55,7 +55,8 @@ class RewriterTrainer(RewriterModule):
             example, text = data.held_out[row].example, texts.get(row)
             scores = None
             if text is not None:
-                scores = exact_match(text, [example.rewrite]), f1(text, [example.rewrite])
+                said, gold = nfkc(text), [nfkc(example.rewrite)]
+                scores = exact_match(said, gold), f1(said, gold)
             empty = text is not None and not self.rewriter.queries(text, example.strategy)
             self.validated[row] = RewriteValidation(nll, tokens, example.strategy, scores, empty, recall_of.get(row))
 

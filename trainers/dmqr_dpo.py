@@ -13,7 +13,7 @@ from torch import Tensor
 
 from common.errors import UserError
 from common.ranges import DropoutRate
-from common.records import clean
+from common.records import clean, nfkc
 from datamodules.dmqr_candidates import CandidateGroup, PreferenceBatch
 from datamodules.examples.step_loader import chunks
 from models.dmqr.candidates import candidates_logp
@@ -168,8 +168,8 @@ class DpoTrainer(RewriterModule):
             rewards = dict(zip(searched, data.rewarded([data.gold[row] for row in searched], asked), strict=True))
         return {
             row: WrittenRewrites(
-                length, [*map(str.lower, queries[row])] == [clean(each.example.question).lower()], not queries[row],
-                rewards.get(row), each.example.question_reward,
+                length, [nfkc(query).lower() for query in queries[row]] == [nfkc(each.example.question).lower()],
+                not queries[row], rewards.get(row), each.example.question_reward,
             )
             for (row, each), length in zip(chosen.items(), lengths, strict=True)
         }  # fmt: skip

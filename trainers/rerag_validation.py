@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from common.answer_metrics import exact_match, f1
+from common.records import nfkc
 from datamodules.examples.context_sets import ContextSet
 from models.metrics import auroc
 from models.rerag.calibration import Calibration
@@ -104,8 +105,10 @@ def score_questions(
             texts[place] = tuple(weigh(matrix, relevance_N / temperature).text for temperature in tried)
     scored = []
     for place, (row, one) in enumerate(zip(rows, sets, strict=True)):
-        gold = one.question.answers
-        answers_read = tuple(ReadAnswer(text, exact_match(text, gold), f1(text, gold)) for text in texts[place])
+        gold = [*map(nfkc, one.question.answers)]
+        answers_read = tuple(
+            ReadAnswer(text, exact_match(nfkc(text), gold), f1(nfkc(text), gold)) for text in texts[place]
+        )
         nats = float(gen_nats_B[place]) if gen_nats_B is not None else None
         scored.append(QuestionScores(row, tuple(scores[place]), one.labels, answers_read, nats))
     return scored

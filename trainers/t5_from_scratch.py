@@ -23,6 +23,7 @@ from common.errors import UserError, exit_code
 from common.files import digests, whole_folder, write_json
 from common.outputs import OutputFolder, listed_files
 from common.progress import Progress
+from common.records import nfkc
 from datamodules.formats.reading import question_layouts, read_passages, read_questions
 from models.loading import save_network
 from models.t5.from_scratch import T5Sizes, load_tokenizer, random_t5
@@ -46,11 +47,11 @@ def corpus_texts(layout: str, sources: Sequence[str], limit: int | None = None) 
         UserError: If the layout is unknown; other errors as in `datamodules.formats.reading`.
     """
     for passage in islice(read_passages(layout, sources), limit):
-        yield from (text for text in (passage.title, passage.text) if text)
+        yield from (nfkc(text) for text in (passage.title, passage.text) if text)
     if layout in question_layouts():
         for source in sources:
             for question in islice(read_questions(layout, source), limit):
-                yield from (question.text, *question.answers)
+                yield from map(nfkc, (question.text, *question.answers))
 
 
 def t5_from_scratch(

@@ -17,7 +17,7 @@ from benchmarks.documents.catalogue import catalogue
 from benchmarks.documents.question_places import plain_pages
 from common.errors import DataError
 from common.gold_segments import is_relevant
-from common.records import GoldSegment, Passage, Question, clean
+from common.records import GoldSegment, Passage, Question, nfkc
 from datamodules.formats.reading import read_questions
 from harness.evaluation.tables import markdown_table
 from harness.indexing.passage_store import PassageStore
@@ -69,7 +69,7 @@ def _plain_text(document: str, documents: Path) -> str:
 
 def _letters(text: str) -> str:
     """Letters and digits only: a word broken at a line's end, or joined to the heading before it, is found too."""
-    return "".join(_LETTERS.findall(clean(text).casefold()))
+    return "".join(_LETTERS.findall(nfkc(text).casefold()))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

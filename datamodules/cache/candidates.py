@@ -19,8 +19,7 @@ from datamodules.cache.record_cache import Arrays
 from datamodules.examples.triples import noise_of
 from datamodules.formats.mined_negatives import Mined
 
-_NO_TITLE = "\n"  # of a passage without a text: no cleaned title is like it
-_NOT_SHIPPED = ("",)
+_NOT_SHIPPED = ("not shipped",)  # no title of a passage without a text, which has none
 _ABSENT = "absent"
 
 
@@ -36,7 +35,7 @@ class Candidates:
         self.questions, self._mined = questions, mined
         self.ids = [question.id for question in questions.without_passages()]
         self.whole = lru_cache(64)(self._whole)
-        self._light = [Passage(str(number), "", _NO_TITLE) for number in range(64)]
+        self._light = [Passage(str(number), "") for number in range(64)]
 
     def use(self, arrays: Arrays) -> None:
         """Take what `arrays` computed, perhaps at an earlier start."""
@@ -98,5 +97,5 @@ class Candidates:
 
     def _passages(self, numbers: Sequence[int]) -> tuple[Passage, ...]:
         while numbers and max(numbers) >= len(self._light):
-            self._light.append(Passage(str(len(self._light)), "", _NO_TITLE))
+            self._light.append(Passage(str(len(self._light)), ""))
         return tuple(self._light[number] for number in numbers)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.records import clean
+from common.records import nfkc
 from common.validation_split import validation_share
 from datamodules.cache.questions import CachedQuestions, write_questions
 from datamodules.cache.record_cache import CachedRecords, is_large, stored
@@ -41,8 +41,8 @@ def split_questions(
     if validation:
         second = _stored(validation, cache, "validation questions")
         held_out = CachedQuestions(second.records)
-        known = {clean(question.text) for question in held_out.without_passages()}
-        own = [clean(question.text) not in known for question in questions.without_passages()]
+        known = {nfkc(question.text) for question in held_out.without_passages()}
+        own = [nfkc(question.text) not in known for question in questions.without_passages()]
         return Split(questions.select(np.flatnonzero(own)), held_out, (first, second))
     shares = np.array([validation_share(question) for question in questions.without_passages()])
     kept, held = np.flatnonzero(shares >= fraction), np.flatnonzero(shares < fraction)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from common.ranges import PositiveInt
-from common.records import Question, clean
+from common.records import Question, nfkc
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
 
 
@@ -54,7 +54,7 @@ def distinct_questions(sources: Sequence[QuestionDataFile]) -> Iterator[Question
     seen: set[str] = set()
     for source in sources:
         for question in source.questions():
-            text = clean(question.text)
+            text = nfkc(question.text)
             if text not in seen:
                 seen.add(text)
                 yield question

@@ -12,7 +12,7 @@ from itertools import permutations
 from typing import Literal
 
 from common.ranges import PositiveFloat, PositiveInt, Share
-from common.records import Passage, Question, clean
+from common.records import Passage, Question, nfkc
 from datamodules.formats.mined_negatives import Hits
 
 Kind = Literal["gold_gold", "gold_noise", "noise_noise"]
@@ -61,8 +61,8 @@ class Sampling:
 
 def noise_of(question: Question) -> list[Passage]:
     """The question's candidates that are not gold, neither by id nor by the title of an unshipped gold passage."""
-    unshipped = {clean(title) for title in question.unshipped_support}
-    return [p for p in question.passages if p.id not in question.support and p.title not in unshipped]
+    unshipped = {nfkc(title) for title in question.unshipped_support}
+    return [p for p in question.passages if p.id not in question.support and nfkc(p.title) not in unshipped]
 
 
 def found_pairs(

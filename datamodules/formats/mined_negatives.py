@@ -1,8 +1,12 @@
 """File format of mined hard negatives, written by `infer.py mine` and read by training.
 
-JSON Lines, one question per line: {"question_id", "passages": [{"title", "text"}, ...], "hits": {id: [id, ...]}}.
+JSON Lines, one question per line:
+
+    {"question_id", "passages": [{"title", "text"}, ...], "hits": {id: [id, ...]}, "text_version"}
+
 `passages` has no gold one, best ranked first. `hits` says what the search with the question and a passage found, best
-first: the ids are of `passages` and of the question's gold passages. Files of earlier releases have no `hits`.
+first: the ids are of `passages` and of the question's gold passages. `text_version` is `common.records.TEXT_VERSION`:
+files with texts and ids of another one are refused.
 """
 
 import json
@@ -11,7 +15,7 @@ from pathlib import Path
 
 from common.errors import DataError, MissingInputError
 from common.files import write_text
-from common.records import Passage
+from common.records import OTHER_TEXTS, Passage, TEXT_VERSION
 from datamodules.formats import row_fields as fields
 from datamodules.formats.open_data import rows
 
@@ -41,14 +45,15 @@ def is_mined(path: Path) -> bool:
     """Whether a file is one of mined negatives, by its first line."""
     try:
         with path.open(encoding="utf-8") as file:
-            return json.loads(file.readline()).keys() - {"hits"} == {"question_id", "passages"}
+            return json.loads(file.readline()).keys() - {"hits", "text_version"} == {"question_id", "passages"}
     except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
         return False
 
 
 def mined_line(id: str, found: Mined) -> str:
     """The line of a question, without its line break."""
-    row = {"question_id": id, "passages": [{"title": p.title, "text": p.text} for p in found], "hits": found.hits}
+    passages = [{"title": p.title, "text": p.text} for p in found]
+    row = {"question_id": id, "passages": passages, "hits": found.hits, "text_version": TEXT_VERSION}
     return json.dumps(row, ensure_ascii=False)
 
 
@@ -82,11 +87,13 @@ def mined_rows(paths: Sequence[str]) -> Iterator[tuple[str, Mined]]:
             except (DataError, ValueError, KeyError, TypeError, AttributeError) as error:
                 reason = error if isinstance(error, DataError) else repr(error)
                 raise DataError(f"{path}, {place}: invalid row ({reason}); run `python infer.py mine` again.") from error
+            if row.get("text_version") != TEXT_VERSION:
+                raise DataError(f"{path}, {place}: {OTHER_TEXTS} Run `python infer.py mine` again.")
             yield question_id, found
 
 
 def _hits(row: Mapping[str, Hits]) -> Hits:
-    hits = row.get("hits", {})
+    hits = row["hits"]
     if not all(isinstance(id_, str) for anchor, found in hits.items() for id_ in (anchor, *found)):
         raise TypeError("hits must be lists of passage ids by passage id")
     return hits

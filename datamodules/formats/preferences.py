@@ -5,7 +5,7 @@ OUT/preferences.jsonl, one row per line:
     {"question_id", "question", "history": [turns], "strategy", "question_reward",
      "candidates": [{"rewrite", "reward", "log_probability" or null, "times", "greedy"}]}
 
-OUT/preferences.json, what the rows came from: {"layout": "rewrite_preferences", "round", ...}.
+OUT/preferences.json, what the rows came from: {"layout": "rewrite_preferences", "text_version", "round", ...}.
 """
 
 import json
@@ -17,6 +17,7 @@ from typing import Any
 
 from common.errors import DataError, MissingInputError
 from common.preferences import Candidate, RewritePreferences
+from common.records import OTHER_TEXTS, TEXT_VERSION
 from datamodules.formats import row_fields as fields
 from datamodules.formats.open_data import rows
 from datamodules.formats.row_fields import Row
@@ -51,6 +52,8 @@ def read_manifest(folder: str) -> dict[str, Any]:
             raise ValueError(f"round is {manifest['round']!r}, not a whole number from 1")
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path} is not a file of this command ({error}). {_CURE}") from error
+    if manifest.get("text_version") != TEXT_VERSION:
+        raise DataError(f"{path}: {OTHER_TEXTS} {_CURE}")
     return manifest
 
 

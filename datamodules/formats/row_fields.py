@@ -11,7 +11,7 @@ import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from common.errors import DataError
-from common.records import Passage, clean
+from common.records import Passage, clean, nfkc
 
 Row = Mapping[str, object]
 
@@ -187,7 +187,7 @@ def id_or_hash(row: Row, field: str, question: str) -> str:
     """An id field; if absent, 16 hex digits of the question's SHA-256: equal questions have equal ids in all files."""
     if key(row, field) is not None:
         return identity(row, field)
-    return hashlib.sha256(clean(question).encode()).hexdigest()[:16]
+    return hashlib.sha256(nfkc(question).encode()).hexdigest()[:16]
 
 
 def corpus_id(row: Row, field: str) -> tuple[str, str | None]:
@@ -222,8 +222,11 @@ def metadata(row: Row, used: Container[str | None]) -> dict[str, object] | None:
 
 
 def answers(texts: Iterable[str]) -> tuple[str, ...]:
-    """Accepted answers: cleaned, without empty ones and duplicates, in order."""
-    return tuple(dict.fromkeys(filter(None, map(clean, texts))))
+    """Accepted answers: cleaned, without empty ones and those that are the same in NFKC, in order."""
+    distinct: dict[str, str] = {}
+    for text in map(clean, texts):
+        distinct.setdefault(nfkc(text), text)
+    return tuple(filter(None, distinct.values()))
 
 
 def distinct_passages(passages: Iterable[Passage]) -> tuple[Passage, ...]:

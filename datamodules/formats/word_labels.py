@@ -5,13 +5,14 @@ How much each word changes a question's retrieval.
 JSON Lines, one question per line:
 
     {"question_id", "question", "recall": f(q), "without": {word: change}, "with": {word: change},
-     "passages": [{"title", "text"}, ... feedback passages, best first]}
+     "passages": [{"title", "text"}, ... feedback passages, best first], "text_version"}
 
     f(query)      mean over the question's gold passages of  C² / (C² + rank²),  0 for a passage that is not found
     "without"     f(q without the word) - f(q), for distinct words of the question
     "with"        f(q + " " + word) - f(q), for distinct words of the passages that are not in the question
 
-Words are in lower case (`common.words`).  Changes of 0 are not stored.
+Words are in lower case (`common.words`).  Changes of 0 are not stored.  `text_version` is that of `common.records`:
+files with texts of another one are refused.
 """
 
 import json
@@ -22,7 +23,7 @@ from pathlib import Path
 from statistics import fmean
 
 from common.errors import DataError, MissingInputError
-from common.records import Passage, passage_text
+from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, passage_text
 from common.words import new_words
 from datamodules.formats import row_fields as fields
 from datamodules.formats.open_data import rows
@@ -76,7 +77,7 @@ def is_word_labels(path: Path) -> bool:
     """Whether a file is one of word labels, by its first line."""
     try:
         with path.open(encoding="utf-8") as file:
-            return json.loads(file.readline()).keys() == _FIELDS
+            return json.loads(file.readline()).keys() - {"text_version"} == _FIELDS
     except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
         return False
 
@@ -90,6 +91,7 @@ def to_row(labels: WordLabels) -> dict[str, object]:
         "without": _stored(labels.without_word),
         "with": _stored(labels.with_word),
         "passages": [{"title": passage.title, "text": passage.text} for passage in labels.passages],
+        "text_version": TEXT_VERSION,
     }
 
 
@@ -97,8 +99,10 @@ def from_row(row: Row) -> WordLabels:
     """The labels of a row of the file.
 
     Raises:
-        DataError: If a field is missing or has another type or range; names the field.
+        DataError: If a field is missing or has another type or range, named, or the texts are another release's.
     """
+    if row.get("text_version") != TEXT_VERSION:
+        raise DataError(OTHER_TEXTS.rstrip("."))
     found = [
         Passage.of(fields.optional_text(passage, "title"), fields.text(passage, "text"))
         for passage in fields.optional_objects(row, "passages")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.ranges import Precision
-from common.records import clean
+from common.records import nfkc
 from harness.runtime.loading import load
 from models.pretrained import MINILM
 
@@ -55,7 +55,7 @@ class AnswerEncoder:
 
     def cosines(self, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:
         """The (A, A) cosines of every group's texts, rounded to six decimals, so that batches do not break ties."""
-        cleaned = [[clean(text) for text in group] for group in groups]
+        cleaned = [[nfkc(text) for text in group] for group in groups]
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
         new = [text for text in dict.fromkeys(text for group in cleaned for text in group) if text not in self._known]

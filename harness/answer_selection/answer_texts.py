@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from common.answer_metrics import squad
-from common.records import Answer
+from common.records import Answer, nfkc
 
 _REFUSAL = re.compile(  # of a normalized text, which has no punctuation and no articles
     r"(?:unanswerable|unknown|none|na|no answer)|(?:not (?:known|given|mentioned|provided|specified|available|"
@@ -18,7 +18,7 @@ _REFUSAL = re.compile(  # of a normalized text, which has no punctuation and no 
 
 def is_refusal(text: str) -> bool:
     """Whether a text says that there is no answer: unanswerable, "I don't know", "not mentioned in the documents"."""
-    return bool(_REFUSAL.fullmatch(squad(text)))
+    return bool(_REFUSAL.fullmatch(squad(nfkc(text))))
 
 
 def answered(answers: Mapping[str, Answer]) -> list[str]:

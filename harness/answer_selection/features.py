@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import squad
 from common.context_sources import SOURCES
-from common.records import Answer, Question
+from common.records import Answer, Question, nfkc
 from harness.answer_selection.answer_encoder import AnswerEncoder
 from harness.answer_selection.answer_texts import is_refusal
 from harness.answer_selection.estimator import ContextProbability
@@ -67,15 +67,16 @@ def _of_question(
     relevance: Mapping[str, float | None],
 ) -> dict[str, NDArray[np.float64]]:
     """Of the sources with an answer; the cosines are in their order."""
-    normal = {source: squad(answer.text) for source, answer in answers.items()}
+    normal = {source: squad(nfkc(answer.text)) for source, answer in answers.items()}
     p = {source: relevance[source] or 0.0 for source in answers}
     logprob = {source: max(answer.logprob or 0.0, _MIN_LOGPROB) for source, answer in answers.items()}
-    asked = f" {squad(question.text)} "
+    asked = f" {squad(nfkc(question.text))} "
     found = {}
     for place, (source, answer) in enumerate(answers.items()):
         others = [other for other in answers if other != source]
         to_others = np.delete(cosines_AA[place], place)
-        context = f" {squad(' '.join(f'{hit.passage.title} {hit.passage.text}' for hit in answer.evidence))} "
+        read = nfkc(" ".join(f"{hit.passage.title} {hit.passage.text}" for hit in answer.evidence))
+        context = f" {squad(read)} "
         found[source] = np.array(
             [
                 *(float(source == each) for each in SOURCES),

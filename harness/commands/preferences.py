@@ -140,7 +140,7 @@ def _asked(
     """
     from itertools import islice
 
-    from common.records import clean
+    from common.records import nfkc
     from common.validation_split import validation_share
     from datamodules.formats.reading import read_questions
     from harness.retrievers.corpora import with_gold_in_index
@@ -156,7 +156,7 @@ def _asked(
         )
     distinct: dict[str, Question] = {}
     for question in read:
-        distinct.setdefault(clean(question.text), question)
+        distinct.setdefault(nfkc(question.text), question)
     skipped = Counter({"repeated": len(read) - len(distinct)})
     asked = []
     for question in distinct.values():

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, inclusion
 from common.errors import UserError
-from common.records import Answer, Question
+from common.records import Answer, Question, nfkc
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 
@@ -53,7 +53,8 @@ def score_answers(
 ) -> NDArray[np.float64]:
     """(3, N) scores, 0 to 1, in the order of `MEASURES`, of every text by its question's gold answers.
 
-    An empty text is wrong.
+    Both are compared in NFKC, which is what models read and write: 1\u20442 is right where the file has ½.  An empty
+    text is wrong.
 
     Args:
         texts: The answers, one per question.
@@ -62,9 +63,10 @@ def score_answers(
         yes_no_rule: See `common.answer_metrics.f1`.
     """
     normalize = NORMALIZATIONS[normalization]
+    pairs = [(nfkc(t), [*map(nfkc, q.answers)]) for t, q in zip(texts, questions, strict=True)]
 
     def each(measure: Callable[[str, Sequence[str]], float]) -> list[float]:
-        return [measure(t, q.answers) if t else 0.0 for t, q in zip(texts, questions, strict=True)]
+        return [measure(text, gold) if text else 0.0 for text, gold in pairs]
 
     return np.array(
         [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from common.errors import UserError
-from common.records import Passage, Question, clean
+from common.records import Passage, Question, clean, nfkc
 from harness.evaluation.question_files import MissingGold
 from harness.retrievers.corpora import indexes_of
 
@@ -38,18 +38,18 @@ def with_gold_in_index(
         raise UserError(
             "--gold index looks gold passages up in the system's index, and it searches none. Type --gold file."
         )
-    titles = {clean(title) for question in questions for title in _gold_titles(question)}
+    titles = {nfkc(title) for question in questions for title in _gold_titles(question)}
     own_ids = {own for question in questions for own in question.gold_corpus_ids}
     by_title: dict[str, list[Passage]] = {}
     by_own_id: dict[str, list[Passage]] = {}
     for passage in indexes[0].stored:
-        if passage.title in titles:
-            by_title.setdefault(passage.title, []).append(passage)
+        if (title := nfkc(passage.title)) in titles:
+            by_title.setdefault(title, []).append(passage)
         if passage.corpus_id in own_ids:
             by_own_id.setdefault(passage.corpus_id, []).append(passage)
 
     def of_title(title: str, id_: str | None = None) -> list[Passage]:
-        same = by_title.get(clean(title), [])
+        same = by_title.get(nfkc(title), [])
         return [passage for passage in same if passage.id == id_] or same
 
     found, unknown, absent, unclear = [], 0, 0, 0

@@ -16,7 +16,7 @@ from typing import Any
 
 from common.errors import ArtifactError, DataError
 from common.files import write_atomically
-from common.records import Passage, clean
+from common.records import Passage, nfkc
 
 PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
 KEPT = 8192  # passages that were read last, about 2 KB each
@@ -24,14 +24,15 @@ IMAGES = "images"  # folder of the images of documents, in their index
 
 
 def indexed_text(passage: Passage) -> str:
-    """Cleaned "title text" of a passage, or its `indexed`.
+    """Title and text of a passage, or its `indexed`, in NFKC.
 
     What retrievers index, and what DR-RAG's second-stage queries append.
     """
-    return clean(passage.indexed or f"{passage.title} {passage.text}")
+    return nfkc(passage.indexed or f"{passage.title} {passage.text}")
 
 
-TEXT_FORMAT = "clean(title + blank + text)"  # recorded in every index manifest; change it together with `indexed_text`
+# recorded in every index manifest; change it together with `indexed_text` and `common.records.clean`
+TEXT_FORMAT = "nfkc(title + blank + text); stored in nfc"
 
 
 def as_row(passage: Passage) -> dict[str, object]:

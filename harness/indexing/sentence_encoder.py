@@ -18,7 +18,7 @@ from common.errors import ArtifactError, UserError
 from common.files import sha256
 from common.progress import Progress
 from common.ranges import Precision
-from common.records import as_texts, clean
+from common.records import as_texts, clean, nfkc
 from common.sealed_json import fingerprint
 from models.devices import autocast, compute_dtype, resolve_device
 from models.length_batching import length_batches
@@ -171,11 +171,11 @@ class SentenceEncoder:
 
     def encode_queries(self, queries: Sequence[str]) -> np.ndarray:
         """Embeddings of queries, float32 (N, D), in order."""
-        return self._encode([self.query_prefix + clean(query) for query in as_texts(queries)])
+        return self._encode([self.query_prefix + nfkc(query) for query in as_texts(queries)])
 
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings of passage texts, float32 (N, D), in order."""
-        return self._encode([self.passage_prefix + text for text in as_texts(texts)])
+        return self._encode([self.passage_prefix + nfkc(text) for text in as_texts(texts)])
 
     def encode_recurring(self, texts: Sequence[str]) -> np.ndarray:
         """As `encode_passages`, but vectors are kept and reused: for passages that many questions share."""

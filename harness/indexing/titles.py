@@ -26,7 +26,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from common.records import clean
+from common.records import nfkc
 from common.words import CJK
 
 MATCHING = 1  # version of what is a word, a form, and named; part of an index's recipe
@@ -43,7 +43,7 @@ Places = NDArray[np.int64]
 
 def title_words(text: str) -> list[str]:
     """The words of a title or a text."""
-    return _WORD.findall(clean(text).casefold())
+    return _WORD.findall(nfkc(text).casefold())
 
 
 @lru_cache(maxsize=_KEPT_WORDS)
@@ -63,7 +63,7 @@ def prefix_hashes(words: Sequence[str]) -> list[int]:
 def title_forms(title: str) -> list[list[str]]:
     """The words of a title, and of it without its final parenthesis; empty without a word."""
     words = title_words(title)
-    short = title_words(match[1]) if (match := _QUALIFIED.fullmatch(clean(title))) else []
+    short = title_words(match[1]) if (match := _QUALIFIED.fullmatch(nfkc(title))) else []
     return [words, short] if short and short != words else [words] if words else []
 
 

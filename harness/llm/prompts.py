@@ -30,7 +30,7 @@ from common.records import Passage, clean, passage_text
 
 FOLDER = Path(__file__).parent / "prompts"
 _TEXTS = ("user", "system", "document", "example", "answer_after", "answer_until", "source")
-_STOPS = ";.。"  # at the end of an answer
+_STOPS = ";.。\uff1b\uff0e｡…"  # at the end of an answer
 _EXAMPLE = ("title", "text", "question", "answer")
 _KINDS: dict[str, tuple[type, str]] = {  # of the keys of a file: type and what it must be
     **dict.fromkeys(_TEXTS, (str, "a text")),
@@ -41,12 +41,14 @@ _KINDS: dict[str, tuple[type, str]] = {  # of the keys of a file: type and what 
 _MARK = (  # `**Answer**: `, `Answer:**`, `### Answer` on a line of its own, `<answer>`
     r"(?<!\w){word}[*_`]*\s*[:：][*_`]*|^[#*_>\s]*{word}[*_#]*[ \t]*$|<{word}>"
 )
+_FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}  # as models write ASCII marks among Chinese
 _MARK_IN_A_SENTENCE = r"(?<!\w){word}\s+is\b\s*[:：]?"
 _MARKS = " \t*_`#~-"  # of a line without a word
 _MARKDOWN = re.compile(r"^(?:#+|[-+*>•])\s+|^\*{2,}|\*{2,}$")
 _LINK = re.compile(r"\[([^\[\]]+)\]\(\S*\)")
 _TAGGED = re.compile(r"<(\w+)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
 _PAIRS = {"<": ">", '"': '"', "'": "'", "*": "*", "_": "_", "`": "`", "“": "”", "‘": "’", "«": "»"}  # noqa: RUF001
+_PAIRS |= {quote: quote for quote in "\uff02\uff07"}  # full-width
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,10 @@ class Prompt:
             return text
         if text is not reply or (self.answer_after and self.user.endswith(self.answer_after)):
             text = next((line for line in text.splitlines() if line.strip(_MARKS)), "")
-        return bare(clean(text).partition(self.answer_until)[0] if self.answer_until else text)
+        if self.answer_until:
+            marks = self.answer_until, self.answer_until.translate(_FULL_WIDTH)
+            text = re.split("|".join(map(re.escape, marks)), clean(text), maxsplit=1)[0]
+        return bare(text)
 
     def _document(self, number: int, each: Passage) -> str:
         passage = passage_text(each)

@@ -13,7 +13,7 @@ import numpy as np
 from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, has_answer
 from common.files import sha256
 from common.ranges import PositiveInt, Precision
-from common.records import Passage, Question, Ranked, clean
+from common.records import Passage, Question, Ranked, clean, nfkc
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Reader
 from harness.preferences.rewards import NO_ANSWER
@@ -134,7 +134,8 @@ class AnswerQuality:
         rewards = []
         for question, hits, answer in zip(questions, read, self.reader.read(questions, read), strict=True):
             hit = any(has_answer(each.passage.text, question.answers) for each in hits)
-            scores = [measure(answer.text, question.answers, normalize) for measure in (exact_match, f1)]
+            text, golds = nfkc(answer.text), [*map(nfkc, question.answers)]
+            scores = [measure(text, golds, normalize) for measure in (exact_match, f1)]
             rewards.append((sum(scores) if answer.text else 0.0) + (1.0 if hit else -1.0))
         return rewards
 

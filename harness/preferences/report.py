@@ -8,6 +8,7 @@ from typing import Any
 from common.files import digests, read_json, sha256, write_json
 from common.outputs import OutputFolder, listed_files
 from common.preferences import Candidate, RewritePreferences
+from common.records import TEXT_VERSION
 from common.words import words_of
 from datamodules.formats.preferences import LAYOUT, MANIFEST, ROWS, preference_lines
 from harness.runtime.provenance import configuration
@@ -86,4 +87,4 @@ def write_folder(folder: Path, rows: Sequence[RewritePreferences], facts: Mappin
     """Write rows and manifest into an empty folder."""
     with (folder / ROWS).open("w", encoding="utf-8") as file:
         file.writelines(preference_lines(rows))
-    write_json(folder / MANIFEST, {"layout": LAYOUT, **facts, "sha256": digests(folder)})
+    write_json(folder / MANIFEST, {"layout": LAYOUT, "text_version": TEXT_VERSION, **facts, "sha256": digests(folder)})

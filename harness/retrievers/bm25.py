@@ -18,7 +18,7 @@ from common.errors import ArtifactError, DataError
 from common.files import check_space, read_json
 from common.progress import in_bytes, say
 from common.ranges import PositiveInt
-from common.records import Passage, Ranked, as_texts, clean
+from common.records import Passage, Ranked, as_texts, clean, nfkc
 from harness.indexing.analyser import Analyser, Cjk, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
@@ -110,7 +110,7 @@ def rank_by_bm25(query: str, passages: Sequence[Passage], k: int) -> list[Ranked
     analyser, scores_N = Analyser(), np.zeros(len(passages))
     with suppress(DataError):  # no passage has a word that can be indexed
         engine = _fit(passages, analyser, k1=1.5, b=0.75)
-        if word_ids := engine.get_tokens_ids(analyser(clean(query))):
+        if word_ids := engine.get_tokens_ids(analyser(nfkc(query))):
             scores_N = engine.get_scores_from_ids(word_ids)
     positions = np.argsort(-scores_N, kind="stable")[:k]
     return [Ranked(passages[position], float(scores_N[position])) for position in positions]
@@ -196,7 +196,7 @@ class Bm25Retriever:
 
     def words(self, text: str) -> list[str]:
         """The words of a text, as passages and queries are split."""
-        return self._analyser(clean(text))
+        return self._analyser(nfkc(text))
 
     def shares(self, words: Sequence[str]) -> list[float]:
         """The share of the passages that contain each word, 0 to 1."""

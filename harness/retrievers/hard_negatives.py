@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from common.records import Passage, Question, Ranked, clean
+from common.records import Passage, Question, Ranked, clean, nfkc
 from common.retrieval import search_for
 from datamodules.formats.mined_negatives import Mined
 from harness.interfaces import Retriever
@@ -57,11 +57,11 @@ class HardNegatives:
 
         The first ranking is Retriever(q); `anchors_of` has the d of each further one.
         """
-        gold_titles = {clean(title) for title in question.unshipped_support}
+        gold_titles = {nfkc(title) for title in question.unshipped_support}
         negatives: dict[str, Passage] = {}
         for rank in range(self.depth + self.anchors + len(question.support)):
             for passage in (hits[rank].passage for hits in rankings if rank < len(hits)):
-                if passage.id not in question.support and passage.title not in gold_titles:
+                if passage.id not in question.support and nfkc(passage.title) not in gold_titles:
                     negatives.setdefault(passage.id, passage)
         kept = list(negatives.values())[: self.per_question]
         known = {passage.id for passage in kept} | set(question.support)

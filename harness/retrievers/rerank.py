@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.ranges import PositiveInt, Precision
-from common.records import Passage, Ranked, as_texts, clean
+from common.records import Passage, Ranked, as_texts, clean, nfkc
 from harness.interfaces import Retriever
 from harness.runtime.loading import load
 
@@ -39,7 +39,7 @@ def shortened(estimator: "RelevanceEstimator", query: str) -> str:
     same text. Nor does the cut depend on the longest of them: a score is that of a query and a passage, whatever else
     was found with it.
     """
-    query, max_tokens = clean(query), estimator.encode.max_tokens // 2
+    query, max_tokens = nfkc(query), estimator.encode.max_tokens // 2
     if len(query.encode()) <= max_tokens:  # a token has at least one byte
         return query
     tokenizer = estimator.encode.tokenizer

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from common.files import sha256
-from common.records import Question, as_questions, as_texts, clean
+from common.records import Question, as_questions, as_texts, clean, nfkc
 from common.rewrites import Rewrites
 from datamodules.formats.rewrites import read_rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
@@ -45,7 +45,7 @@ class FileRewriter:
         found: dict[tuple[str, tuple[str, ...]], dict[str, tuple[str, ...]]] = {}
         for each in read_rewrites("rewrites", str(self.file)):
             several = each.strategy in POOL and POOL[each.strategy].several
-            own = found.setdefault((clean(each.question), each.history), {})
+            own = found.setdefault((nfkc(each.question), tuple(map(nfkc, each.history))), {})
             queries = (*own.get(each.strategy, ()), *queries_of(each.rewrite, several))
             own[each.strategy] = tuple(dict.fromkeys(queries))
         return found
@@ -74,8 +74,8 @@ class FileRewriter:
         questions, strategies = as_questions(questions), as_texts(strategies)
         made = []
         for question in questions:
-            history = tuple(filter(None, map(clean, question.history)))
-            own = self._found.get((clean(question.text), history), {})
+            history = tuple(filter(None, map(nfkc, question.history)))
+            own = self._found.get((nfkc(question.text), history), {})
             made.append(with_fallbacks(clean(question.text), strategies, own, MISSING))
         tell_fallbacks(self.name, made)
         return made

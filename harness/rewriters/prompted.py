@@ -21,7 +21,7 @@ from harness.runtime.loading import load
 from models.dmqr.rewrite_outputs import SEPARATOR, queries_of
 
 _ITEM = re.compile(  # "1. ", "- ", "Query 2: ", "**Sub-question 3:** "
-    r"^(?:(?:\(?\d{1,3}[.):]\s+|[-*+•]\s+|#+\s+)|"
+    r"^(?:(?:[(\uff08]?\d{1,3}[.):\uff0e\uff09：]\s+|[-*+•\uff0d\uff0a\uff0b]\s+|#+\s+)|"
     r"\W*(?:search quer(?:y|ies)|quer(?:y|ies)|(?:sub-?\s?)?questions?|q)\s*#?\d*\W*[:：][*_\s]*)+",
     re.IGNORECASE,
 )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from common.answer_metrics import exact_match, f1, has_answer, squad
-from common.records import Passage, Question, Ranked
+from common.records import Passage, Question, Ranked, nfkc
 from harness.interfaces import Reader
 from harness.synthesis.drafts import Draft, DraftTask
 
@@ -101,6 +101,5 @@ class RoundTrip:
         ]
 
     def _agrees(self, text: str, answer: str) -> bool:
-        if self.min_f1 is None:
-            return exact_match(text, [answer]) == 1.0
-        return f1(text, [answer]) >= self.min_f1
+        text, golds = nfkc(text), [nfkc(answer)]
+        return exact_match(text, golds) == 1.0 if self.min_f1 is None else f1(text, golds) >= self.min_f1

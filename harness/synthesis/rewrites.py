@@ -12,7 +12,7 @@ from typing import Any
 
 from common.errors import UserError
 from common.progress import Progress, say
-from common.records import Question, clean
+from common.records import Question, clean, nfkc
 from common.rewrites import Rewrites
 from datamodules.formats.reading import question_layouts, read_questions
 from datamodules.formats.rewrites import REWRITE_LAYOUTS, read_rewrites
@@ -99,7 +99,7 @@ def _questions(layout: str, source: str) -> Iterator[Question]:
 
 
 def _key(question: Question) -> Key:
-    return clean(question.text), tuple(filter(None, map(clean, question.history)))
+    return nfkc(question.text), tuple(filter(None, map(nfkc, question.history)))
 
 
 def distill(
@@ -160,7 +160,7 @@ def _parse(_: int, line: list[Any]) -> dict[Key, Rewrites]:
 
 def _collect(distilled: Distilled, question: Question, made: Rewrites, keep_unchanged: bool) -> None:
     """Add the rewrites of one question."""
-    text, turns = _key(question)
+    text, turns = clean(question.text), [*filter(None, map(clean, question.history))]
     for name, cost in made.costs.items():
         distilled.costs[name] += cost
     distilled.costs["repairs"] += max(0.0, made.costs.get("model_calls", 0.0) - 1)
@@ -176,7 +176,7 @@ def _collect(distilled: Distilled, question: Question, made: Rewrites, keep_unch
         if not reason:
             distilled.kept[strategy] += 1
             row = {"question": text, "strategy": strategy, "rewrite": SEPARATOR.join(queries)}
-            distilled.rows.append(row | ({"history": list(turns)} if turns else {}))
+            distilled.rows.append(row | ({"history": turns} if turns else {}))
             continue
         distilled.dropped[reason][strategy] += 1
         shown = distilled.examples.setdefault(reason, [])

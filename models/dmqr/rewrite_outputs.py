@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from common.records import clean
+from common.records import clean, nfkc
 
 if TYPE_CHECKING:
     from models.dmqr.strategies import Strategy
 
 SEPARATOR = "; "  # between the queries of a strategy that makes several
+_SEMICOLON, _COLON = "[;\uff1b]", "[:：]"  # also as they are written among Chinese
 REASON = "reason"  # what the line with the reason of a choice begins with
 _BULLET = re.compile(r"^(?:(?:\d{1,3}[.)]|[-*•])\s+)+")  # before a title, as language models write lists
 _WORDS = re.compile(r"\w+")
@@ -39,7 +40,7 @@ def parse_output(text: str, chosen: "Sequence[Strategy]") -> ParsedRewrites:
     empty: dict[str, None] = {}
     reason = ""
     for line in filter(str.strip, text.splitlines()):
-        before, _, after = clean(line).partition(":")
+        before, after = [*re.split(_COLON, clean(line), maxsplit=1), ""][:2]
         label, value = label_of(before), after.lstrip("* ").removesuffix("**")
         if label == REASON and value and not reason:
             reason = value
@@ -61,7 +62,7 @@ def queries_of(text: str, several: bool) -> tuple[str, ...]:
     Queries are repeated if they differ only in case and punctuation; the first is kept. A text without a word is no
     query.
     """
-    parts = text.split(SEPARATOR.strip()) if several else [text]
+    parts = re.split(_SEMICOLON, text) if several else [text]
     queries: dict[tuple[str, ...], str] = {}
     for query in map(clean, parts):
         if words := words_of(query):
@@ -71,7 +72,7 @@ def queries_of(text: str, several: bool) -> tuple[str, ...]:
 
 def words_of(query: str) -> tuple[str, ...]:
     """The words of a query in lower case, without punctuation: queries with the same words count as one."""
-    return tuple(_WORDS.findall(query.lower()))
+    return tuple(_WORDS.findall(nfkc(query).lower()))
 
 
 def label_of(text: str) -> str:
@@ -80,5 +81,5 @@ def label_of(text: str) -> str:
 
 
 def without_bullet(line: str) -> str:
-    """A cleaned line without the mark of a list before it, such as "1. " or "- "."""
-    return _BULLET.sub("", clean(line))
+    """A line in NFKC without the mark of a list before it, such as "1. " or "- "."""
+    return _BULLET.sub("", nfkc(line))

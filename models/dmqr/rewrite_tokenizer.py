@@ -20,7 +20,7 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
-from common.records import clean
+from common.records import clean, nfkc
 from models.long_questions import HISTORY_NOTE, first_tokens, question_note, surely_fits, token_count
 from models.text_formats import marker_texts, neutralize
 
@@ -177,7 +177,7 @@ class RewriteEncoder:
         return str(self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
 
     def _clean(self, text: str) -> str:
-        return neutralize(clean(text), self.marks)
+        return neutralize(nfkc(text), self.marks)
 
 
 def format_of(tokenizer: PreTrainedTokenizerBase, encoder_decoder: bool) -> RewriteFormat:

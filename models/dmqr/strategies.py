@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from common.errors import DataError, MissingInputError, UserError
-from common.records import clean
+from common.records import nfkc
 from models.dmqr.rewrite_outputs import REASON, SEPARATOR, label_of, parse_output
 
 DIALOGUE = (
@@ -170,7 +170,7 @@ class Pool:
                     raise ValueError(f"{key} of the strategy {each.name!r} must be a text of one line, not {text!r}")
             if not isinstance(each.several, bool):
                 raise ValueError(f"several of the strategy {each.name!r} must be true or false, not {each.several!r}")
-            if ":" in each.title or label_of(each.title) != clean(each.title).lower():
+            if ":" in nfkc(each.title) or label_of(each.title) != nfkc(each.title).lower():
                 raise ValueError(f"the title {each.title!r} must not have a colon or begin like a list")
             if other := titles.get(label_of(each.title)):
                 raise ValueError(f"the title {each.title!r} of {each.name} is that of {other}, too")

@@ -19,7 +19,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel, Pr
 
 from common.errors import ArtifactError, UserError
 from common.ranges import Precision
-from common.records import clean
+from common.records import nfkc
 from models.devices import autocast, compute_dtype, resolve_device
 from models.encoders import new_classifier
 from models.full_precision import keep_heads_in_fp32
@@ -96,7 +96,7 @@ class QuestionEncoder:
         return pad(sequences, self.tokenizer.pad_token_id, self.max_tokens)
 
     def _text(self, text: str) -> str:
-        return neutralize(clean(text), self._specials)
+        return neutralize(nfkc(text), self._specials)
 
 
 class StrategyClassifier(CountsTokens, nn.Module):

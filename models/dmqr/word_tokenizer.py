@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
 from common.ranges import at_least
-from common.records import Passage, clean, passage_text
+from common.records import Passage, nfkc, passage_text
 from common.words import Word, words_of
 from models.length_batching import pad
 from models.long_questions import question_note, surely_fits, token_count
@@ -85,7 +85,7 @@ class WordPairEncoder:
 
     def text(self, text: str) -> str:
         """A text as it is read: the words' places refer to this form."""
-        return neutralize(clean(text), self.specials)
+        return neutralize(nfkc(text), self.specials)
 
     def pad(self, inputs: Sequence[WordPair]) -> tuple[Tensor, Tensor, Tensor]:
         """Right-padded token ids, segment ids (0 question, 1 passage) and attention mask, all (P, T) int64."""

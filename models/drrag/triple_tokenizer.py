@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
-from common.records import Passage, clean, passage_text
+from common.records import Passage, nfkc, passage_text
 from common.sealed_json import fingerprint
 from models.length_batching import fair_shares, pad
 from models.loading import load_tokenizer
@@ -77,7 +77,7 @@ class TripleEncoder:
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of texts, at most `max_tokens` each, without special tokens; not cached."""
-        safe = [neutralize(clean(text), self.specials) for text in texts]
+        safe = [neutralize(nfkc(text), self.specials) for text in texts]
         ids = self.tokenizer(safe, add_special_tokens=False, truncation=True, max_length=self.max_tokens)
         return list(ids["input_ids"])
 

@@ -9,7 +9,7 @@ import pytest
 from common.errors import DataError
 from datamodules.dmqr_preferences import PreferenceData
 from datamodules.examples.data_files import DataFile
-from datamodules.formats.preferences import MANIFEST, read_rewrite_preferences
+from datamodules.formats.preferences import MANIFEST, read_manifest, read_rewrite_preferences
 from harness.preferences.rewards import GoldRecall
 from harness.retrievers.bm25 import Bm25Retriever
 from tests.helpers.dpo_runs import data_of, write_gold
@@ -62,7 +62,7 @@ def test_folders_that_were_searched_differently_are_not_rewarded_together(
     own, others = (
         write_preferences(tmp_path / name, made[40 * place :][:40]) for place, name in enumerate(("own", "others"))
     )
-    (own / MANIFEST).write_text(json.dumps({"layout": "rewrite_preferences", "round": 1, "fused": False, "depth": 5}))
+    (own / MANIFEST).write_text(json.dumps({**read_manifest(str(own)), "fused": False}))
     validation = [DataFile("rewrite_preferences", str(others))]
     options = {"retriever": Bm25Retriever(tmp_path / "index"), "reward": GoldRecall(depth=5)}
     gold = [DataFile("hotpotqa", str(tmp_path / "gold.json"))]

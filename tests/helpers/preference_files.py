@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from common.preferences import Candidate, RewritePreferences
+from common.records import TEXT_VERSION
 from datamodules.formats.preferences import LAYOUT, MANIFEST, ROWS, preference_lines
 
 
@@ -32,5 +33,7 @@ def write_preferences(folder: Path, rows: Sequence[RewritePreferences], round_: 
     """The folder, with its manifest."""
     folder.mkdir(exist_ok=True)
     (folder / ROWS).write_text("".join(preference_lines(rows)))
-    (folder / MANIFEST).write_text(json.dumps({"layout": LAYOUT, "round": round_, "fused": True, "depth": 5}))
+    (folder / MANIFEST).write_text(
+        json.dumps({"layout": LAYOUT, "text_version": TEXT_VERSION, "round": round_, "fused": True, "depth": 5})
+    )
     return folder

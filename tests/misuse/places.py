@@ -10,6 +10,7 @@ import yaml
 
 from common.records import Passage, Question
 from common.rewrites import Rewrites
+from datamodules.formats.mined_negatives import Mined, write_mined
 from harness.retrievers.bm25 import build_bm25
 from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
@@ -150,8 +151,8 @@ def scores(folder: Path, models: dict[str, Path]) -> None:
             item["score"] = place
     (folder / "fid.json").write_text(json.dumps(rows))
     (folder / "bare.json").write_text(json.dumps(fid_rows(12)))
-    unscored = [{"title": "name0", "text": "an unscored passage"}]
-    write_rows(folder / "more.jsonl", [{"question_id": row["id"], "passages": unscored} for row in rows[:2]])
+    unscored = Mined([Passage.of("name0", "an unscored passage")])
+    write_mined(folder / "more.jsonl", [(row["id"], unscored) for row in rows[:2]])
     del rows[0]["ctxs"][0]["score"]
     (folder / "partly.json").write_text(json.dumps(rows))
     text = {"max_answer_tokens": 4}

@@ -36,9 +36,8 @@ def test_validation_rewards_greedy_rewrites_as_the_command_does(
 ) -> None:
     write_gold(workplace)
     folder = write_preferences(workplace / "here", read_rewrite_preferences(str(rewrite_toy / "preferences")))
-    (folder / "preferences.json").write_text(
-        json.dumps({"layout": "rewrite_preferences", "round": 1, "fused": fused, "depth": 7})
-    )
+    manifest = json.loads((folder / "preferences.json").read_text())
+    (folder / "preferences.json").write_text(json.dumps({**manifest, "fused": fused, "depth": 7}))
     retriever, reward = Bm25Retriever(workplace / "index"), GoldRecall(half_rank=2.0, depth=5)
     gold = [DataFile("hotpotqa", "gold.json")]
     data = data_of(module, folder, retriever=retriever, reward=reward, gold_questions=gold, generated_rewrites=9)

@@ -2,7 +2,7 @@
 without answers, and the Hugging Face copy, with or without paragraphs."""
 
 from common.errors import DataError
-from common.records import Passage, Question, clean
+from common.records import Passage, Question, clean, nfkc
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
@@ -95,7 +95,7 @@ def _support(paragraphs: list[tuple[Passage, int]], facts: dict[str, int]) -> tu
     support: list[str] = []
     unshipped: list[str] = []
     for title, sentence in facts.items():
-        named = [(passage.id, size) for passage, size in paragraphs if passage.title == title]
+        named = [(passage.id, size) for passage, size in paragraphs if nfkc(passage.title) == nfkc(title)]
         support += [identity for identity, size in named if sentence < size] or [identity for identity, _ in named]
         unshipped += [] if named else [title]
     return tuple(dict.fromkeys(support)), tuple(unshipped)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from common.errors import DataError
-from common.records import GoldSegment, Question, clean
+from common.records import GoldSegment, Question, clean, nfkc
 from common.words import CJK
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
@@ -25,10 +25,10 @@ _KINDS = {
     "multiple choice": CHOICE, "choice": CHOICE, "true or false": TRUE_OR_FALSE, "true/false": TRUE_OR_FALSE,
     "fill in the blank": "cloze", "cloze": "cloze", "short answer": "short answer", "calculation": "calculation",
 }  # fmt: skip
-_PREFIX = re.compile(rf"({'|'.join(map(re.escape, _KINDS))})(?: questions?)?\s*:\s*", re.IGNORECASE)
-_OPTION = re.compile(r"(?:(?<=\s)|^)([A-H])\s*[.:、)]\s*")  # cleaning has made full-width colons and brackets plain
+_PREFIX = re.compile(rf"({'|'.join(map(re.escape, _KINDS))})(?: questions?)?\s*[:：]\s*", re.IGNORECASE)
+_OPTION = re.compile(r"(?:(?<=\s)|^)([A-H\uff21-\uff28])\s*[.:、)\uff0e：\uff09]\s*")
 _LETTERS = re.compile(  # of the right options, alone or before their text
-    r"([A-H](?:\s*(?:,|、|和|&|and\b)?\s*[A-H])*)(?=\s*(?:$|[.:,、)]|[^\x00-\x7f]))\s*[.:。、),]?\s*"
+    r"([A-H\uff21-\uff28](?:\s*(?:[,\uff0c、和&\uff06]|and\b)?\s*[A-H\uff21-\uff28])*)(?=\s*(?:$|[.:,、)]|[^\x00-\x7f]))\s*[.:。、),\uff0e：\uff09\uff0c]?\s*"
 )
 _TRUE, _FALSE = ("true", "yes", "√", "正确", "对"), ("false", "no", "\u00d7", "错误", "错")
 _SIGNS = {**dict.fromkeys((*_TRUE, "✓", "✔", "是"), _TRUE), **dict.fromkeys((*_FALSE, "x", "✗", "✕", "否"), _FALSE)}
@@ -64,7 +64,7 @@ def question(row: Row) -> Question:
     if kind == CHOICE:
         accepted = _choices(text, answer)
     elif kind == TRUE_OR_FALSE:
-        accepted = _SIGNS.get(answer.lower().rstrip(".。"), (answer,))
+        accepted = _SIGNS.get(nfkc(answer).lower().rstrip(".。"), (answer,))
     return Question(
         id=fields.id_or_hash(row, "id", given),
         text=text,
@@ -78,14 +78,14 @@ def options_of(text: str) -> Mapping[str, str]:
     """The options of a choice by letter."""
     marks = [*_OPTION.finditer(text)]
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    return {mark[1]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
+    return {nfkc(mark[1]): text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
 
 
 def _choices(text: str, answer: str) -> tuple[str, ...]:
     found = _LETTERS.match(answer)
     if found is None:
         return (answer,)
-    letters = re.sub(r"[^A-H]", "", found[1])
+    letters = re.sub(r"[^A-H]", "", nfkc(found[1]))
     said = answer[found.end() :]
     if len(letters) > 1:
         return (letters, ", ".join(letters), answer)
@@ -116,5 +116,5 @@ def _overlap(sentence: str, asked: str) -> float:
 
 
 def _pairs(text: str) -> Counter[tuple[str, ...]]:
-    units = _UNIT.findall(text.casefold())
+    units = _UNIT.findall(nfkc(text).casefold())
     return Counter([*pairwise(units), *((unit,) for unit in units)])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.answer_metrics import exact_match
-from common.records import Answer, Question, clean
+from common.records import Answer, Question, nfkc
 from common.words import word_count, words_of
 from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
 from harness.evaluation.engine import has_read
@@ -107,7 +107,7 @@ def in_words(text: str) -> str:
 
     Unlike `common.answer_metrics.squad` it keeps the word "a", which can be the answer to a choice.
     """
-    return " ".join(word.text for word in words_of(clean(text))) or clean(text)
+    return " ".join(word.text for word in words_of(nfkc(text))) or nfkc(text)
 
 
 def _by_kind(title: str, values: Values, questions: Sequence[Question], note: str, bootstrap: Bootstrap) -> ReportTable:

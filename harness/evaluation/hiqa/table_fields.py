@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from common.gold_segments import is_relevant
 from common.progress import say
-from common.records import Passage, Question, clean
+from common.records import Passage, Question
 from harness.evaluation.answer_scores import Bootstrap, differences_table, row_cells
 from harness.evaluation.log_rank import log_rank_index
 from harness.evaluation.tables import Cells, ReportTable, not_measured
@@ -76,11 +76,11 @@ def embed_tables(dense: DenseRetriever, questions: Sequence[Question], k: int, g
         return None
     tables = [passages[place] for place in places]
     say(f"Embedding {len(tables):,} tables with data fields, and whole ...")
-    with_fields = [clean(f"{indexed_text(each)} {data_fields(each.text)}") for each in tables]
+    with_fields = [f"{indexed_text(each)} {data_fields(each.text)}" for each in tables]
     embedded = {
         WITHOUT: dense.vectors[places],
         WITH: dense.encoder.encode_passages(with_fields),
-        WHOLE: dense.encoder.encode_passages([clean(f"{each.title} {each.text}") for each in tables]),
+        WHOLE: dense.encoder.encode_passages([f"{each.title} {each.text}" for each in tables]),
     }
     questions_QD = dense.encode_queries([question.text for question, _ in asked]).astype(np.float64)
     others_QN = np.stack([dense.similarities(query_D) for query_D in questions_QD.astype(np.float32)])

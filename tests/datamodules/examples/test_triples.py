@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError, MissingInputError
-from common.records import Passage, Question
+from common.records import OTHER_TEXTS, Passage, Question
 from datamodules.examples.audit import audit
 from datamodules.examples.step_loader import StepLoader, part, plan_steps
 from datamodules.examples.triple_batches import TripleBatch
@@ -141,25 +141,24 @@ def test_mined_files_read_as_written_and_bad_lines_are_named(tmp_path: Path) -> 
     write_mined(path, [("q", Mined(OWN[:2], {"a": ["b", "c"]})), ("r", Mined())])
     assert read_mined([str(path), str(path)]) == {"q": OWN[:2] * 2, "r": []}
     good = path.read_text()
-    for bad in ('{"question_id": null, "passages": []}', '{"question_id": 7.0, "passages": []}',
-                '{"question_id": "s"}', '{"question_id": "s", "passages": [], "hits": {"a": [1]}}',
-                '{"question_id": "s", "passages": [], "hits": []}'):  # fmt: skip
-        path.write_text(f"{good}{bad}\n")
-        with pytest.raises(DataError, match=r"mined\.jsonl, line 3"):
+    row = {"question_id": "s", "passages": [], "hits": {}}
+    for bad in ({**row, "question_id": None}, {**row, "question_id": 7.0}, {"question_id": "s"},
+                {**row, "hits": {"a": [1]}}, {**row, "hits": []}, row):  # fmt: skip
+        path.write_text(f"{good}{json.dumps(bad)}\n")
+        with pytest.raises(DataError, match=r"mined\.jsonl, line 3: .*un `python infer\.py mine` again\.$") as caught:
             read_mined([str(path)])
+    assert OTHER_TEXTS in str(caught.value)  # the last one names no version
     with pytest.raises(MissingInputError, match=r"infer\.py mine"):
         read_mined([str(tmp_path / "none.jsonl")])
 
 
-def test_hits_of_several_files_are_joined_and_files_without_hits_are_read(tmp_path: Path) -> None:
-    files = [tmp_path / name for name in ("one.jsonl", "two.jsonl", "old.jsonl")]
+def test_hits_of_several_files_are_joined(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("one.jsonl", "two.jsonl")]
     write_mined(files[0], [("q", Mined(OWN[:2], {"a": ["b", "c"]}))])
     write_mined(files[1], [("q", Mined(OWN[2:3], {"a": ["c", "d"], "e": []}))])
-    rows = [{name: value for name, value in json.loads(line).items() if name != "hits"} for line in files[0].open()]
-    files[2].write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert all(map(is_mined, files))
     (found,) = read_mined([str(file) for file in files]).values()
-    assert found == [*OWN[:3], *OWN[:2]]
+    assert found == OWN[:3]
     assert found.hits == {"a": ["b", "c", "d"], "e": []}
 
 

@@ -208,7 +208,7 @@ def test_strategyqa_has_no_passages_so_that_its_facts_are_never_indexed(tmp_path
 
 def test_masqa_in_small(tmp_path: Path) -> None:
     found = one(tmp_path, "masqa", MASQA)
-    assert (found.kind, found.text) == ("choice", "Hamlet 的作者是谁? A: Kyd B: Shakespeare")
+    assert (found.kind, found.text) == ("choice", "Hamlet 的作者是谁？ A: Kyd B: Shakespeare")
     assert found.answers == ("B", "Shakespeare", "B: Shakespeare")
     segment = GoldSegment("hamlet.pdf", ("Hamlet 的作者是 Shakespeare。",), "text", ("1 About", "作者"))
     assert found.gold_segments == (segment,)
@@ -228,7 +228,9 @@ def test_masqa_in_small(tmp_path: Path) -> None:
         ("Multiple choice: Which? A) a B) b", "A and B", "choice", "AB"),
         ("Single choice: Which? A. a B. b", "Because of b", "choice", "Because of b"),
         ("Single choice: Which? A. a pump B. b", "A pump", "choice", "A pump"),
-        ("单选题：Which? A. a B. b", "B选项", "choice", "B"), ("填空题：It is ____.", "6", "cloze", "6"),
+        ("单选题：Which? A. a B. b", "B选项", "choice", "B"),
+        ("多选题：Which? \uff21\uff0ea \uff22\uff09b", "\uff21\uff0c\uff22", "choice", "AB"),
+        ("填空题：It is ____.", "6", "cloze", "6"),
         ("What is it?", "A pump.", "", "A pump."), ("证明题：why?", "so", "", "so"),
         ("Calculation: 1 + 1?", "2", "calculation", "2"),
     ],

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import DataError
+from common.records import OTHER_TEXTS
 from datamodules.formats.preferences import MANIFEST, read_manifest
 
 
@@ -27,3 +28,9 @@ def test_an_invalid_manifest_is_refused(manifest: object, message: str, tmp_path
     ) as caught:
         read_manifest(str(tmp_path))
     assert "\n" not in str(caught.value)
+
+
+def test_preferences_of_another_release_are_refused(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text(json.dumps({"layout": "rewrite_preferences", "round": 1}))
+    with pytest.raises(DataError, match=rf"{OTHER_TEXTS} Run `python infer\.py preferences` again\.$"):
+        read_manifest(str(tmp_path))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import DataError
-from common.records import Passage
+from common.records import OTHER_TEXTS, TEXT_VERSION, Passage
 from datamodules.formats.word_labels import WordLabels, averaged, is_word_labels, read_word_labels, to_row
 
 LABELS = WordLabels(
@@ -17,6 +17,7 @@ ROW = {
     "question_id": "q1", "question": "Who built the Kiln?", "recall": 0.4545, "without": {"kiln": -0.4545},
     "with": {"amber": 0.25, "jetty": -0.0001},
     "passages": [{"title": "north", "text": "the café in amber"}, {"title": "", "text": "jetty"}],
+    "text_version": TEXT_VERSION,
 }  # fmt: skip
 
 
@@ -43,6 +44,7 @@ def test_rounded_to_four_decimals_and_zero_is_left_out(tmp_path: Path) -> None:
         ({"question": " "}, "field 'question' is empty"),
         ({"passages": ["amber"]}, "item 1 of field 'passages' is a string, not an object"),
         ({"passages": [{"title": "north"}]}, "field 'text' is missing"),
+        ({"text_version": None}, OTHER_TEXTS.rstrip(".")),
     ],
 )
 def test_a_corrupt_row_is_named(tmp_path: Path, change: dict[str, object], message: str) -> None:

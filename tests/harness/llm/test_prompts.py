@@ -73,6 +73,8 @@ def test_the_papers_prompts_hold_their_examples_and_end_where_the_answer_begins(
         ("Answer: Sleep, My Love\nDocument 2 says so; the answer above is sure.", "Sleep, My Love"),
         ("İzmir İstanbul İİİİ. Answer: Paris;", "Paris"),
         ("ŉ ẞ ﬃ. ANSWER： 巴黎；", "巴黎"),  # noqa: RUF001
+        ("Answer: 1½ m²…", "1½ m²"),
+        ("Answer: \uff02Paris\uff02\uff0e", "Paris"),
         ("<answer>Paris</answer>", "Paris"),
         ("It is clear.\n<answer>\nParis\n</answer> Done.", "Paris"),
         ("Answer: <answer>Paris</answer>", "Paris"),

@@ -104,6 +104,10 @@ def test_a_line_that_is_wrong_is_malformed_and_the_first_of_two_counts() -> None
     assert parsed.malformed == (
         "Sure, here you are!", "keyword rewriting: other", "General Search Rewriting:", "Stepback Rewriting: films",
     )  # fmt: skip
+    parsed = parse_output(
+        "1\uff0e Sub-Question Decomposition： 5 m²\uff1b 5 m2; \uff21 b", ALL
+    )  # as models write among Chinese
+    assert parsed.queries == {"decomposition": ("5 m²", "\uff21 b")}
     assert parse_output("Sub-Question Decomposition: a; b;a ; ; c", ALL).queries == {"decomposition": ("a", "b", "c")}
 
 
