@@ -5,14 +5,15 @@ How much each word changes a question's retrieval.
 JSON Lines, one question per line:
 
     {"question_id", "question", "recall": f(q), "without": {word: change}, "with": {word: change},
-     "passages": [{"title", "text"}, ... feedback passages, best first], "text_version"}
+     "passages": [{"title", "text"}, ... feedback passages, best first], "text_version",
+     "words": version of what a word is}
 
     f(query)      mean over the question's gold passages of  C² / (C² + rank²),  0 for a passage that is not found
     "without"     f(q without the word) - f(q), for distinct words of the question
     "with"        f(q + " " + word) - f(q), for distinct words of the passages that are not in the question
 
-Words are in lower case (`common.words`).  Changes of 0 are not stored.  `text_version` is that of `common.records`:
-files with texts of another one are refused.
+Words are as they are compared (`common.words`).  Changes of 0 are not stored.  `text_version` is that of
+`common.records`; files with texts or words of another version are refused.
 """
 
 import json
@@ -23,8 +24,8 @@ from pathlib import Path
 from statistics import fmean
 
 from common.errors import DataError, MissingInputError
-from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, passage_text
-from common.words import new_words
+from common.records import OTHER_TEXTS, Passage, TEXT_VERSION, passage_text
+from common.words import WORDS, new_words
 from datamodules.formats import row_fields as fields
 from datamodules.formats.open_data import rows
 from datamodules.formats.row_fields import Row
@@ -77,7 +78,7 @@ def is_word_labels(path: Path) -> bool:
     """Whether a file is one of word labels, by its first line."""
     try:
         with path.open(encoding="utf-8") as file:
-            return json.loads(file.readline()).keys() - {"text_version"} == _FIELDS
+            return json.loads(file.readline()).keys() - {"text_version", "words"} == _FIELDS
     except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
         return False
 
@@ -92,6 +93,7 @@ def to_row(labels: WordLabels) -> dict[str, object]:
         "with": _stored(labels.with_word),
         "passages": [{"title": passage.title, "text": passage.text} for passage in labels.passages],
         "text_version": TEXT_VERSION,
+        "words": WORDS,
     }
 
 
@@ -99,10 +101,13 @@ def from_row(row: Row) -> WordLabels:
     """The labels of a row of the file.
 
     Raises:
-        DataError: If a field is missing or has another type or range, named, or the texts are another release's.
+        DataError: If a field is missing or has another type or range, named, or the texts or the words are another
+            release's.
     """
     if row.get("text_version") != TEXT_VERSION:
         raise DataError(OTHER_TEXTS.rstrip("."))
+    if row.get("words") != WORDS:
+        raise DataError("these are labels of another version, which told words apart otherwise")
     found = [
         Passage.of(fields.optional_text(passage, "title"), fields.text(passage, "text"))
         for passage in fields.optional_objects(row, "passages")
@@ -132,7 +137,9 @@ def read_word_labels(paths: Sequence[str]) -> list[WordLabels]:
             try:
                 found.append(from_row(row))
             except DataError as error:
-                raise DataError(f"{path}, {place}: {error}. Run `python infer.py label` again.") from error
+                raise DataError(
+                    f"{path}, {place}: {error}. Run `python infer.py label --out {path} ...` again."
+                ) from error
     return found
 
 

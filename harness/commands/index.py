@@ -106,7 +106,7 @@ def index(
         if kind == "bm25":
             from harness.retrievers.bm25 import build_bm25
 
-            build_bm25(passages, out, bm25.k1, bm25.b, bm25.stop_words, overwrite, of, bm25.cjk, workers)
+            build_bm25(passages, out, bm25.k1, bm25.b, bm25.stop_words, overwrite, of, workers)
         elif kind == "keywords":
             from harness.retrievers.keywords import build_keywords
 

@@ -80,14 +80,11 @@ class Bm25Options:
         k1: Saturation of term frequency.
         b: Strength of length normalization, 0 to 1.
         stop_words: english or none.
-        cjk: Words of Chinese, Japanese and Korean: runs between blanks and punctuation, or bigrams (pairs of
-            characters).
     """
 
     k1: NonNegativeFloat = 1.5
     b: Share = 0.75
     stop_words: Literal["english", "none"] = "english"
-    cjk: Literal["runs", "bigrams"] = "runs"
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ def label(
 
     from common.errors import DataError
     from common.progress import say
+    from common.words import WORDS
     from datamodules.formats.reading import check_questions, read_questions
     from datamodules.formats.word_labels import from_row, to_row
     from harness.evaluation.serialization import digest
@@ -73,8 +74,9 @@ def label(
         raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
     configured = [configuration(each) for each in retrievers]
     depends_on = {
-        "value": VALUE, "retriever": configured[0], "feedback_retrievers": configured[1:], "questions": digest(known),
-        "passages": passages, "depth": depth, "half_rank": half_rank, "hardware": hardware(),
+        "value": VALUE, "words": WORDS, "retriever": configured[0], "feedback_retrievers": configured[1:],
+        "questions": digest(known), "passages": passages, "depth": depth, "half_rank": half_rank,
+        "hardware": hardware(),
     }  # fmt: skip
     labeler = WordLabeler(retriever, retrievers, passages, depth, half_rank)
     counts = LabelCounts()

@@ -14,12 +14,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from common.records import nfkc
-from common.words import words_of
+from common.records import clean, nfkc
+from common.words import WORDS, words_of
 
-Keyword = tuple[str, ...]  # its words in lower case, as `common.words.words_of` gives them
+Keyword = tuple[str, ...]  # its words, as `common.words.words_of` gives them
 
-RECIPE = {"recognizer": "patterns", "version": 2}  # of `names`, for the index manifest
+RECIPE = {"recognizer": "patterns", "version": 3, "words": WORDS}  # of `names`, for the index manifest
 _MAX_WORDS = 6  # of a keyword
 _CODE = re.compile(r"[^\W_]+(?:[-/.][^\W_]+)*")
 _UNIT = re.compile(r"\d+(?:[.,/-]\d+)*[^\W\d_]{0,4}")  # 12, 12V, 3rd, 10-20mm

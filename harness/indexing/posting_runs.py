@@ -17,7 +17,7 @@ import numpy as np
 
 from common.killable import Killable
 from common.progress import Progress
-from harness.indexing.analyser import Analyser
+from harness.indexing.analyser import Analyser, StopWords
 from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.workers import results
 
@@ -143,7 +143,7 @@ def _blocks(
         yield from (PostingBlock.of(store, first, min(first + BLOCK, len(store)), analyser) for first in starts)
         return
     calls = (
-        (first, min(first + BLOCK, len(store)), str(store.folder), str(folder), *analyser.options) for first in starts
+        (first, min(first + BLOCK, len(store)), str(store.folder), str(folder), analyser.stop_words) for first in starts
     )
     with closing(Killable("harness.indexing.posting_runs:save_block", workers)) as processes:
         for file in results(processes, calls, workers):
@@ -151,9 +151,9 @@ def _blocks(
             Path(file).unlink()
 
 
-def save_block(first: int, end: int, passages: str, folder: str, stop_words: str, cjk: str) -> str:
+def save_block(first: int, end: int, passages: str, folder: str, stop_words: StopWords) -> str:
     """Write the block of some passages, in a process of its own; returns the file."""
     file = Path(folder) / f"block-{first}.npz"
-    store, analyser = PassageStore(Path(passages)), Analyser(stop_words, cjk)  # type: ignore[arg-type]
+    store, analyser = PassageStore(Path(passages)), Analyser(stop_words)
     PostingBlock.of(store, first, end, analyser).save(file)
     return str(file)

@@ -41,7 +41,6 @@ def build_bm25(
     stop_words: StopWords = "english",
     overwrite: bool = False,
     documents: Documents | None = None,
-    cjk: Cjk = "runs",
     workers: int | None = 1,
 ) -> None:
     """Build a BM25 index folder, unless it is up to date.
@@ -57,7 +56,6 @@ def build_bm25(
         stop_words: See `Analyser`.
         overwrite: Whether an index of another recipe may be replaced.
         documents: The documents that the passages come from, if they do.
-        cjk: See `Analyser`.
         workers: Processes that split passages into words, of more than one block; None: one for each processor, at most
             8.
 
@@ -66,7 +64,7 @@ def build_bm25(
         DataError: If the corpus is empty or contains no word.
         ArtifactError: If writing to disk fails.
     """
-    analyser = Analyser(stop_words, cjk)
+    analyser = Analyser(stop_words)
 
     def write(store: PassageStore, folder: Path) -> str:
         runs = write_runs(store, analyser, store.folder, worker_count(workers))
@@ -110,7 +108,7 @@ def rank_by_bm25(query: str, passages: Sequence[Passage], k: int) -> list[Ranked
     analyser, scores_N = Analyser(), np.zeros(len(passages))
     with suppress(DataError):  # no passage has a word that can be indexed
         engine = _fit(passages, analyser, k1=1.5, b=0.75)
-        if word_ids := engine.get_tokens_ids(analyser(nfkc(query))):
+        if word_ids := engine.get_tokens_ids(analyser.of_query(nfkc(query), engine.vocab_dict)):
             scores_N = engine.get_scores_from_ids(word_ids)
     positions = np.argsort(-scores_N, kind="stable")[:k]
     return [Ranked(passages[position], float(scores_N[position])) for position in positions]
@@ -144,10 +142,10 @@ class Bm25Retriever:
     @cached_property
     def _analyser(self) -> Analyser:
         recorded = self.index.recipe["analyser"]
-        analyser = Analyser(recorded["stop_words"], recorded.get("cjk", "runs"))
+        analyser = Analyser(recorded["stop_words"])
         if analyser.recipe != recorded:
             raise ArtifactError(
-                f"{self.folder} was built with another analyser (other word pattern or stop-word list). "
+                f"{self.folder} was built with another analyser (other words or stop words). "
                 f"Build it again: infer.py index --kind bm25 --out {self.folder} --overwrite true."
             )
         return analyser
@@ -195,8 +193,8 @@ class Bm25Retriever:
         return self._postings.scores(self._query(query)).astype(np.float64)
 
     def words(self, text: str) -> list[str]:
-        """The words of a text, as passages and queries are split."""
-        return self._analyser(nfkc(text))
+        """The terms of a text by which it is searched (`Analyser.of_query`)."""
+        return self._analyser.of_query(nfkc(text), self._vocabulary)
 
     def shares(self, words: Sequence[str]) -> list[float]:
         """The share of the passages that contain each word, 0 to 1."""

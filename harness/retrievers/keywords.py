@@ -97,7 +97,7 @@ class KeywordRetriever:
 
     Raises:
         MissingInputError: If there is no such folder.
-        ArtifactError: If it is corrupt, incomplete, or not a keyword index.
+        ArtifactError: If it is corrupt, incomplete, not a keyword index, or of another version.
     """
 
     def __init__(self, index: Path, verify: Verify = "sampled") -> None:
@@ -110,7 +110,13 @@ class KeywordRetriever:
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""
-        return open_index(self.folder, "keywords", self.verify)
+        index = open_index(self.folder, "keywords", self.verify)
+        if {name: index.recipe.get(name) for name in RECIPE} != RECIPE:
+            raise ArtifactError(
+                f"{self.folder} was built by another version, which found keywords otherwise. "
+                f"Build it again: infer.py index --kind keywords --out {self.folder} --overwrite true."
+            )
+        return index
 
     @cached_property
     def _postings(self) -> dict[tuple[str, ...], NDArray[np.int64]]:

@@ -104,7 +104,7 @@ def bm25_of_shipped(questions: Sequence[Question]) -> list[dict[str, float]]:
     engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
     scores = []
     for question in questions:
-        words = engine.get_tokens_ids(analyser(nfkc(question.text)))
+        words = engine.get_tokens_ids(analyser.of_query(nfkc(question.text), vocabulary))
         scores_P: NDArray[np.float32] = (
             engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)
         )

@@ -14,6 +14,7 @@ from common.records import Passage
 from harness.indexing import analyser, index_folder, passage_store
 from harness.indexing.index_folder import open_index
 from harness.indexing.passage_store import PassageStore, write_passages
+from harness.retrievers import keywords, links
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.helpers.retrieval_world import corpus
@@ -188,10 +189,29 @@ def test_another_kind_or_format_is_refused(folder, monkeypatch) -> None:
         Bm25Retriever(folder).load()
 
 
-def test_another_analyser_is_refused(folder, monkeypatch) -> None:
-    monkeypatch.setattr(analyser, "_WORD", r"\w+")
-    with pytest.raises(ArtifactError, match="another analyser"):
-        Bm25Retriever(folder).load()
+@pytest.mark.parametrize(
+    ("kind", "module", "version", "older"),
+    [
+        ("bm25", analyser, "WORDS", 1),
+        ("keywords", keywords, "RECIPE", {"recognizer": "patterns", "version": 2}),
+        ("links", links, "MATCHING", 0),
+    ],
+)
+def test_an_index_of_other_words_is_refused(tmp_path, monkeypatch, kind, module, version, older) -> None:
+    build, retriever = {
+        "bm25": (build_bm25, Bm25Retriever), "links": (links.build_links, links.LinkRetriever),
+        "keywords": (keywords.build_keywords, keywords.KeywordRetriever),
+    }[kind]  # fmt: skip
+    out, corpus = tmp_path / "index", [Passage.of("Alto A100", "the Alto A100 pump")]
+    with monkeypatch.context() as then:
+        then.setattr(module, version, older)
+        build(corpus, out)
+    with pytest.raises(ArtifactError, match=f"infer.py index --kind {kind} --out .*index --overwrite true"):
+        retriever(out).load()
+    with pytest.raises(UserError, match=r"differs in: .*--overwrite true"):
+        build(corpus, out)
+    build(corpus, out, overwrite=True)
+    assert len(retriever(out).search(["A100"], 1)[0]) == (kind != "links")
 
 
 def builders(encoder_folder: str) -> dict[str, Callable]:
