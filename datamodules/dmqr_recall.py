@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from common.errors import DataError
 from common.progress import track
-from common.records import Passage, Question, clean, nfkc, passage_text
+from common.records import Passage, Question, nfkc, passage_text
 from common.retrieval import Retriever, search_fused, share_found
 from datamodules.examples.data_files import DataFile
 from datamodules.formats.reading import read_questions

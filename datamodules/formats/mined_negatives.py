@@ -15,7 +15,7 @@ from pathlib import Path
 
 from common.errors import DataError, MissingInputError
 from common.files import write_text
-from common.records import OTHER_TEXTS, Passage, TEXT_VERSION
+from common.records import OTHER_TEXTS, TEXT_VERSION, Passage
 from datamodules.formats import row_fields as fields
 from datamodules.formats.open_data import rows
 
@@ -86,7 +86,9 @@ def mined_rows(paths: Sequence[str]) -> Iterator[tuple[str, Mined]]:
                 question_id = fields.identity(row, "question_id")
             except (DataError, ValueError, KeyError, TypeError, AttributeError) as error:
                 reason = error if isinstance(error, DataError) else repr(error)
-                raise DataError(f"{path}, {place}: invalid row ({reason}); run `python infer.py mine` again.") from error
+                raise DataError(
+                    f"{path}, {place}: invalid row ({reason}); run `python infer.py mine` again."
+                ) from error
             if row.get("text_version") != TEXT_VERSION:
                 raise DataError(f"{path}, {place}: {OTHER_TEXTS} Run `python infer.py mine` again.")
             yield question_id, found

@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import fmean
 
 from common.errors import DataError, MissingInputError
-from common.records import OTHER_TEXTS, Passage, TEXT_VERSION, passage_text
+from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, passage_text
 from common.words import WORDS, new_words
 from datamodules.formats import row_fields as fields
 from datamodules.formats.open_data import rows

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from common.errors import UserError
-from common.records import Passage, Question, clean, nfkc
+from common.records import Passage, Question, nfkc
 from harness.evaluation.question_files import MissingGold
 from harness.retrievers.corpora import indexes_of
 

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from common.records import clean, nfkc
+from common.records import nfkc
 from common.words import WORDS, words_of
 
 Keyword = tuple[str, ...]  # its words, as `common.words.words_of` gives them

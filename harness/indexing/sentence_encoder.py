@@ -18,7 +18,7 @@ from common.errors import ArtifactError, UserError
 from common.files import sha256
 from common.progress import Progress
 from common.ranges import Precision
-from common.records import as_texts, clean, nfkc
+from common.records import as_texts, nfkc
 from common.sealed_json import fingerprint
 from models.devices import autocast, compute_dtype, resolve_device
 from models.length_batching import length_batches

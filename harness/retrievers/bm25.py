@@ -18,8 +18,8 @@ from common.errors import ArtifactError, DataError
 from common.files import check_space, read_json
 from common.progress import in_bytes, say
 from common.ranges import PositiveInt
-from common.records import Passage, Ranked, as_texts, clean, nfkc
-from harness.indexing.analyser import Analyser, Cjk, StopWords
+from common.records import Passage, Ranked, as_texts, nfkc
+from harness.indexing.analyser import Analyser, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
 from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from common.records import Passage, Question, Ranked, clean, nfkc
+from common.records import Passage, Question, Ranked, nfkc
 from common.retrieval import search_for
 from datamodules.formats.mined_negatives import Mined
 from harness.interfaces import Retriever

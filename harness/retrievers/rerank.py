@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.ranges import PositiveInt, Precision
-from common.records import Passage, Ranked, as_texts, clean, nfkc
+from common.records import Passage, Ranked, as_texts, nfkc
 from harness.interfaces import Retriever
 from harness.runtime.loading import load
 

@@ -136,7 +136,7 @@ class RewriteEncoder:
         words = len(self._history(task))
         if found := self._longest(words - 1, lambda kept: self.text(task, words - kept)):
             return found[0], HISTORY_NOTE
-        question = clean(task.question)
+        question = nfkc(task.question)
         tokens = token_count(self.tokenizer, question)
 
         def text(kept: int) -> str:

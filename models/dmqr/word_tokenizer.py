@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
 from common.ranges import at_least
-from common.records import Passage, clean, nfkc, passage_text
+from common.records import Passage, nfkc, passage_text
 from common.words import WORDS, Word, words_of
 from models.length_batching import pad
 from models.long_questions import question_note, surely_fits, token_count

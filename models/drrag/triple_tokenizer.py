@@ -112,7 +112,7 @@ class TripleEncoder:
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
         """What is read of a question that leaves no room for the passages; empty for any other."""
-        text = neutralize(clean(question), self.specials)
+        text = neutralize(nfkc(question), self.specials)
         if surely_fits(text, self.max_tokens - SPECIAL_TOKENS - PASSAGE_TOKENS):
             return ""
         tokens = token_count(self.tokenizer, text)
