@@ -51,6 +51,12 @@ class ArtifactError(UserError):
     exit_code = 74
 
 
+class SomeFailedError(UserError):
+    """Some questions have failed; all else is done and written."""
+
+    exit_code = 3
+
+
 def as_typed(text: str) -> str:
     """A text that names commands as they are typed in a checkout.
 

@@ -62,7 +62,10 @@ class System(Protocol):
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model that replies to chats: an endpoint, or a local model (`harness/llm/`)."""
+    """A model that replies to chats: an endpoint, or a local model (`harness/llm/`).
+
+    One that knows its context has a method `room(chat)`: the tokens that are left for the reply to a chat.
+    """
 
     name: str  # for reports, such as the model and the endpoint's address; holds no key
 

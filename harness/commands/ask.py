@@ -14,6 +14,7 @@ from common.records import Question, clean
 from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.answer_text import answer_text
+from harness.runtime.failures import Apart, FailedQuestions, as_answers
 from harness.runtime.loading import load
 from harness.runtime.passage_lines import MIN_WIDTH
 from harness.runtime.turns import reads_history, with_turns
@@ -68,12 +69,15 @@ def ask(
     load(system)
     width = width or shutil.get_terminal_size().columns
     reads, earlier = reads_history(system), list[str]()  # questions and answers by turns, oldest first
-    printed = 0
+    printed, failed = 0, FailedQuestions()
+    apart = Apart(system.answer, stream=questions is None)
     for typed in _batches(system, question, questions, layout, limit):
         batch = [replace(each, history=tuple(filter(None, earlier))) for each in typed] if earlier else typed
         batch = batch if reads or not earlier else [with_turns(each) for each in batch]
         batch = [each.excluding_self() for each in batch] if exclude_self else batch
-        for as_typed, asked, answer in zip(typed, batch, system.answer(batch), strict=True):
+        answers = system.answer(batch) if question is not None else as_answers(batch, apart(batch))
+        failed.add(typed, answers)
+        for as_typed, asked, answer in zip(typed, batch, answers, strict=True):
             asked = replace(asked, text=str(answer.notes.get("standalone", asked.text)), history=())
             earlier = [*earlier, asked.text if reads else as_typed.text, answer.text][-2 * turns :] if turns else []
             changed = {"typed": as_typed.text} if asked.text != as_typed.text else {}
@@ -86,6 +90,9 @@ def ask(
                     text = f"({REWRITTEN if reads else PREPENDED}, typed: {as_typed.text})\n{text}"
             print(text, flush=True)
             printed += 1
+    if apart.lost and not apart.succeeded:
+        raise apart.lost[0]
+    failed.check()
 
 
 def _check(
@@ -148,10 +155,11 @@ def _batches(
         from datamodules.formats.reading import read_questions
 
         rows = read_questions(layout, questions, limit)
-        while batch := list(islice(rows, _QUESTIONS_AT_ONCE)):
-            for each in batch:
-                _check_passages(system, each)
+        batch = list(islice(rows, _QUESTIONS_AT_ONCE))
+        _check_passages(system, batch[0])  # of a later one there may be none
+        while batch:
             yield batch
+            batch = list(islice(rows, _QUESTIONS_AT_ONCE))
 
 
 def _typed() -> Iterator[Question]:

@@ -8,7 +8,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.errors import UserError
+from common.errors import SomeFailedError, UserError
 from common.progress import say
 from harness.commands.evaluate import evaluate_into, files_and_settings, report_folder
 from harness.interfaces import System
@@ -123,6 +123,8 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
         write_comparison(folder, measured, files, settings, judge_several(judge, measured, settings))
     for folder in (*(partial_folder(settings.partial / name) for name in given), settings.partial):
         remove_saved(folder)
+    if failed := [f"{name}: {each.failed.failed}" for name, each in measured.items() if each.failed.failed]:
+        raise SomeFailedError(f"{'. '.join(failed)}. The others are done.")
 
 
 def _own_options(system: System, study: dict[str, Any] | None, **_: Any) -> dict[str, Any]:

@@ -106,7 +106,8 @@ def evaluate(
     OUTPUT.check_writable(out)
     load(judge, system)
     with report_folder(out, judge, settings) as folder:
-        evaluate_into(folder, system, own if studies else None, files, settings, judge)
+        measured = evaluate_into(folder, system, own if studies else None, files, settings, judge)
+    measured.failed.check()
 
 
 def files_and_settings(
@@ -191,7 +192,8 @@ def evaluate_into(
         say(f"{fact}.")
     measured = measure(system, asked.questions, study, replace(settings, judge=judge))
     judge_measured(judge, measured, settings)
-    measured.facts, measured.read = [*facts, *index_facts(system), *model_facts(system)], asked.read
+    told = measured.failed.facts
+    measured.facts, measured.read = [*facts, *told, *index_facts(system), *model_facts(system)], asked.read
     write_report(folder, measured, system, files, settings, absent)
     return measured
 

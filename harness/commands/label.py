@@ -80,7 +80,7 @@ def label(
     }  # fmt: skip
     labeler = WordLabeler(retriever, retrievers, passages, depth, half_rank)
     counts = LabelCounts()
-    write_shared(
+    failed = write_shared(
         LABELS,
         out,
         join_process_group(),
@@ -89,7 +89,9 @@ def label(
         QUESTIONS_AT_ONCE,
         lambda batch: [json.dumps(to_row(labels), ensure_ascii=False) for labels in labeler.label(batch)],
         "labelling",
+        lambda question: question.id,
         lambda line: counts.add(from_row(json.loads(line))),
     )
     skipped = len(asked) - len(known)
     say(f"{out}: {counts}" + (f"; {skipped:,} questions skipped (no gold passage in the index)." if skipped else "."))
+    failed.check()

@@ -113,5 +113,8 @@ def mine(
         counts["questions"] += 1
         counts["passages"] += len(json.loads(line)["passages"])
 
-    write_shared(MINED, out, join_process_group(), survey, read, QUESTIONS_AT_ONCE, lines, "mining", seen)
+    failed = write_shared(
+        MINED, out, join_process_group(), survey, read, QUESTIONS_AT_ONCE, lines, "mining", lambda each: each.id, seen
+    )
     say(f"{out}: {counts['passages']:,} hard negatives for {counts['questions']:,} questions.")
+    failed.check()

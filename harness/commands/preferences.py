@@ -66,11 +66,12 @@ def preferences(
     from datamodules.formats.preferences import rewrite_preferences
     from datamodules.formats.reading import check_questions
     from harness.evaluation.serialization import digest
-    from harness.preferences.collecting import Collector
+    from harness.preferences.collecting import Collector, collected_apart
     from harness.preferences.drafts import Drafter
     from harness.preferences.report import OUTPUT, counts_of, counts_text, sampler_facts, write_folder
     from harness.retrievers.corpora import check_same_corpus
     from harness.rewriters.strategy_checks import check_strategies
+    from harness.runtime.failures import FailedQuestions
     from harness.runtime.journal import remove_saved
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
@@ -108,19 +109,24 @@ def preferences(
         saved = ResumableBatches(None if None in parts else partial / "preferences.jsonl", depends_on)
         collect = Collector(drafts, reward, retriever, fused, depth, first, feedback_retriever)
         batches = [asked[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(asked), QUESTIONS_AT_ONCE)]
-        results = [*saved.run(batches, lambda batch: collect(batch).saved, "rewarding rewrites, batches")]
+        results = [*saved.run(batches, collected_apart(collect), "rewarding rewrites, batches")]
         rows = [rewrite_preferences(row) for result in results for row in result["rows"]]
+        failed = FailedQuestions()
+        failed.asked = len(asked)
         for result in results:
             skipped.update(result["skipped"])
+            failed.reasons |= result["failed"]
         if not rows:
             raise DataError(f"None of the {len(asked):,} questions has a rewrite: {'; '.join(skipped)}.")
         counts = counts_of(rows, skipped)
-        seconds = {name: round(sum(result["seconds"][name] for result in results), 1) for name in results[0]["seconds"]}
+        stages = dict.fromkeys(name for result in results for name in result["seconds"])
+        seconds = {name: round(sum(each["seconds"].get(name, 0.0) for each in results), 1) for name in stages}
         seconds["in_all"] = round(time.perf_counter() - began + saved.seconds, 1)
         with whole_folder(out) as folder:
             write_folder(folder, rows, {**facts, "counts": counts, "seconds": seconds})
         remove_saved(partial)
     say(f"{out}: {counts_text(counts)}")
+    failed.check()
 
 
 def _asked(

@@ -92,9 +92,12 @@ def score(
                 item["score"] = round(score_of[passage_id(item.get("title") or "", item["text"])], 6)
         return [json.dumps({**row, "scored_by": model.name}) for _, row in batch]
 
-    write_shared(SCORED, out, join_process_group(), survey, read, QUESTIONS_AT_ONCE, lines, "scoring")
+    failed = write_shared(
+        SCORED, out, join_process_group(), survey, read, QUESTIONS_AT_ONCE, lines, "scoring", lambda each: each[0].id
+    )
     replaced = f"; scores of {counts['replaced']:,} questions were replaced" if counts["replaced"] else ""
     say(
         f"{out}: {counts['passages']:,} passages of {counts['questions']:,} questions scored by the cosine of "
         f"{model.name}{replaced}."
     )
+    failed.check()

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.answer_metrics import Normalization
-from common.errors import UserError
+from common.errors import SomeFailedError, UserError
 from common.progress import say
 from common.ranges import OpenShare, PositiveInt
 from harness.commands.evaluate import files_and_settings
@@ -48,6 +48,7 @@ def tune(
             configs/llm/openai.yaml.
     """
     read_by(system, llm)
+    from harness.evaluation.engine import answerable
     from harness.evaluation.study import build, word_of
 
     fitting: Tuning | None = build(system, "tuning", tuning)
@@ -58,6 +59,13 @@ def tune(
         asked = files.read(system)
         for fact in asked.facts:
             say(f"{fact}.")
-        told = fitting.tune(system, asked.questions, out, settings)
+        kept = asked.questions
+        try:
+            told = fitting.tune(system, kept, out, settings)
+        except Exception as error:
+            kept = [asked.questions[place] for place in answerable(system, asked.questions, settings, error)]
+            told = fitting.tune(system, kept, out, settings)
         remove_saved(settings.partial)
     print("\n".join(f"{out}: {line}." for line in told))
+    if lost := [each.id for each in asked.questions if each not in kept]:
+        raise SomeFailedError(f"{len(lost):,} of {len(asked.questions):,} questions failed, the first: {lost[0]}.")

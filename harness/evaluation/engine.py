@@ -22,6 +22,7 @@ from harness.evaluation.study import NOT_ASKED, Asked, Findings, Settings, Study
 from harness.evaluation.tables import ReportTable, not_measured
 from harness.interfaces import System
 from harness.retrievers.corpora import passages_of
+from harness.runtime.failures import Apart, FailedQuestions, as_answers, failure_of, may_be_of_one, with_cut_notes
 from harness.runtime.provenance import configuration, hardware, models_of
 from harness.runtime.resumable import ResumableBatches
 
@@ -51,6 +52,13 @@ class MeasuredSystem:
         return self.asked.answers
 
     @property
+    def failed(self) -> FailedQuestions:
+        """The questions that failed or were cut."""
+        failed = FailedQuestions()
+        failed.add(self.questions, self.answers)
+        return failed
+
+    @property
     def systems(self) -> dict[str, Sequence[Answer]]:
         """The answers of the system itself and of its study's variants, by name."""
         return {self.word: self.asked.answers, **self.asked.variants}
@@ -71,9 +79,9 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
         settings: Shared by all systems.
     """
     started = time.perf_counter()
-    places = getattr(study, "scorable", lambda _, asked: range(len(asked)))(system, questions)
+    places: Sequence[int] = getattr(study, "scorable", lambda _, asked: range(len(asked)))(system, questions)
+    places, asked = _asked_by_study(system, questions, places, study, settings)
     scorable = [questions[place] for place in places]
-    asked = getattr(study, "ask", ask)(system, scorable, settings) if scorable else Asked([])
     findings = study.measure(system, scorable, asked, settings) if study else Findings()
     asked.found = None  # may hold all that was retrieved
     word, indexed = word_of(system), indexed_passages(system)
@@ -84,7 +92,7 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
             for name, own in measures.items()
         }
         _ask_the_others(system, questions, places, asked, findings, settings)
-    answers = asked.answers
+    answers = asked.answers = with_cut_notes(system, questions, asked.answers)
     measures = {word: measures_of(questions, answers, settings, indexed)} | measures
     costs = costs_table(answers)
     tables = [
@@ -95,6 +103,40 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     seconds = asked.seconds_before + time.perf_counter() - started
     tables += findings.tables
     return MeasuredSystem(word, list(questions), asked, findings, tables, measures, seconds)
+
+
+def _asked_by_study(
+    system: System, questions: Sequence[Question], places: Sequence[int], study: Study | None, settings: Settings
+) -> tuple[Sequence[int], Asked]:
+    """What is answered to the questions at some places, and these places.
+
+    Where a question ends a study that asks itself, those that the system cannot answer are left out.
+    """
+    scorable = [questions[place] for place in places]
+    own = getattr(study, "ask", None)
+    if not scorable or own is None:
+        return places, ask(system, scorable, settings) if scorable else Asked([])
+    try:
+        return places, own(system, scorable, settings)
+    except Exception as error:
+        good = answerable(system, scorable, settings, error)
+        places = [places[place] for place in good]
+        return places, own(system, [questions[place] for place in places], settings)
+
+
+def answerable(system: System, questions: Sequence[Question], settings: Settings, error: Exception) -> list[int]:
+    """The places of the questions that a system can answer, where it has raised an error over all of them.
+
+    Raises:
+        Exception: This error, if it may not be of one question, or the system fails on none or on all.
+    """
+    if not may_be_of_one(error) or type(error) is UserError:  # of an option: it would take a whole run to find none
+        raise error
+    checked = ask(system, questions, settings, "checked.jsonl").answers
+    good = [place for place, each in enumerate(checked) if not failure_of(each)]
+    if not 0 < len(good) < len(questions):
+        raise error
+    return good
 
 
 def _ask_the_others(
@@ -117,7 +159,7 @@ def _ask_the_others(
     """
     count = len(questions)
     others = sorted({*range(count)} - {*places})
-    rest = ask(system, [questions[place] for place in others], settings, "others.jsonl")
+    rest = ask(system, [questions[place] for place in others], settings, "others.jsonl", others_succeed=bool(places))
     answers = dict(zip([*places, *others], [*asked.answers, *rest.answers], strict=True))
     asked.answers = [answers[place] for place in range(count)]
     asked.seconds_before += rest.seconds_before
@@ -193,7 +235,13 @@ def _check_excluded(system: System, question: Question, answer: Answer) -> None:
         )
 
 
-def ask(system: System, questions: Sequence[Question], settings: Settings, file: str = "answers.jsonl") -> Asked:
+def ask(
+    system: System,
+    questions: Sequence[Question],
+    settings: Settings,
+    file: str = "answers.jsonl",
+    others_succeed: bool = False,
+) -> Asked:
     """What a system answers, asked in resumable batches.
 
     Args:
@@ -201,10 +249,14 @@ def ask(system: System, questions: Sequence[Question], settings: Settings, file:
         questions: Those to ask.
         settings: The answers are kept in its folder.
         file: Name of the file in which they are kept.
+        others_succeed: Whether other questions have been answered: these may all fail.
     """
 
+    apart = Apart(system.answer)
+    apart.succeeded = others_succeed
+
     def work(batch: Sequence[Question]) -> list[dict]:
-        answers = system.answer(batch)
+        answers = as_answers(batch, apart(batch))
         for question, answer in zip(batch, answers, strict=True):
             _check_excluded(system, question, answer)
         return [pack_answer(question, answer) for question, answer in zip(batch, answers, strict=True)]

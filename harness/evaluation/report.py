@@ -78,7 +78,8 @@ def write_report(
     write_json(
         folder / REPORT,
         {
-            "questions": files.record(count, measured.read) | {"gold passages not in the index": absent_gold},
+            "questions": files.record(count, measured.read)
+            | {"gold passages not in the index": absent_gold, "failed": measured.failed.reasons},
             "system": type(system).__name__,
             "indexes": indexes_of_system(system),
             "models": model_facts(system),

@@ -23,6 +23,7 @@ from common.sealed_json import fingerprint
 from models.devices import autocast, compute_dtype, resolve_device
 from models.length_batching import length_batches
 from models.loading import check_vocabulary, load_network, load_tokenizer
+from models.long_questions import question_note, surely_fits, token_count
 from models.parallel_batches import each_batch
 from models.pretrained import MINILM, resolve
 
@@ -172,6 +173,14 @@ class SentenceEncoder:
     def encode_queries(self, queries: Sequence[str]) -> np.ndarray:
         """Embeddings of queries, float32 (N, D), in order."""
         return self._encode([self.query_prefix + nfkc(query) for query in as_texts(queries)])
+
+    def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
+        """What is read of a question that is too long; empty for any other."""
+        text = self.query_prefix + nfkc(question)
+        room = self.max_tokens - self.tokenizer.num_special_tokens_to_add()
+        if surely_fits(text, room) or (tokens := token_count(self.tokenizer, text)) <= room:
+            return ""
+        return question_note(room, tokens)
 
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings of passage texts, float32 (N, D), in order."""

@@ -169,6 +169,11 @@ class CausalLm:
             scores[row] = score
         return scores
 
+    def room(self, chat: Chat) -> float:
+        """Tokens that the context leaves for the reply to a chat; 0 or less if it gets an error for its length."""
+        prompt = self._prompt(chat)
+        return math.inf if isinstance(prompt, str) or self.context_tokens is None else self.context_tokens - len(prompt)
+
     def _prompt(self, chat: Chat) -> list[int] | str:
         """The token ids of a chat, or why there are none."""
         from jinja2 import TemplateError

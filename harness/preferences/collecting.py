@@ -6,7 +6,7 @@ Drafts candidate rewrites of questions, searches with all of them together, and 
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from common.preferences import Reward, RewritePreferences
 from common.records import Question, Ranked, clean
 from common.retrieval import Retriever, search_fused
 from harness.preferences.drafts import Drafter
+from harness.readers.read_answers import sum_costs
+from harness.runtime.failures import Apart, Failure
 
 Searched = tuple[int, tuple[str, ...]]  # number of a question in its batch, and queries: one list of passages
 
@@ -106,3 +108,21 @@ class Collector:
 
     def _queries(self, question: str, queries: Sequence[str]) -> list[str]:
         return list(dict.fromkeys([question, *queries] if self.fused else queries))
+
+
+def collected_apart(collect: Collector) -> Callable[[Sequence[Question]], dict[str, Any]]:
+    """What is kept of a batch, with the reasons of the questions that `failed` by id; the others are not affected."""
+    apart = Apart[Question, dict[str, Any] | None](lambda batch: [collect(batch).saved, *[None] * (len(batch) - 1)])
+
+    def work(batch: Sequence[Question]) -> dict[str, Any]:
+        found = apart(batch)
+        parts = [each for each in found if isinstance(each, dict)]
+        skipped, seconds = Counter[str](), dict[str, float]()
+        for part in parts:
+            skipped.update(part["skipped"])
+            seconds = sum_costs(seconds, part["seconds"])
+        failed = {one.id: each.reason for one, each in zip(batch, found, strict=True) if isinstance(each, Failure)}
+        rows = [row for part in parts for row in part["rows"]]
+        return {"rows": rows, "skipped": dict(skipped), "seconds": seconds, "failed": failed}
+
+    return work

@@ -7,7 +7,7 @@ Shape legend: N contexts of a question, A distinct answers.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 TOGETHER, ALONE = "drrag", "rerag_nq"  # prompts for all passages, and for one
 CLOSED_BOOK = "closed_book"  # for none
 NO_READER = "llm takes the place of the system's reader, and {system} has none: omit --llm."
+_FEW_CHARACTERS = 200  # of each passage, which a question that is too long leaves
 _SHOWN_FAILURES = 3  # different reasons that one line names
 
 
@@ -38,6 +39,9 @@ class LlmReader:
 
     `read` shows it all passages of a question in one prompt. A system that weighs passages by relevance uses
     `matrices`: one prompt per passage. `read_closed_book` asks the model without any passage.
+
+    A prompt that is too long for a local model is cut: the passages at their end, all at the same length, then the
+    question at its end. The answer's note `cut` says so.
 
     Args:
         llm: The language model.
@@ -88,6 +92,7 @@ class LlmReader:
         self.sample, self._prompt, self._closed_book = sample, prompt, closed_book
         self._examples = (examples, examples_layout, shots)
         self.spent: dict[str, float] = {}  # costs of all replies so far
+        self._cuts: dict[str, str] = {}  # question -> the note on what was cut
 
     def load(self) -> None:
         """Load the prompts, with their examples, and the language model."""
@@ -222,9 +227,34 @@ class LlmReader:
         ]
 
     def _chat(self, prompt: Prompt, question: str, passages: Sequence[Passage], logprobs: bool = False) -> Chat:
-        messages = prompt.messages([self._shortened(each) for each in passages], question=question)
+        passages = [self._shortened(each) for each in passages]
         limit = self.max_answer_tokens or prompt.max_tokens
-        return Chat(messages, limit, self.temperature, self.sample, logprobs)
+
+        def chat(characters: int | None = None, asked: int | None = None) -> Chat:
+            shown = [replace(each, text=each.text[:characters]) for each in passages]
+            return Chat(
+                prompt.messages(shown, question=question[:asked]), limit, self.temperature, self.sample, logprobs
+            )
+
+        whole, room = chat(), getattr(self.llm, "room", None)
+        if room is None or room(whole) > 0:
+            return whole
+        least = min(limit, (room(chat(0, 0)) - 1) // 2)  # of the reply
+        longest = max((len(each.text) for each in passages), default=0)
+        few = min(_FEW_CHARACTERS, longest)
+        kept = longest_fitting(few, longest, lambda count: room(chat(count)) >= least)
+        if kept is not None:
+            self._cuts[question] = f"reads the first {kept:,} characters of each passage"
+            return chat(kept)
+        asked = longest_fitting(1, len(question), lambda count: room(chat(few, count)) >= least)
+        if asked is None:  # the prompt itself is too long: the model says so
+            return whole
+        self._cuts[question] = f"reads the first {asked:,} of the question's {len(question):,} characters"
+        return chat(few, asked)
+
+    def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
+        """What was read of a question that was too long, or of its passages; empty for any other."""
+        return self._cuts.get(question, "")
 
     def _shortened(self, passage: Passage) -> Passage:
         if self.passage_words is None:
@@ -242,6 +272,18 @@ class LlmReader:
             shown = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(_SHOWN_FAILURES))
             say(f"{self.llm.name}: {sum(reasons.values())} of {len(replies)} calls gave no answer: {shown}.")
         return replies
+
+
+def longest_fitting(least: int, most: int, fits: Callable[[int], bool]) -> int | None:
+    """The greatest number from `least` to `most` that fits, found by bisection; None if `least` does not."""
+    found = None
+    while least <= most:
+        middle = (least + most) // 2
+        if fits(middle):
+            found, least = middle, middle + 1
+        else:
+            most = middle - 1
+    return found
 
 
 def read_by(system: object, llm: LanguageModel | None) -> None:

@@ -17,7 +17,7 @@ from common.retrieval import reciprocal_rank_fusion, search_for, search_once
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.corpora import check_same_corpus
-from harness.retrievers.rerank import rerank, shortened
+from harness.retrievers.rerank import judge_note, rerank, shortened
 from harness.retrievers.retriever_tree import failures_of
 from harness.rewriters.dialogue import stand_alone
 from harness.rewriters.strategy_checks import check_each_once, check_strategies
@@ -201,6 +201,10 @@ class MultiQueryRetriever:
         from models.cross_encoder import load_scorer
 
         return load_scorer(self.serving, self.device, self.precision)
+
+    def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
+        """What the scorer reads of a question that is too long; empty for any other."""
+        return judge_note(self.scorer, question)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query after fusion, best first; equal queries are rewritten once.

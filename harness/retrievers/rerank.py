@@ -39,12 +39,19 @@ def shortened(estimator: "RelevanceEstimator", query: str) -> str:
     same text. Nor does the cut depend on the longest of them: a score is that of a query and a passage, whatever else
     was found with it.
     """
-    query, max_tokens = nfkc(query), estimator.encode.max_tokens // 2
-    if len(query.encode()) <= max_tokens:  # a token has at least one byte
-        return query
-    tokenizer = estimator.encode.tokenizer
-    spans = tokenizer(query, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-    return query if len(spans) <= max_tokens else query[: spans[max_tokens - 1][1]]
+    from models.long_questions import first_tokens
+
+    return first_tokens(estimator.encode.tokenizer, nfkc(query), estimator.encode.max_tokens // 2)
+
+
+def judge_note(estimator: "RelevanceEstimator | None", query: str) -> str:
+    """What is read of a query that `shortened` cuts; empty for any other, and without an estimator."""
+    if estimator is None or (read := shortened(estimator, query)) == nfkc(query):
+        return ""
+    from models.long_questions import question_note, token_count
+
+    kept, whole = (token_count(estimator.encode.tokenizer, text) for text in (read, nfkc(query)))
+    return question_note(kept, whole)
 
 
 def rerank(
@@ -99,6 +106,10 @@ class RerankedRetriever:
         from models.cross_encoder import load_scorer
 
         return load_scorer(self.serving, self.device, self.precision)
+
+    def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
+        """What the estimator reads of a question that is too long; empty for any other."""
+        return judge_note(self.estimator, question)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k most relevant of each query's candidates, best first; ties in the retriever's order."""

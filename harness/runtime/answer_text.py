@@ -8,7 +8,7 @@ What any system can put into an answer so that it is shown:
              without `partner` (that the passage is relevant), `share` (of the answer's probability, 0 to 1), `alone`
              (the answer from this passage alone) or `error` (why there is none). Other texts and numbers are shown by
              their names; None is not.
-             `error`: why there is no answer.
+             `error`: why there is no answer. `cut`: by the name of a model, what it reads of a long question.
              `candidates`: probability by answer; `answerable` and `threshold`: whether a passage reaches that
              P(relevant).
              `queries`: dictionaries with a `query` that was searched with, `made_by` (names of what made it), `found`
@@ -55,7 +55,7 @@ def answer_text(question: Question, answer: Answer, width: int = 80, characters:
         if scores:
             reasons.append(f"score {hit.score:.3f}")
         lines += passage_lines(f"{place}.", hit.passage, reasons, width, characters)
-    if not answer.evidence and answer.costs.get("retriever_calls", 1) and "sources" not in answer.notes:
+    if not answer.evidence and answer.costs.get("retriever_calls", 1) and not {"sources", "error"} & {*answer.notes}:
         lines += ["No document was found.", ""]
     lines += _source_lines(answer, width)
     for line in _answer_lines(question, answer):
@@ -222,8 +222,8 @@ def _answer_lines(question: Question, answer: Answer) -> Iterator[str]:
         yield f"Answer: {answer.text or '(empty)'}  (P {math.exp(answer.logprob):.3f})"
     elif answer.text:
         yield f"Answer: {answer.text}"
-    elif answer.evidence and answer.costs.get("failed_calls"):
-        yield f"Answer: none, {answer.notes.get('error', 'all calls of the language model failed')}."
+    elif answer.notes.get("error") or (answer.evidence and answer.costs.get("failed_calls")):
+        yield f"Answer: none, {str(answer.notes.get('error', 'all calls of the language model failed')).rstrip('.')}."
     else:
         yield "Answer: none, " + ("no reader is configured." if answer.evidence else "no document to read.")
     candidates = answer.notes.get("candidates")
@@ -231,6 +231,9 @@ def _answer_lines(question: Question, answer: Answer) -> Iterator[str]:
         others = [f"{text!r} (P {p:.3f})" for text, p in candidates.items() if text != answer.text][:_OTHER_CANDIDATES]
         if others:
             yield f"Other candidates: {', '.join(others)}"
+    cut = answer.notes.get("cut")
+    for name, note in cut.items() if isinstance(cut, dict) else ():
+        yield f"Cut: {name} {note}."
     if answer.notes.get("answerable") is False:
         yield f"No context reaches P(relevant) {answer.notes['threshold']:.3f}: likely unanswerable."
     if question.answers:

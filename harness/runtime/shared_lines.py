@@ -3,6 +3,7 @@
 <out>.partial/work.json              what the lines depend on; those of other work are not reused
 <out>.partial/lines-000012.jsonl     the lines of batch 12, complete or absent; rank r of W writes every W-th of the
                                      missing ones
+<out>.partial/failed-000012.json     the reasons of the items of batch 12 that failed, by name; absent if none did
 
 The file has the same bytes whatever was interrupted, and however many ranks shared the work, if lines depend on their
 batch alone.
@@ -22,11 +23,14 @@ from common.files import read_json, write_atomically, write_json, write_text
 from common.outputs import Output, OutputFolder
 from common.progress import Progress, say
 from harness.runtime.distributed import ProcessGroup
+from harness.runtime.failures import Apart, FailedQuestions, Failure
 from harness.runtime.provenance import LIBRARIES, differences
 
 _WORK = "work.json"
 _FORMAT = 1  # of the lines' files; increase it when the meaning of a line changes
-PARTIAL = OutputFolder("an interrupted command", "unfinished lines", lambda _: [_WORK, "lines-*.jsonl"])
+PARTIAL = OutputFolder(
+    "an interrupted command", "unfinished lines", lambda _: [_WORK, "lines-*.jsonl", "failed-*.json"]
+)
 Item = TypeVar("Item")
 
 
@@ -39,9 +43,12 @@ def write_shared(
     at_once: int,
     lines: Callable[[Sequence[Item]], Iterable[str]],
     what: str,
+    name: Callable[[Item], str],
     seen: Callable[[str], object] | None = None,
-) -> None:
+) -> FailedQuestions:
     """Compute the lines of all items and write the file; each rank computes its share.
+
+    An item that fails has no line, and the others are not affected. Returns on the first rank the items that failed.
 
     Args:
         output: The command's kind of file, by which its own earlier file is known.
@@ -51,8 +58,9 @@ def write_shared(
             same work are reused; None: no other run's are. Called by the first rank, before `items`.
         items: All items, in order; read lazily.
         at_once: Items of a batch: what is saved at once.
-        lines: The lines of a batch, without line breaks.
+        lines: The lines of a batch, one per item, without line breaks.
         what: Description of the work, for the progress line.
+        name: Of an item, for what is told of one that failed.
         seen: Called by the first rank for each line of the file.
 
     Raises:
@@ -61,9 +69,10 @@ def write_shared(
     """
     first, partial = processes.rank == 0, out.with_name(f"{out.name}.partial")
     with output.locked(out) if first else nullcontext():
-        batches, missing = 0, list[int]()
+        batches, missing, failed = 0, list[int](), FailedQuestions()
         if first:
             count, depends_on = survey()
+            failed.asked = count
             batches = -(-count // at_once)
             _start_or_resume(partial, depends_on, at_once)
             missing = [batch for batch in range(batches) if not _path(partial, batch).is_file()]
@@ -72,18 +81,32 @@ def write_shared(
         batches, missing = processes.broadcast((batches, missing))
         mine = missing[processes.rank :: processes.size]
         stream, read = items() if mine else iter(()), 0
+        apart = Apart[Item, str](lambda batch: list(lines(batch)))
         with Progress(f"{what}, batches of {at_once}", len(mine)) as progress:
             for batch in mine:
                 for _ in islice(stream, (batch - read) * at_once):  # other ranks' and finished batches
                     pass
-                found = lines(list(islice(stream, at_once)))
+                asked = list(islice(stream, at_once))
+                found = apart(asked)
                 read = batch + 1
-                write_text(_path(partial, batch), "".join(line + "\n" for line in found))
+                lost = {
+                    name(item): each.reason
+                    for item, each in zip(asked, found, strict=True)
+                    if isinstance(each, Failure)
+                }
+                if lost:
+                    write_json(partial / f"failed-{batch:06}.json", lost)
+                write_text(
+                    _path(partial, batch), "".join(line + "\n" for line in found if not isinstance(line, Failure))
+                )
                 progress.advance()
         processes.barrier()
         if first:
             write_atomically(out, lambda temporary: _join(partial, temporary, batches, seen))
+            for file in sorted(partial.glob("failed-*.json")):
+                failed.reasons |= read_json(file, f"Remove {partial}.")
             shutil.rmtree(partial)
+    return failed
 
 
 def _start_or_resume(partial: Path, depends_on: Mapping[str, object] | None, at_once: int) -> None:

@@ -20,6 +20,7 @@ from harness.retrievers.multi_query import (
     MultiQueryRetriever,
 )
 from harness.retrievers.multi_query_records import counts, explanation
+from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
 from models.dmqr.strategies import PAPER
 
@@ -94,6 +95,7 @@ class Dmqr:
         """Load the reader, the rewriter, the retrievers and the scorer."""
         load(self.reader, self.search)
 
+    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one call of the rewriter, one batched search, batched scoring, one reader call.
 

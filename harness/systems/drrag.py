@@ -17,6 +17,7 @@ from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.two_stage import StageResults, search_twice
+from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
@@ -108,6 +109,7 @@ class DrRag:
             selection = replace(selection, threshold=self.scorer.threshold if self.scorer else 0.5)
         return selection
 
+    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: two batched searches, batched pair scoring, one reader call.
 

@@ -13,6 +13,7 @@ from common.records import Answer, Asked, Passage, Ranked, as_questions
 from common.words import word_count
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
+from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
 from harness.systems.retrieve_read import RetrieveRead
 
@@ -43,6 +44,7 @@ class HiQa:
         """Load the reader and the retriever."""
         load(self.reader, self.retriever)
 
+    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, one reader call.
 

@@ -21,6 +21,7 @@ from common.records import Answer, Asked, Question, as_questions
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.readers.read_answers import sum_costs
 from harness.runtime.concurrent_work import Done, run_together
+from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
 from harness.runtime.turns import with_turns
 
@@ -88,6 +89,7 @@ class Msrag:
         """Load the reader, the sources and the selector."""
         load(self.reader, *self.sources.values(), self.selector)
 
+    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: all sources at the same time, one reader call, one choice.
 

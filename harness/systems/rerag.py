@@ -20,6 +20,7 @@ from harness.readers.read_answers import costs_so_far, spent_since, sum_costs
 from harness.readers.t5 import check_one_context, explanation, generator_reader, read_contexts
 from harness.retrievers.question_passages import given_ranking
 from harness.retrievers.rerank import rerank
+from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
 from models.token_count import tokens_read
 
@@ -155,6 +156,7 @@ class ReRag:
         """Divides the relevance logits as weights of the contexts; fitted for the generator."""
         return self._own[1] if self._own and self.reader is None else 1.0
 
+    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, batched scoring, batched reading.
 

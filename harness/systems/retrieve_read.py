@@ -14,6 +14,7 @@ from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.question_passages import given_ranking
 from harness.retrievers.retriever_tree import failures_of
+from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
 
 
@@ -36,6 +37,7 @@ class RetrieveRead:
         """Load the reader and the retriever."""
         load(self.reader, self.retriever)
 
+    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, one reader call.
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from common.errors import UserError
+from common.errors import SomeFailedError, UserError
 from datamodules.formats.reading import read_questions
 from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
@@ -59,12 +59,12 @@ def system(class_path: str, **options: Any) -> dict[str, Any]:
     return {"system": {"class_path": f"harness.systems.{class_path}", "init_args": options}}
 
 
-def evaluate(place: Path, out: str, *configs: str, more: tuple[str, ...] = ()) -> Ended:
+def evaluate(place: Path, out: str, *configs: str, more: tuple[str, ...] = (), code: int = 0) -> Ended:
     given = [word for name in configs for word in ("--config", f"{name}.yaml")]
     ended = command(
         place, "infer.py", "evaluate", *given, "--questions", "dev.json", "--out", out, "--resamples", "100", *more
     )
-    assert ended.code == 0, ended.err[-3000:]
+    assert ended.code == code, ended.err[-3000:]
     return ended
 
 
@@ -148,8 +148,10 @@ def test_calls_that_fail_are_recorded_with_each_question(place: Path, name: str)
     config = yaml.safe_load((place / f"{name}.yaml").read_text())
     config["system"]["init_args"]["reader"]["init_args"]["prompt"] = str(place / "long.yaml")
     (place / "failing.yaml").write_text(yaml.safe_dump(config))
-    ended = evaluate(place, f"failing_{name}", "failing", more=("--limit", "3"))
+    ended = evaluate(place, f"failing_{name}", "failing", more=("--limit", "3"), code=SomeFailedError.exit_code)
     assert "calls gave no answer: " in ended.err
+    assert "infer.py: 3 of 3 questions failed: q0: the chat has " in ended.err
+    assert report(place / f"failing_{name}")["questions"]["failed"].keys() == {"q0", "q1", "q2"}
     for record in questions(place / f"failing_{name}"):
         notes = record["notes"]
         errors = [notes["error"]] if "error" in notes else [context["error"] for context in notes["contexts"]]

@@ -5,6 +5,7 @@ Answers, marginals against brute force, failures, refusals.
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from harness.llm.local import CausalLm
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import PackedReader, read_contexts
 from harness.systems.rerag import ReRag
+from harness.systems.retrieve_read import RetrieveRead
 from tests.helpers.llm_world import asked, write_prompt, write_rows
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.scripted_lm import ScriptedLm
@@ -33,6 +35,16 @@ def llm(chat_lm: Path) -> CausalLm:
 @pytest.fixture(scope="module")
 def prompt(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(write_prompt(tmp_path_factory.mktemp("prompt")))
+
+
+class Given:
+    """A retriever that finds what is written down."""
+
+    def __init__(self, hits: Mapping[str, list[Ranked]]) -> None:
+        self.hits = hits
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        return [self.hits[query][:k] for query in queries]
 
 
 def evidence(question: Question) -> list[Ranked]:
@@ -56,6 +68,30 @@ def test_all_passages_are_read_in_one_prompt(llm: CausalLm, prompt: str) -> None
     assert len(one.evidence) == 1
     assert one.evidence[0].passage.text == QUESTIONS[0].passages[0].text  # shortened for the model alone
     assert one.costs["tokens"] < answers[0].costs["tokens"] / 2
+
+
+def test_a_prompt_that_is_too_long_is_cut_and_says_so(chat_lm: Path, prompt: str) -> None:
+    llm = CausalLm(str(chat_lm), device="cpu", context_tokens=200)
+    reader = LlmReader(llm, prompt)
+    long = " ".join(QUESTIONS[1].passages[0].text for _ in range(60))
+    hits = [
+        evidence(QUESTIONS[0]),
+        [Ranked(Passage.of("", long), 1.0), Ranked(QUESTIONS[1].passages[1], 0.0)],
+        evidence(QUESTIONS[2]),
+    ]
+    asked = [QUESTIONS[0], QUESTIONS[1], Question("long", f"{QUESTIONS[2].text} " * 200)]
+    answers = RetrieveRead(Given(dict(zip((each.text for each in asked), hits, strict=True))), 4, reader).answer(asked)
+    assert [answer.notes.get("error") for answer in answers] == [None, None, None]
+    assert answers[0].notes.get("cut") is None
+    assert answers[0].text == LlmReader(llm, prompt).read(asked[:1], hits[:1])[0].text  # as alone
+    notes = [answer.notes["cut"]["LlmReader"] for answer in answers[1:]]  # type: ignore[index]
+    assert notes[0].startswith("reads the first ")
+    assert notes[0].endswith(" characters of each passage")
+    assert notes[1].endswith(f"of the question's {len(asked[2].text):,} characters")
+    read, *_ = llm.reply([reader._chat(reader.together, asked[1].text, [hit.passage for hit in hits[1]])])
+    assert 200 - 8 - 4 <= read.prompt_tokens <= 200 - 8  # as much as leaves room for the reply: 8 tokens
+    assert reader.matrices([asked[2].text], [[hit.passage for hit in hits[2]]])[0].failed == ()
+    assert reader.read_closed_book([asked[2]])[0].notes == {}
 
 
 def test_what_saved_answers_depend_on(llm: CausalLm, tmp_path: Path) -> None:
@@ -114,7 +150,8 @@ def test_marginals_equal_brute_force(llm: CausalLm, prompt: str, chat_lm: Path, 
     assert sum(reading.shares) == pytest.approx(1, abs=1e-6)
 
 
-def test_a_context_that_fails_counts_as_absent(llm: CausalLm, prompt: str) -> None:
+def test_a_context_that_fails_counts_as_absent(llm: CausalLm, prompt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CausalLm, "room", lambda *_: math.inf)  # as an endpoint, whose context is not known
     question = QUESTIONS[1]
     long = Passage.of("long", "amber " * 4000)
     reader = LlmReader(llm, prompt)
@@ -197,6 +234,7 @@ def test_thorough_scores_the_candidates_of_all_questions_in_one_call(
 ) -> None:
     calls = []
     scores = CausalLm.logprobs
+    monkeypatch.setattr(CausalLm, "room", lambda *_: math.inf)
     monkeypatch.setattr(CausalLm, "logprobs", lambda *given: calls.append(len(given[2])) or scores(*given))
     reader, texts = LlmReader(llm, prompt, "thorough"), [question.text for question in QUESTIONS[:3]]
     contexts = [QUESTIONS[0].passages, (Passage.of("long", "amber " * 4000),), QUESTIONS[2].passages[:2]]

@@ -45,7 +45,7 @@ class Work:
 
     def run(self) -> str:
         survey, alone = lambda: (ITEMS, self.depends_on), ProcessGroup(0, 1)
-        write_shared(OUTPUT, self.out, alone, survey, self.items, AT_ONCE, self.lines, "testing", self.seen.append)
+        write_shared(OUTPUT, self.out, alone, survey, self.items, AT_ONCE, self.lines, "testing", str, self.seen.append)
         assert not self.out.with_name(f"{self.out.name}.partial").exists()
         return self.out.read_text()
 

@@ -1,0 +1,222 @@
+"""Questions that fail apart from the others: these are answered, and the answer to one that fails says why.
+
+Also the notes on questions that are too long for a model and were cut.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from common.errors import ArtifactError, DataError, MemoryShortError, MissingInputError, SomeFailedError, UserError
+from common.records import Answer, Asked, Question, clean
+
+ERROR, CUT = "error", "cut"  # notes of an answer: why there is none; which models read a part of the question alone
+_OF_ALL = (MissingInputError, ArtifactError, MemoryShortError, BrokenPipeError)  # whatever was asked
+_OWN = (UserError, ConnectionError, TimeoutError)  # may be of one item; any other error is the program's
+_FIRST, _IN_A_ROW = 3, 20  # failures before any success with one reason, and after one: nothing can succeed
+_SHOWN = 3  # failures that a line names
+_DEPTH = 6  # of parts within parts, where a model is looked for
+_OURS = ("harness.", "models.", "tests.")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """In the place of an item's result."""
+
+    error: Exception
+
+    @property
+    def reason(self) -> str:
+        """The error in one line."""
+        return " ".join(str(self.error).split()) or type(self.error).__name__
+
+
+class Apart(Generic[_Item, _Result]):
+    """Runs batched work so that an item that fails does not end the others.
+
+    A batch that raises is done again item by item. An error of the program, of a missing or corrupt file or of memory
+    is raised; any other one is the item's own if other items succeed, and one of data (`DataError`) in any case. Where
+    nothing has succeeded it is raised when it comes three times in a row, or at the end of a batch; later it is raised
+    after twenty failures in a row.
+
+    Args:
+        work: The results of a batch, one per item.
+        stream: Whether items come one by one, so that the first ones may fail before any other is known.
+    """
+
+    def __init__(self, work: Callable[[Sequence[_Item]], Sequence[_Result]], stream: bool = False) -> None:
+        self.work, self.stream, self.succeeded = work, stream, False
+        self.lost: list[Exception] = []  # since the last success
+
+    def __call__(self, items: Sequence[_Item]) -> list[_Result | Failure]:
+        """The result of every item, or why there is none."""
+        found: list[_Result | Failure] = []
+        if not items:
+            return found
+        try:
+            return self._done(items)
+        except Exception as error:
+            self._check(error)
+            if len(items) == 1:
+                return [self._failure(error, self.stream)]
+        for place, item in enumerate(items, start=1):
+            try:
+                found += self._done([item])
+            except Exception as error:
+                self._check(error)
+                found.append(self._failure(error, self.stream or place < len(items)))
+        return found
+
+    def _done(self, items: Sequence[_Item]) -> list[_Result | Failure]:
+        found = self.work(items)
+        self.succeeded, self.lost = True, []
+        return [*found]
+
+    def _failure(self, error: Exception, more: bool) -> Failure:
+        """The failure of an item; raises its error if nothing can succeed.
+
+        Args:
+            error: Of the item.
+            more: Whether further items may succeed.
+        """
+        self.lost.append(error)
+        alike = len(self.lost) >= _FIRST and len({str(each) for each in self.lost}) == 1
+        hopeless = len(self.lost) >= _IN_A_ROW or not (self.succeeded or (more and not alike))
+        if hopeless and not any(isinstance(each, DataError) for each in self.lost):
+            raise error
+        return Failure(error)
+
+    @staticmethod
+    def _check(error: Exception) -> None:
+        if not may_be_of_one(error):
+            raise error
+
+
+def may_be_of_one(error: Exception) -> bool:
+    """Whether an error may be of one item alone: not one of the program, of a missing or corrupt file, of memory."""
+    return isinstance(error, _OWN) and not isinstance(error, _OF_ALL)
+
+
+def each_apart(answer: Callable[[Any, Sequence[Question]], list[Answer]]) -> Callable[[Any, Asked], list[Answer]]:
+    """Decorates `System.answer`: a question that fails gets an answer without text whose note `error` says why.
+
+    The note `cut` names the models that read only a part of a question. The error is raised if no question of the call
+    can be answered.
+    """
+
+    @wraps(answer)
+    def answered(self: Any, questions: Asked) -> list[Answer]:
+        asked = [questions] if isinstance(questions, str) else questions
+        records = [
+            one if isinstance(one, Question) else Question(str(place), clean(one))
+            for place, one in enumerate(asked, start=1)
+        ]
+        wrong = {place: error for place, each in enumerate(records) if (error := _wrong(each, place + 1))}
+        apart = Apart[Question, Answer](lambda batch: answer(self, list(batch)))
+        rest = iter(apart([each for place, each in enumerate(records) if place not in wrong]))
+        results = [Failure(wrong[place]) if place in wrong else next(rest) for place in range(len(records))]
+        failed = [each for each in results if isinstance(each, Failure)]
+        if failed and len(failed) == len(records):
+            raise failed[0].error
+        return with_cut_notes(self, records, as_answers(records, results))
+
+    return answered
+
+
+def _wrong(question: Question, place: int) -> DataError | UserError | None:
+    """What is wrong with the text of a question."""
+    if not clean(question.text):
+        return UserError(f'question {place} is empty: give a text, e.g. "Who wrote Hamlet?"')
+    try:
+        question.text.encode()
+    except UnicodeEncodeError:
+        return DataError(f"question {place} is not UTF-8 text")
+    return None
+
+
+def as_answers(questions: Sequence[Question], found: Sequence[Answer | Failure]) -> list[Answer]:
+    """The answers; that of a question that failed is empty and says why."""
+    return [
+        Answer(question.id, "", (), notes={ERROR: each.reason}) if isinstance(each, Failure) else each
+        for question, each in zip(questions, found, strict=True)
+    ]
+
+
+def failure_of(answer: Answer) -> str:
+    """Why there is no answer: the system, its reader or its search has failed; empty if none has."""
+    if answer.text or answer.logprob is not None:
+        return ""
+    if answer.notes.get(ERROR):
+        return str(answer.notes[ERROR])
+    parts = answer.notes.get("contexts" if answer.costs.get("failed_calls") else "queries")
+    failed = [each.get(ERROR) for each in parts if isinstance(each, dict)] if isinstance(parts, list) else []
+    lost = answer.costs.get("failed_calls") or (answer.costs.get("failed_searches") and not answer.evidence)
+    return str(failed[0]) if failed and lost and all(failed) else ""
+
+
+class FailedQuestions:
+    """Counts the questions that failed or were cut, to tell at the end and by the exit code."""
+
+    def __init__(self) -> None:
+        self.asked, self.reasons, self.cut = 0, dict[str, str](), Counter[str]()  # reasons by id; cut by model
+
+    def add(self, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
+        """Count some answers."""
+        self.asked += len(questions)
+        for question, answer in zip(questions, answers, strict=True):
+            if reason := failure_of(answer):
+                self.reasons[question.id] = reason.rstrip(".")
+            cut = answer.notes.get(CUT)
+            self.cut.update(cut if isinstance(cut, dict) else ())
+
+    @property
+    def failed(self) -> str:
+        """How many failed, and why the first ones did, without a full stop; empty if none failed."""
+        if not self.reasons:
+            return ""
+        first = "; ".join(f"{id_}: {reason}" for id_, reason in islice(self.reasons.items(), _SHOWN))
+        further = f"; and {len(self.reasons) - _SHOWN:,} more" if len(self.reasons) > _SHOWN else ""
+        return f"{len(self.reasons):,} of {self.asked:,} questions failed: {first}{further}"
+
+    @property
+    def facts(self) -> list[str]:
+        """Lines on the questions that were cut and on those that failed, without full stops."""
+        cut = ", ".join(f"{count:,} for {name}" for name, count in self.cut.most_common())
+        return [*([f"questions that are too long and were cut: {cut}"] if cut else []), *filter(None, [self.failed])]
+
+    def check(self) -> None:
+        """Raise SomeFailedError if a question failed."""
+        if self.reasons:
+            raise SomeFailedError(f"{self.failed}. The others are done.")
+
+
+def with_cut_notes(system: object, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
+    """The answers, with a note which models of the system read only a part of the question."""
+    models = dict(_cutting(system, _DEPTH))
+    noted = []
+    for question, answer in zip(questions, answers, strict=True):
+        cut = {name: note for name, each in models.items() if (note := each.cut_note(question.text, question.history))}
+        known = answer.notes.get(CUT)
+        cut |= known if isinstance(known, dict) else {}
+        noted.append(replace(answer, notes={**answer.notes, CUT: cut}) if cut else answer)
+    return noted
+
+
+def _cutting(part: object, depth: int) -> Iterator[tuple[str, Any]]:
+    """What cuts questions that are too long, within a part of a system, by the name of its class."""
+    if isinstance(part, Mapping | list | tuple):
+        values = [*islice(part.values() if isinstance(part, Mapping) else part, 100)]
+        for each in values if values and type(values[0]).__module__.startswith(_OURS) else ():
+            yield from _cutting(each, depth)
+    elif depth and type(part).__module__.startswith(_OURS):
+        own = getattr(part, "__dict__", {})
+        cutting = next((each for each in (part, own.get("encode")) if hasattr(each, "cut_note")), None)
+        if cutting is not None:
+            yield type(part).__name__, cutting
+        for name, each in own.items():
+            yield from _cutting(each, depth - 1) if name != "encode" else ()

@@ -1,0 +1,225 @@
+"""Questions that fail apart from the others, in every system and command; what ends a run all the same."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from common.errors import DataError, MissingInputError, SomeFailedError, UnavailableError, UserError
+from common.records import Answer, Passage, Question, Ranked
+from harness.commands.evaluate import evaluate
+from harness.commands.label import label
+from harness.commands.mine import mine
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.retrievers.rerank import RerankedRetriever
+from harness.runtime.answer_text import answer_text
+from harness.runtime.failures import Apart, FailedQuestions, Failure, failure_of
+from harness.selection.options import SelectionOptions
+from harness.systems.dmqr import Dmqr
+from harness.systems.drrag import DrRag
+from harness.systems.hiqa import HiQa
+from harness.systems.rerag import ReRag
+from harness.systems.retrieve_read import RetrieveRead
+from tests.helpers.reports import questions as records_of
+from tests.helpers.reports import report
+from tests.helpers.rerag_world import write_serving
+from tests.helpers.river_corpus import QUESTIONS, gold_scorer, write_index, write_questions
+
+BAD = QUESTIONS[1][1]
+TEXTS = [text for _, text, *_ in QUESTIONS]
+
+
+class Fragile(Bm25Retriever):
+    """Fails on one query."""
+
+    error: Exception = UnavailableError("the service is down.\nTry again.")
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        if any(query.startswith(BAD) for query in queries):
+            raise self.error
+        return super().search(queries, k)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_index(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture
+def fragile(index: Path) -> Fragile:
+    return Fragile(index)
+
+
+# --- batches
+
+
+def doubled(bad: dict[int, Exception], sizes: list[int]) -> Apart[int, int]:
+    def work(items: Sequence[int]) -> list[int]:
+        sizes.append(len(items))
+        for item in items:
+            if item in bad:
+                raise bad[item]
+        return [2 * item for item in items]
+
+    return Apart(work)
+
+
+def shown(found: Sequence[int | Failure]) -> list[int | str]:
+    return [each.reason if isinstance(each, Failure) else each for each in found]
+
+
+def test_items_that_fail_are_found_one_by_one_and_the_others_are_done() -> None:
+    sizes: list[int] = []
+    apart = doubled({2: UserError("two\nlines"), 4: DataError("four"), 5: ConnectionError()}, sizes)
+    assert shown(apart([1, 3])) == [2, 6]
+    assert sizes == [2]  # a batch that succeeds is done once
+    assert shown(apart([1, 2, 3, 4, 5])) == [2, "two lines", 6, "four", "ConnectionError"]
+    assert shown(apart([2])) == ["two lines"]  # alone: others have succeeded before
+    assert shown(apart([])) == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "items", "calls"),
+    [
+        ({1: UserError("wrong key"), 2: UserError("wrong key")}, [1, 2], 3),  # nothing succeeds
+        ({1: UserError("wrong key")}, [1], 1),
+        ({n: UnavailableError("down") for n in range(64)}, [*range(64)], 4),  # three alike: the others are not tried
+        ({2: MissingInputError("no index")}, [1, 2, 3], 1),  # not of one item, whatever the others
+        ({2: TypeError("a bug")}, [1, 2, 3], 1),
+        ({2: BrokenPipeError()}, [1, 2, 3], 1),
+    ],
+)
+def test_what_ends_all(bad: dict[int, Exception], items: list[int], calls: int) -> None:
+    sizes: list[int] = []
+    with pytest.raises(type(bad[min(bad)])):
+        doubled(bad, sizes)(items)
+    assert len(sizes) == calls
+
+
+def test_bad_rows_at_the_beginning_and_a_service_that_ends_later() -> None:
+    apart = doubled({n: DataError(f"row {n}") for n in range(5)}, [])
+    assert shown(apart([0, 1, 2, 3, 4, 5])) == [*(f"row {n}" for n in range(5)), 10]
+    late = doubled({n: UnavailableError("down") for n in range(1, 99)}, [])
+    late([0])
+    with pytest.raises(UnavailableError):
+        late([*range(1, 64)])
+    assert len(late.lost) == 20
+
+
+# --- systems
+
+
+def test_every_system_answers_the_others(fragile: Fragile) -> None:
+    selection = SelectionOptions(method="cis", k=2)
+    systems = [
+        RetrieveRead(fragile, 2),
+        HiQa(fragile, 2),
+        Dmqr(fragile, fusion="rrf"),
+        DrRag(fragile, scorer=gold_scorer(), selection=selection),
+        DrRag(Bm25Retriever(fragile.folder), scorer=gold_scorer(), selection=selection, second_retriever=fragile),
+    ]
+    for system in systems:
+        good, bad, other = system.answer(TEXTS)
+        assert [each.question_id for each in (good, bad, other)] == ["1", "2", "3"]
+        assert failure_of(bad) == "the service is down. Try again."
+        assert good.evidence
+        assert other.evidence
+        assert [failure_of(each) for each in (good, other)] == ["", ""]
+        with pytest.raises(UnavailableError):
+            system.answer([TEXTS[1]])
+
+
+def test_an_empty_question_and_one_that_is_not_text_fail_alone(index: Path) -> None:
+    found = RetrieveRead(Bm25Retriever(index), 2).answer(["alba river", "  ", "\udcff"])
+    assert found[0].evidence
+    assert failure_of(found[1]).startswith("question 2 is empty")
+    assert failure_of(found[2]) == "question 3 is not UTF-8 text"
+
+
+def test_a_question_that_is_too_long_is_cut_with_a_note_and_the_others_answer_as_alone(
+    index: Path, checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    serving, bm25 = write_serving(checkpoints["t5"], tmp_path / "serving"), Bm25Retriever(index)
+    long = "alba river " * 60
+    for system, models in (
+        (ReRag(bm25, serving, 3, 2, device="cpu"), {"RelevanceEstimator", "Generator"}),
+        (Dmqr(bm25, serving=serving, device="cpu"), {"MultiQueryRetriever", "RelevanceEstimator"}),
+        (RetrieveRead(RerankedRetriever(bm25, serving, 5, "cpu"), 2), {"RerankedRetriever", "RelevanceEstimator"}),
+    ):
+        first, cut, last = system.answer([TEXTS[0], long, TEXTS[2]])
+        assert [first.notes.get("cut"), last.notes.get("cut")] == [None, None]
+        notes = cut.notes["cut"]
+        assert isinstance(notes, dict)
+        assert notes.keys() == models
+        for note in notes.values():
+            assert re.fullmatch(r"reads the first \d\d of the question's 1\d\d tokens", note)
+        assert failure_of(cut) == ""
+        assert cut.evidence
+        assert "Cut: RelevanceEstimator reads the first " in answer_text(Question("1", long), cut)
+        (alone,) = system.answer([TEXTS[0]])
+        assert alone.text == first.text
+        assert [hit.passage for hit in alone.evidence] == [hit.passage for hit in first.evidence]
+
+
+def test_programming_errors_end_the_call(fragile: Fragile) -> None:
+    fragile.error = TypeError("a bug")
+    with pytest.raises(TypeError):
+        RetrieveRead(fragile, 2).answer(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (Answer("1", "Rome", (), notes={"error": "cut"}), ""),
+        (Answer("1", "", (), notes={"error": "no reply"}), "no reply"),
+        (Answer("1", "", (), costs={"failed_calls": 2}, notes={"contexts": [{"error": "a"}, {"error": "b"}]}), "a"),
+        (Answer("1", "", (), -1.0, {"failed_calls": 1}, {"contexts": [{"error": "a"}, {}]}), ""),
+        (Answer("1", "", (), costs={"failed_searches": 1}, notes={"queries": [{"error": "HTTP 500"}]}), "HTTP 500"),
+        (Answer("1", "", (), costs={"failed_searches": 1}, notes={"queries": [{"error": "x"}, {"found": []}]}), ""),
+        (Answer("1", "", (Ranked(Passage.of("", "a"), 1.0),)), ""),
+    ],
+)
+def test_what_is_a_failure(answer: Answer, why: str) -> None:
+    assert failure_of(answer) == why
+
+
+def test_failed_questions_in_one_line() -> None:
+    failed = FailedQuestions()
+    failed.check()
+    asked = [Question(f"q{n}", "who") for n in range(6)]
+    failed.add(asked, [Answer(each.id, "", (), notes={"error": "no."} if n else {}) for n, each in enumerate(asked)])
+    assert failed.failed == "5 of 6 questions failed: q1: no; q2: no; q3: no; and 2 more"
+    with pytest.raises(SomeFailedError, match="and 2 more"):
+        failed.check()
+
+
+# --- commands
+
+
+@pytest.mark.parametrize("system", ["retrieve_read", "drrag"])
+def test_evaluate_scores_the_others_and_counts_what_failed(fragile: Fragile, tmp_path: Path, system: str) -> None:
+    file = write_questions(tmp_path)
+    built = DrRag(fragile, scorer=gold_scorer()) if system == "drrag" else RetrieveRead(fragile, 2)
+    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the service is down"):
+        evaluate(built, str(file), tmp_path / "out", resamples=10)
+    assert report(tmp_path / "out")["questions"]["failed"] == {"q2": "the service is down. Try again"}
+    assert "- 1 of 3 questions failed: q2" in (tmp_path / "out/report.md").read_text()
+    assert [bool(each["evidence"]) for each in records_of(tmp_path / "out")] == [True, False, True]
+
+
+def test_mine_leaves_out_what_failed(fragile: Fragile, tmp_path: Path) -> None:
+    file = write_questions(tmp_path)
+    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the service is down"):
+        mine(fragile, str(file), tmp_path / "mined.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "mined.jsonl").read_text().splitlines()]
+    assert [row["question_id"] for row in rows] == ["q1", "q3"]
+    assert not (tmp_path / "mined.jsonl.partial").exists()
+
+
+def test_label_leaves_out_what_failed(fragile: Fragile, tmp_path: Path) -> None:
+    file = write_questions(tmp_path)
+    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the service is down"):
+        label(fragile, str(file), tmp_path / "labels.jsonl", depth=5)
+    assert len((tmp_path / "labels.jsonl").read_text().splitlines()) == 2
