@@ -6,6 +6,7 @@ import re
 import select
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -80,6 +81,7 @@ def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] 
         main: The command.
         kept: Says, after Ctrl-C, what was kept and how to go on.
     """
+    print_whatever_comes()
     try:
         try:
             main()
@@ -101,6 +103,13 @@ def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] 
         print(as_typed(f"{program}: {cause}"), file=sys.stderr)
         return cause.exit_code
     return 0
+
+
+def print_whatever_comes() -> None:
+    """Let standard output and error replace characters that they cannot encode, such as those of a Windows console."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="replace")
 
 
 def _closed(stream: TextIO) -> bool:

@@ -3,18 +3,18 @@
 import json as json_format
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from common.errors import DataError, UserError
 from common.ranges import NonNegativeInt, PositiveInt, at_least
-from common.records import Question, clean
+from common.records import Answer, Question, clean
 from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.answer_text import answer_text
-from harness.runtime.failures import Apart, FailedQuestions, as_answers
+from harness.runtime.failures import Apart, FailedQuestions, as_answers, failure_of
 from harness.runtime.loading import load
 from harness.runtime.passage_lines import MIN_WIDTH
 from harness.runtime.turns import reads_history, with_turns
@@ -70,7 +70,8 @@ def ask(
     width = width or shutil.get_terminal_size().columns
     reads, earlier = reads_history(system), list[str]()  # questions and answers by turns, oldest first
     printed, failed = 0, FailedQuestions()
-    apart = Apart(system.answer, stream=questions is None)
+    apart = Apart[Question, Answer](lambda batch: system.answer(_checked(batch, questions)), stream=questions is None)
+    escaped = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
     for typed in _batches(system, question, questions, layout, limit):
         batch = [replace(each, history=tuple(filter(None, earlier))) for each in typed] if earlier else typed
         batch = batch if reads or not earlier else [with_turns(each) for each in batch]
@@ -79,11 +80,12 @@ def ask(
         failed.add(typed, answers)
         for as_typed, asked, answer in zip(typed, batch, answers, strict=True):
             asked = replace(asked, text=str(answer.notes.get("standalone", asked.text)), history=())
-            earlier = [*earlier, asked.text if reads else as_typed.text, answer.text][-2 * turns :] if turns else []
+            if turns and not failure_of(answer):
+                earlier = [*earlier, asked.text if reads else as_typed.text, answer.text][-2 * turns :]
             changed = {"typed": as_typed.text} if asked.text != as_typed.text else {}
             if json:
                 record = {"question": asked.text, **changed, **asdict(answer)}
-                text = json_format.dumps(record, indent=2 if question is not None else None, ensure_ascii=False)
+                text = json_format.dumps(record, indent=2 if question is not None else None, ensure_ascii=escaped)
             else:
                 text = "\n" * bool(printed) + answer_text(asked, answer, width, characters)
                 if changed:
@@ -163,41 +165,61 @@ def _batches(
 
 
 def _typed() -> Iterator[Question]:
-    """Questions from standard input, their place as id.
+    """Questions from standard input, the number of the line as id; a line that is not UTF-8 text has a wrong text.
 
     At a terminal with a prompt until an empty line, else all lines with text.
 
     Raises:
         UserError: If it is no terminal and holds no question.
-        DataError: If it is not text.
     """
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
-    place = 0
-    while True:
+    asked = False
+    for number in count(1):
         try:
             if at_terminal:
-                print(("\n" if place else "") + PROMPT, end="", file=sys.stderr, flush=True)
-            line = sys.stdin.readline() if sys.stdin is not None else ""
-        except UnicodeDecodeError:
-            line = "\udcff"  # as Python reads a wrong byte in the C locale
+                print(("\n" if asked else "") + PROMPT, end="", file=sys.stderr, flush=True)
+            line = _line(at_terminal)
         except KeyboardInterrupt:
             _end_line(at_terminal)
             raise
-        if not _is_unicode(line):
-            raise DataError(f"standard input is not UTF-8 text after question {place}: convert it, e.g. with iconv.")
         text = clean(line)
         if not line or (at_terminal and not text):
             break
         if text:
-            place += 1
-            yield Question(id=str(place), text=text)
+            asked = True
+            yield Question(id=str(number), text=text)
     if not line:
         _end_line(at_terminal)
-    if not place and not at_terminal:
+    if not asked and not at_terminal:
         raise UserError(
             "no question is given: type --question TEXT or --questions FILE, or write one question a line to standard "
             "input."
         )
+
+
+def _line(at_terminal: bool) -> str:
+    """The next line of standard input, empty at its end.
+
+    A pipe is UTF-8 whatever the locale; its wrong bytes are read as Python reads them in file names.
+    """
+    if sys.stdin is None:
+        return ""
+    raw = None if at_terminal else getattr(sys.stdin, "buffer", None)
+    if raw is not None:
+        return str(raw.readline().decode("utf-8", "surrogateescape"))
+    try:
+        return sys.stdin.readline()
+    except UnicodeDecodeError:
+        return "\udcff"
+
+
+def _checked(batch: Sequence[Question], file: str | None) -> Sequence[Question]:
+    """The questions.  Raises DataError if one is not UTF-8 text."""
+    for each in batch:
+        if not _is_unicode(each.text):
+            where = f"line {each.id} of standard input" if file is None else f"question {each.id}"
+            raise DataError(f"{where} is not UTF-8 text: convert it, e.g. with iconv.")
+    return batch
 
 
 def _is_unicode(text: str) -> bool:

@@ -7,11 +7,14 @@ import io
 import json
 import os
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.commands import Ended, command
+import infer
+from common.errors import DataError, SomeFailedError, exit_code
+from tests.helpers.commands import Ended, command, refused
 from tests.helpers.river_corpus import QUESTIONS, write_index, write_questions
 
 PLAIN = ("--system", "harness.systems.retrieve_read.RetrieveRead", "--system.k", "2")
@@ -96,9 +99,45 @@ def test_lines_of_standard_input(place: Path, monkeypatch: pytest.MonkeyPatch) -
     found = records(ended := ask(place, "--json"))
     assert [(record["question_id"], record["question"]) for record in found] == [
         ("1", "alba river"),
-        ("2", "calder river"),
+        ("4", "calder river"),  # the number of its line
     ]
     assert "Question (" not in ended.err  # no prompt
+
+
+def test_a_line_that_is_no_text_fails_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["\ufeffalba river".encode(), b"", b"cald\xe9r river", b"elbe fulda mountain " * 2000]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n".join(lines)), encoding="ascii"))
+    ended = command(place, "infer.py", "ask", *PLAIN, *BM25, "--json")
+    line = refused(
+        ended, SomeFailedError.exit_code, "1 of 3 questions failed: 3: line 3 of standard input is not UTF-8"
+    )
+    assert line.endswith("The others are done.")
+    found = records(ended)
+    assert [each["question_id"] for each in found] == ["1", "3", "4"]
+    assert [len(each["evidence"]) for each in found] == [2, 0, 2]
+    assert found[1]["notes"]["error"].startswith("line 3 of standard input is not UTF-8 text")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), encoding="utf-8"))
+    refused(command(place, "infer.py", "ask", *PLAIN, *BM25), DataError.exit_code, "line 1 of standard input")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "asked"), [("cp1252", "alba ?? river é"), ("ascii", "alba ?? river ?"), ("utf-8", "alba 北京 river é")]
+)
+def test_output_that_is_not_utf_8_replaces_characters(
+    place: Path, encoding: str, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    for options in ((), ("--json",)):
+        out = io.BytesIO()
+        with redirect_stdout(io.TextIOWrapper(out, encoding=encoding)) as stream:
+            given = ["ask", *PLAIN, *BM25, "--question", "alba 北京 river é", *options]
+            assert exit_code("infer.py", lambda given=given: infer.main(given)) == 0  # type: ignore[misc]
+            stream.flush()
+        printed = out.getvalue().decode(encoding)
+        if options:  # JSON escapes instead
+            assert json.loads(printed)["question"] == "alba 北京 river é"
+        else:
+            assert printed.splitlines()[0] == f"Question: {asked}"
 
 
 @pytest.mark.parametrize("end", ["\n", "\x04"], ids=["empty line", "Ctrl-D"])
