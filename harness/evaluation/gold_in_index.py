@@ -9,6 +9,7 @@ from dataclasses import replace
 from common.errors import UserError
 from common.records import Passage, Question, nfkc
 from harness.evaluation.question_files import MissingGold
+from harness.indexing.passage_store import other_ids_of
 from harness.retrievers.corpora import indexes_of
 
 
@@ -19,7 +20,7 @@ def with_gold_in_index(
 
     A gold passage is the one of the index with its title and text; else, and where the file gives a title alone, the
     only one with its title. An id of the corpus (`Question.gold_corpus_ids`) names all passages that have it, such as
-    the chunks of a document.
+    the chunks of a document, also those that are indexed under the id of an equal one.
 
     Args:
         searching: A retriever or a system; its first index is read once, in order.
@@ -42,11 +43,15 @@ def with_gold_in_index(
     own_ids = {own for question in questions for own in question.gold_corpus_ids}
     by_title: dict[str, list[Passage]] = {}
     by_own_id: dict[str, list[Passage]] = {}
+    also: dict[str, list[str]] = {}  # passage -> further ids of the corpus that are its
+    for own, passages in other_ids_of(indexes[0].folder).items():
+        for id_ in passages if own in own_ids else ():
+            also.setdefault(id_, []).append(own)
     for passage in indexes[0].stored:
         if (title := nfkc(passage.title)) in titles:
             by_title.setdefault(title, []).append(passage)
-        if passage.corpus_id in own_ids:
-            by_own_id.setdefault(passage.corpus_id, []).append(passage)
+        for own in dict.fromkeys([*({passage.corpus_id} & own_ids), *also.get(passage.id, ())]):
+            by_own_id.setdefault(own, []).append(passage)
 
     def of_title(title: str, id_: str | None = None) -> list[Passage]:
         same = by_title.get(nfkc(title), [])

@@ -21,14 +21,16 @@ from common.progress import say, track
 from harness.indexing.faiss_building import UNFINISHED
 from harness.indexing.index_folder import differs_in_content_only
 from harness.indexing.known_vectors import KnownVectors
-from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text
+from harness.indexing.passage_store import OFFSETS, OTHER_IDS, PASSAGES, PassageStore, indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.runtime.distributed import ProcessGroup
 from harness.runtime.provenance import differences
 
 _RECIPE = "recipe.json"
 PARTIAL = OutputFolder(
-    "`infer.py index`", "an unfinished build", lambda _: [_RECIPE, PASSAGES, OFFSETS, "chunk-*.npy", UNFINISHED]
+    "`infer.py index`",
+    "an unfinished build",
+    lambda _: [_RECIPE, PASSAGES, OFFSETS, OTHER_IDS, "chunk-*.npy", UNFINISHED],
 )
 
 

@@ -2,7 +2,7 @@
 
     index.json           the manifest: recipe, number of passages, versions, size and sha256 of every file, its own
                          sha256
-    passages.jsonl       the corpus, with its table of offsets (`harness.indexing.passage_store`)
+    passages.jsonl       the corpus, with its table of offsets and further ids (`harness.indexing.passage_store`)
     vectors.*, bm25/, keywords.jsonl or links/
                          what `harness.retrievers.dense`, `.bm25`, `.keywords` or `.links` searches
     images/              of an index of documents: their images
@@ -27,6 +27,7 @@ from common.sealed_json import unsealed, write_sealed
 from harness.indexing.passage_store import (
     IMAGES,
     OFFSETS,
+    OTHER_IDS,
     PASSAGES,
     TEXT_FORMAT,
     Corpus,
@@ -42,7 +43,7 @@ INDEX = OutputFolder(
     "`infer.py index`",
     "an index",
     known_files(
-        *(MANIFEST, PASSAGES, OFFSETS, f"{IMAGES}/*"),
+        *(MANIFEST, PASSAGES, OFFSETS, OTHER_IDS, f"{IMAGES}/*"),
         *("vectors.npy", "vectors.faiss", "bm25/*", "keywords.jsonl", "links/*"),
     ),
 )
@@ -102,7 +103,7 @@ def recipe_of(kind: str, corpus: Corpus, documents: Documents | None = None, **p
     if corpus.other_ids:
         say(
             f"Passages with the title and text of an earlier one under another id: {corpus.other_ids:,}. "
-            "They are not indexed again; the first id and its metadata are returned."
+            "They are not indexed again; the first id and its metadata are returned, and a gold id finds them by each."
         )
     labels = {"labels": corpus.labels} if corpus.labels else {}
     read = {"documents": documents.recipe} if documents is not None else {}
@@ -252,8 +253,9 @@ def write_index(
         ArtifactError: If writing to disk fails.
     """
     with whole_folder(folder) as temporary:
-        for name in (PASSAGES, OFFSETS):
-            link_or_copy(corpus_in / name, temporary / name)
+        for name in (PASSAGES, OFFSETS, OTHER_IDS):
+            if name != OTHER_IDS or (corpus_in / name).is_file():
+                link_or_copy(corpus_in / name, temporary / name)
         write(temporary)
         if documents is not None:
             documents.write_images(temporary / IMAGES)

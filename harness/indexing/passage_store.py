@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import ArtifactError, DataError
-from common.files import write_atomically
+from common.files import read_json, write_atomically, write_text
 from common.records import Passage, nfkc
 
 PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
+OTHER_IDS = "passages.other_ids.json"  # further own ids of passages, where there are any
 KEPT = 8192  # passages that were read last, about 2 KB each
 IMAGES = "images"  # folder of the images of documents, in their index
 
@@ -70,7 +71,8 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
     """Write a corpus; of passages with the same title and text only the first is written, with its own id and metadata.
 
     Args:
-        folder: Receives `PASSAGES` and `OFFSETS`, each written atomically.
+        folder: Receives `PASSAGES`, `OFFSETS` and, where a passage has several own ids, `OTHER_IDS`, each written
+            atomically.
         passages: Read once, as a stream.
 
     Raises:
@@ -82,6 +84,7 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
     ] = {}  # id -> hash of the own id; about 150 bytes each: 3 GB for Wikipedia's 21 million passages
     digest, labels, offsets = hashlib.sha256(), hashlib.sha256(), array("Q")
     labelled, other_ids = False, 0
+    further: dict[str, list[str]] = {}  # own id -> the passages of an earlier own id that have it too
 
     def write(temporary: Path) -> None:
         nonlocal labelled, other_ids
@@ -91,6 +94,8 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
                 own = hash(passage.corpus_id)
                 if passage.id in seen:
                     other_ids += seen[passage.id] != own
+                    if passage.corpus_id and seen[passage.id] != own:
+                        further.setdefault(passage.corpus_id, []).append(passage.id)
                     continue
                 seen[passage.id] = own
                 digest.update(passage.id.encode() + b"\n")
@@ -111,7 +116,23 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
 
     write_atomically(folder / PASSAGES, write)
     write_atomically(folder / OFFSETS, lambda temporary: temporary.write_bytes(offsets.tobytes()))
-    return Corpus(len(seen), digest.hexdigest(), labels.hexdigest() if labelled else None, other_ids)
+    if further:
+        labels.update(json.dumps(further, sort_keys=True).encode())
+        write_text(folder / OTHER_IDS, json.dumps(further, ensure_ascii=False))
+    else:
+        (folder / OTHER_IDS).unlink(missing_ok=True)
+    return Corpus(len(seen), digest.hexdigest(), labels.hexdigest() if labelled or further else None, other_ids)
+
+
+def other_ids_of(folder: Path) -> dict[str, list[str]]:
+    """The ids of the passages that a corpus has a second time, by the own id that they have there.
+
+    Args:
+        folder: Written by `write_passages`; empty for one of an earlier release, and for what is no folder.
+    """
+    path = folder / OTHER_IDS
+    found: dict[str, list[str]] = read_json(path, "Build the index again.") if path.is_file() else {}
+    return found
 
 
 class PassageStore(Sequence[Passage]):

@@ -16,6 +16,7 @@ from datamodules.formats.reading import read_distinct_questions, read_questions
 from harness.evaluation.gold_in_index import with_gold_in_index
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.helpers.commands import command, refused
 
 ALBA, BRUNE = Passage.of("Alba", "A river.", corpus_id="a-1"), Passage.of("Brune", "A lake.", corpus_id="b-1")
@@ -62,6 +63,18 @@ def test_all_passages_of_an_id_are_gold_and_one_of_them_finds_it(tmp_path) -> No
     }  # fmt: skip
     whole = retrieval_scores([question], [[Ranked(passage, 1.0) for passage in chunks]], (2,))
     assert (whole["recall@2"].tolist(), whole["precision@2"].tolist(), whole["EM"].tolist()) == ([1.0], [1.0], [1.0])
+
+
+def test_a_passage_is_found_by_every_id_that_the_corpus_gives_it(tmp_path, encoder) -> None:
+    """Indexed once, under 1; the corpus has it under 2, twice, and under 3, whose other passage is its own."""
+    rows = [("1", "A"), ("1", "B"), ("2", "A"), ("2", "A"), ("3", "A"), ("3", "C"), ("", "B")]
+    passages = [Passage.of(title, "a text", corpus_id=own) for own, title in rows]
+    build_bm25(passages, tmp_path / "bm25")
+    build_dense(passages, tmp_path / "dense", encoder)
+    for searching in (Bm25Retriever(tmp_path / "bm25"), DenseRetriever(tmp_path / "dense", "cpu")):
+        asked = [Question("q", "?", gold_corpus_ids=(own,)) for own in ("1", "2", "3")]
+        found, _ = with_gold_in_index(searching, asked)
+        assert [[passage.title for passage in question.gold] for question in found] == [["A", "B"], ["A"], ["A", "C"]]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from datamodules.formats.reading import read_passages, read_questions
 from harness.commands.evaluate import evaluate
 from harness.evaluation.serialization import pack_passages, unpack_passages
 from harness.indexing.index_folder import open_index
-from harness.indexing.passage_store import PassageStore, write_passages
+from harness.indexing.passage_store import PassageStore, other_ids_of, write_passages
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.selection.options import SelectionOptions
@@ -143,7 +143,10 @@ def test_of_equal_passages_the_first_id_is_returned_and_the_others_are_counted(t
         "Passages with the title and text of an earlier one under another id: 1. They are not indexed again"
         in ended.err
     )
-    assert [passage.corpus_id for passage in PassageStore(tmp_path / "index")] == ["a", "c"]
+    store = PassageStore(tmp_path / "index")
+    assert [passage.corpus_id for passage in store] == ["a", "c"]
+    assert other_ids_of(tmp_path / "index") == {"b": [store[0].id]}
+    assert other_ids_of(tmp_path / "none") == {}
 
 
 def test_saved_results_keep_them(passages: list[Passage]) -> None:
