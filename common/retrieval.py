@@ -5,9 +5,11 @@ library only.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from common.records import Passage, Question, Ranked
+from common.gold_segments import documents_of
+from common.records import Passage, Question, Ranked, clean
 
 
 @runtime_checkable
@@ -25,9 +27,10 @@ class Retriever(Protocol):
 def search_for(
     retriever: Retriever, questions: Sequence[Question], k: int, queries: Sequence[str] | None = None
 ) -> list[list[Ranked]]:
-    """The k best passages for each question; without the question itself where it says so (`exclude_self`).
+    """The k best passages for each question, each text of several documents once (`without_copies`).
 
-    Such a question searches deeper until k passages are left, or no more are found.
+    Without the question itself where it says so (`exclude_self`). A question searches deeper until k passages are left,
+    or no more are found.
 
     Args:
         retriever: Searches.
@@ -35,22 +38,40 @@ def search_for(
         k: Passages of each query.
         queries: What is searched; the questions' texts when None.
     """
-    texts = [question.text for question in questions] if queries is None else list(queries)
-    rows = [row for row, question in enumerate(questions) if question.exclude_self]
-    depth = k + bool(rows)
-    lists = retriever.search(texts, depth)
-    if not rows:
-        return lists
-    kept = [hits[:k] for hits in lists]
-    lists = [lists[row] for row in rows]
+    texts = [question.text for question in questions] if queries is None else queries
+    kept: list[list[Ranked]] = [[] for _ in questions]
+    rows, depth = [*range(len(questions))], k + any(question.exclude_self for question in questions)
     while rows:
-        left = []
-        for row, hits in zip(rows, lists, strict=True):
-            kept[row] = [hit for hit in hits if not questions[row].is_itself(hit.passage)][:k]
+        found = zip(rows, retriever.search([texts[row] for row in rows], depth), strict=True)
+        rows = []
+        for row, hits in found:
+            kept[row] = without_copies(without_itself(questions[row], hits))[:k]
             if len(kept[row]) < k and len(hits) >= depth:
-                left.append(row)
-        rows, depth = left, 2 * depth
-        lists = retriever.search([texts[row] for row in rows], depth) if rows else []
+                rows.append(row)
+        depth *= 2
+    return kept
+
+
+def without_itself(question: Question, hits: Sequence[Ranked]) -> Sequence[Ranked]:
+    """The passages found, without the question itself where it says so."""
+    return [hit for hit in hits if not question.is_itself(hit.passage)] if question.exclude_self else hits
+
+
+def without_copies(hits: Sequence[Ranked]) -> list[Ranked]:
+    """The passages found; of segments of several documents with one text the best, whose `copies` name the others."""
+    kept: list[Ranked] = []
+    places: dict[tuple[str, str], int] = {}  # text and image of a segment of a document -> its place in `kept`
+    for hit in hits:
+        own = documents_of(hit.passage)
+        shown = clean(hit.passage.text), str((hit.passage.metadata or {}).get("image", ""))
+        place = places.setdefault(shown, len(kept)) if own else len(kept)
+        known = documents_of(kept[place].passage) if place < len(kept) else own
+        if place == len(kept) or own[0] in known[:1]:  # the first with its text, or one of the same document
+            kept.append(hit)
+        elif further := [name for name in own if name not in known]:
+            first = kept[place]
+            about = (first.passage.metadata or {}) | {"copies": [*known[1:], *further]}
+            kept[place] = replace(first, passage=replace(first.passage, metadata=about))
     return kept
 
 

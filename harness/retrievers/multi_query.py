@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveInt, Precision
 from common.records import Passage, Question, Ranked, as_texts, clean
-from common.retrieval import reciprocal_rank_fusion, search_for, search_once
+from common.retrieval import reciprocal_rank_fusion, search_for, search_once, without_copies
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.corpora import check_same_corpus
@@ -248,7 +248,11 @@ class MultiQueryRetriever:
         ranked = self._fuse(judges(questions, rewrites, self.judged_by), found)
         results = [
             MultiQueryHits(
-                searches, written, tuple(hits[:k]), len(hits) * (self.scorer is not None), clean(question.text)
+                searches,
+                written,
+                tuple(without_copies(hits)[:k]),
+                len(hits) * (self.scorer is not None),
+                clean(question.text),
             )
             for searches, (question, written), hits in zip(found, alone, ranked, strict=True)
         ]

@@ -6,7 +6,7 @@ What is searched, what is known already, and the fused lists by hand.
 import pytest
 
 from common.records import Passage, Question, Ranked
-from common.retrieval import search_for, search_fused, search_once, share_found
+from common.retrieval import search_for, search_fused, search_once, share_found, without_copies
 from tests.helpers.table_rewriter import TableRetriever
 
 A, B, C = (Passage.of(name, f"text of {name}") for name in "ABC")
@@ -76,3 +76,25 @@ def test_shipped_passages_leave_out_the_question_with_its_score() -> None:
 
 def test_a_group_is_found_when_one_of_it_is() -> None:
     assert share_found([{"a", "b"}, {"c"}, {"d"}], ["b", "a", "c", "z"]) == pytest.approx(2 / 3)
+
+
+def segment(document: str, text: str, heading: str = "1 Safety", **more: object) -> Passage:
+    about = {"document": document, "headings": [heading], **more}
+    return Passage(f"{document} {heading} {text}", text, f"{document} > {heading}", metadata=about)
+
+
+def test_a_text_of_several_documents_is_found_once_with_the_names_of_the_others() -> None:
+    """Not folded: a text that one document has twice, passages of no document, and another image."""
+    a, b, c = segment("a", "Keep  dry."), segment("b", "Keep dry.", copies=["b2"]), segment("c", "Keep dry.", "2 Use")
+    own, other = segment("a", "Keep dry.", "9 Care"), segment("c", "Dry it.")
+    plain = [Passage.of(title, "Keep dry.") for title in "xy"]
+    image = segment("b", "Keep dry.", "3 Figures", image="1.png")
+    order = (a, b, own, c, b, *plain, other, image)
+    kept = without_copies([Ranked(passage, -place) for place, passage in enumerate(order)])
+    assert [hit.passage for hit in kept] == [a, own, *plain, other, image]
+    assert [hit.score for hit in kept] == [0, -2, -5, -6, -7, -8]
+    assert [(hit.passage.metadata or {}).get("copies") for hit in kept] == [["b", "b2", "c"], *[None] * 5]
+    table = TableRetriever({"q": order})
+    assert [hit.passage for hit in search_for(table, [Question("1", "q")], 4)[0]] == [a, own, *plain]
+    assert [depth for _, depth in table.asked] == [4, 8]
+    assert a.metadata == segment("a", "Keep  dry.").metadata  # what the index keeps is not changed

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from common.progress import track_batches
 from common.records import Passage, Question, Ranked
-from common.retrieval import search_for
+from common.retrieval import without_itself
 from harness.evaluation.retrieval_scores import by_document, gold_places, holders_of, retrieval_scores
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import passages_of
@@ -108,7 +108,8 @@ def rank_all(
     shown: dict[int, list[Scores]] = {budget: [] for budget in budgets}
     contexts: list[list[list[Ranked]]] = [[] for _ in budgets]
     for batch in track_batches(at_once(questions, count), len(questions), f"ranking, {what}"):
-        rankings = search_for(retriever, batch, count)
+        searched = retriever.search([question.text for question in batch], count)
+        rankings = [without_itself(*each) for each in zip(batch, searched, strict=True)]
         holders = [holders_of(question, of_document) for question in batch]
         found.append(retrieval_scores(batch, rankings, (k,), indexed=count, gamma=gamma, holders=holders))
         for question, ranking, held in zip(batch, rankings, holders, strict=True):

@@ -51,6 +51,19 @@ def test_answers_cite_document_and_headings_and_print_the_table(folder: Path) ->
     }
 
 
+def test_a_text_of_several_documents_is_shown_once_with_all_of_them(folder: Path) -> None:
+    warning = "# {0}\n\n{0} pumps water.\n\n## Warning\n\nDisconnect the mains before cleaning.\n"
+    write_files(folder / "manuals", {f"{name}.md": warning.format(name) for name in ("xeno", "yari", "zeta")})
+    assert index(folder).code == 0
+    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--question", "disconnect mains cleaning", "--json")
+    evidence = [hit["passage"] for hit in json.loads(asked.out)["evidence"]]
+    (shown,) = [passage for passage in evidence if passage["text"].startswith("Disconnect")]
+    found = [shown["metadata"]["document"], *shown["metadata"]["copies"]]
+    assert sorted(found) == ["xeno.md", "yari.md", "zeta.md"]
+    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--question", "disconnect mains cleaning")
+    assert f"[{found[0]} (also {found[1]}, {found[2]}): Warning]" in asked.out
+
+
 def test_only_what_has_changed_is_read_again(folder: Path) -> None:
     index(folder)
     before = {row["metadata"]["document"]: row for row in passages(folder)}
