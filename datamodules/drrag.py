@@ -141,6 +141,7 @@ class DrRagData(StepData):
 
         key = {"audit": self._key(self.sampling, 0), "tokens": self.encode.content_digest}
         self.audit = _with_numbers(json.loads(str(self._store.derived(key, audited)["json"]))) | {
+            "copies_of_gold_left_out": self._training[1].copies,
             "validation_questions": len(split.held_out),
             "validation_triples": len(held_out),
             "questions_cut": first.questions_cut() + held_out.questions_cut(),

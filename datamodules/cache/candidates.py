@@ -39,15 +39,17 @@ class Candidates:
 
     def use(self, arrays: Arrays) -> None:
         """Take what `arrays` computed, perhaps at an earlier start."""
+        self.copies = int(arrays["copies"])  # of gold passages, which are no negatives
         self.first, self._ends, self._notes = arrays["first"], arrays["ends"], arrays["notes"].tobytes()
 
     def arrays(self) -> Arrays:
         """The number of each question's first text, its own, which its passages' follow, and what draws need."""
-        counts, notes = [], []
+        counts, notes, copies = [], [], 0
         for place in track(range(len(self.ids)), len(self.ids), "numbering the passages of questions"):
             question, passages = self._whole(place)
             number = {passage.id: n for n, passage in enumerate(passages)}
             mined = self._mined.get(question.id, Mined())
+            noise = noise_of(question, mined)
             hits = {
                 str(number[anchor]): [str(number[each]) for each in found if each in number]
                 for anchor, found in mined.hits.items()
@@ -55,17 +57,19 @@ class Candidates:
             }
             note = {
                 "gold": [number[p.id] for p in question.gold],
-                "own": [number[p.id] for p in noise_of(question)],
+                "own": [number[p.id] for p in noise.own],
                 "absent": sum(id_ not in number for id_ in question.support),
                 "unshipped": bool(question.unshipped_support),
-                "mined": [number[p.id] for p in mined],
+                "mined": [number[p.id] for p in noise.mined],
                 "hits": hits,
             }
             counts.append(1 + len(passages))
+            copies += noise.copies
             notes.append(json.dumps({key: value for key, value in note.items() if value}).encode())
         return {
             "first": np.array([0, *counts], np.int64).cumsum(),
             "ends": np.array([0, *map(len, notes)], np.int64).cumsum(),
+            "copies": np.array(copies),
             "notes": np.frombuffer(b"".join(notes), np.uint8),
         }
 

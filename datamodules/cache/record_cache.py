@@ -37,7 +37,13 @@ WAIT_SECONDS = 24 * 3600.0  # for another process that stores the same files
 _ABOUT, _DERIVED = "cache.json", "derived"
 _DIGITS = 32  # of a SHA-256 in names
 _ROOT = Path(__file__).parents[2]
-_READING = ("common/records.py", "common/answer_metrics.py", "datamodules/formats/**/*.py", "datamodules/cache/*.py")
+_READING = (
+    "common/records.py",
+    "common/gold_copies.py",
+    "common/answer_metrics.py",
+    "datamodules/formats/**/*.py",
+    "datamodules/cache/*.py",
+)
 _DRAWING = (
     "datamodules/*.py",
     "datamodules/examples/*.py",

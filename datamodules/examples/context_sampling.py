@@ -58,7 +58,7 @@ class ContextSampler:
         passages = tuple(
             pick_contexts(question, self.hard_negatives.get(question.id, ()), contexts, context_sampling, rng)
         )
-        labels = tuple(relevant(question, passage, self.labels) for passage in passages)
+        labels = relevant(question, passages, self.labels)
         return ContextSet(question, passages, labels, rng.choice(question.answers), self._scores(question, passages))
 
     def rng_of(self, question: Question, epoch: int) -> random.Random:

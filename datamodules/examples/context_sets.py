@@ -11,6 +11,7 @@ from typing import Literal
 from torch import Tensor
 
 from common.answer_metrics import has_answer
+from common.gold_copies import GoldCopies
 from common.records import Passage, Question
 from datamodules.examples.batches import Batch
 
@@ -80,13 +81,15 @@ def pick_contexts(
 
     Args:
         question: The question with the passages of its file.
-        hard_negatives: Additional candidates, e.g. mined from an index.
+        hard_negatives: Additional candidates, e.g. mined from an index; copies of gold passages are left out.
         contexts: Maximum number of passages.
         context_sampling: How to select them.
         rng: Source of randomness.
     """
     shipped = question.ranking if context_sampling == "ranked" else question.passages
-    passages = list({passage.id: passage for passage in (*shipped, *hard_negatives)}.values())
+    copies = GoldCopies.of(question.gold)
+    further = [passage for passage in hard_negatives if passage.id in question.support or passage not in copies]
+    passages = list({passage.id: passage for passage in (*shipped, *further)}.values())
     if context_sampling == "ranked":
         return passages[:contexts]
     gold = [passage for passage in passages if passage.id in question.support]
@@ -99,8 +102,12 @@ def pick_contexts(
     return chosen
 
 
-def relevant(question: Question, passage: Passage, labels: Labels) -> bool:
-    """Whether a context is relevant: marked gold, or containing an accepted answer by DPR's has-answer rule."""
+def relevant(question: Question, passages: Sequence[Passage], labels: Labels) -> tuple[bool, ...]:
+    """Whether each context is relevant.
+
+    Marked gold or a copy of such a passage, or containing an accepted answer by DPR's has-answer rule.
+    """
     if labels == "gold":
-        return passage.id in question.support
-    return has_answer(passage.text, question.answers)
+        copies = GoldCopies.of(question.gold)
+        return tuple(passage.id in question.support or passage in copies for passage in passages)
+    return tuple(has_answer(passage.text, question.answers) for passage in passages)

@@ -9,8 +9,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from common.gold_copies import GoldCopies
 from common.ranges import PositiveFloat, PositiveInt, Share
 from common.records import Passage, Question, nfkc
 from datamodules.formats.mined_negatives import Hits
@@ -59,10 +60,29 @@ class Sampling:
     paired_share: Share = 0.0
 
 
-def noise_of(question: Question) -> list[Passage]:
-    """The question's candidates that are not gold, neither by id nor by the title of an unshipped gold passage."""
+class Noise(NamedTuple):
+    """What a question's negatives are drawn from."""
+
+    own: list[Passage]  # candidates of its file
+    mined: list[Passage]
+    copies: int  # passages that are none of these because they have a gold passage's text
+
+
+def noise_of(question: Question, mined: Sequence[Passage]) -> Noise:
+    """The passages of a question that are not gold.
+
+    Neither by id, nor by the title of an unshipped gold passage, nor by a gold passage's text (`common.gold_copies`).
+
+    Args:
+        question: With its gold passages and candidates.
+        mined: Its mined passages.
+    """
     unshipped = {nfkc(title) for title in question.unshipped_support}
-    return [p for p in question.passages if p.id not in question.support and nfkc(p.title) not in unshipped]
+    own = [p for p in question.passages if p.id not in question.support and nfkc(p.title) not in unshipped]
+    mined = [p for p in mined if p.id not in question.support]
+    copies = GoldCopies.of(question.gold)
+    copied = {passage.id for passage in (*own, *mined) if passage in copies}
+    return Noise([p for p in own if p.id not in copied], [p for p in mined if p.id not in copied], len(copied))
 
 
 def found_pairs(
@@ -98,8 +118,8 @@ def draw(
         Triples; empty if the question has fewer than two gold passages or no noise passage.
     """
     rng = random.Random(f"{seed}/{epoch}/{question.id}")
-    gold, own = list(question.gold), noise_of(question)
-    mined = [p for p in mined if p.id not in question.support]
+    gold = list(question.gold)
+    own, mined, _ = noise_of(question, mined)
     positives = list(permutations(gold, 2))
     if not positives or not (own or mined):
         return []

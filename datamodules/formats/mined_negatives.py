@@ -2,10 +2,11 @@
 
 JSON Lines, one question per line:
 
-    {"question_id", "passages": [{"title", "text"}, ...], "hits": {id: [id, ...]}, "text_version"}
+    {"question_id", "passages": [{"title", "text"}, ...], "hits": {id: [id, ...]}, "copies", "text_version"}
 
 `passages` has no gold one, best ranked first. `hits` says what the search with the question and a passage found, best
-first: the ids are of `passages` and of the question's gold passages. `text_version` is `common.records.TEXT_VERSION`:
+first: the ids are of `passages` and of the question's gold passages. `copies` is the number of passages that were found
+and left out because they have a gold passage's text. `text_version` is `common.records.TEXT_VERSION`:
 files with texts and ids of another one are refused.
 """
 
@@ -28,10 +29,12 @@ class Mined(list[Passage]):
     Args:
         passages: None of them gold.
         hits: By the id of a passage d, of these or gold, the ids of those that the search with Concat(q, d) found.
+        copies: Passages that were left out because they have a gold passage's text.
     """
 
-    def __init__(self, passages: Iterable[Passage] = (), hits: Hits | None = None) -> None:
+    def __init__(self, passages: Iterable[Passage] = (), hits: Hits | None = None, copies: int = 0) -> None:
         super().__init__(passages)
+        self.copies = copies
         self.hits: dict[str, list[str]] = {anchor: list(found) for anchor, found in (hits or {}).items()}
 
     def add(self, other: "Mined") -> None:
@@ -45,7 +48,10 @@ def is_mined(path: Path) -> bool:
     """Whether a file is one of mined negatives, by its first line."""
     try:
         with path.open(encoding="utf-8") as file:
-            return json.loads(file.readline()).keys() - {"hits", "text_version"} == {"question_id", "passages"}
+            return json.loads(file.readline()).keys() - {"hits", "copies", "text_version"} == {
+                "question_id",
+                "passages",
+            }
     except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
         return False
 
@@ -53,8 +59,8 @@ def is_mined(path: Path) -> bool:
 def mined_line(id: str, found: Mined) -> str:
     """The line of a question, without its line break."""
     passages = [{"title": p.title, "text": p.text} for p in found]
-    row = {"question_id": id, "passages": passages, "hits": found.hits, "text_version": TEXT_VERSION}
-    return json.dumps(row, ensure_ascii=False)
+    row = {"question_id": id, "passages": passages, "hits": found.hits, "copies": found.copies}
+    return json.dumps(row | {"text_version": TEXT_VERSION}, ensure_ascii=False)
 
 
 def write_mined(path: Path, mined: Iterable[tuple[str, Mined]]) -> None:

@@ -1,6 +1,7 @@
 """`infer.py mine`: mine hard negatives for a classifier of document pairs with the retriever used at inference."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ def mine(
     if second_retriever is not None:
         check_same_corpus([retriever, second_retriever])
     negatives = HardNegatives(retriever, per_question, anchors, depth, question_weight, second_retriever)
-    counts = {"questions": 0, "passages": 0}
+    counts = Counter[str]()
 
     def read() -> "Iterator[Question]":
         found = chain.from_iterable(read_questions_with_gold(layout, source, corpus=corpus) for source in sources)
@@ -111,10 +112,13 @@ def mine(
 
     def seen(line: str) -> None:
         counts["questions"] += 1
-        counts["passages"] += len(json.loads(line)["passages"])
+        row = json.loads(line)
+        counts["passages"] += len(row["passages"])
+        counts["copies"] += row["copies"]
 
     failed = write_shared(
         MINED, out, join_process_group(), survey, read, QUESTIONS_AT_ONCE, lines, "mining", lambda each: each.id, seen
     )
-    say(f"{out}: {counts['passages']:,} hard negatives for {counts['questions']:,} questions.")
+    copies = f"; {counts['copies']:,} passages with a gold passage's text are none" if counts["copies"] else ""
+    say(f"{out}: {counts['passages']:,} hard negatives for {counts['questions']:,} questions{copies}.")
     failed.check()

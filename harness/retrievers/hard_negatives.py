@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from common.gold_copies import GoldCopies
 from common.records import Passage, Question, Ranked, nfkc
 from common.retrieval import search_for
 from datamodules.formats.mined_negatives import Mined
@@ -53,15 +54,20 @@ class HardNegatives:
         return [self._chosen(*each) for each in zip(questions, rankings, anchors_of, strict=True)]
 
     def _chosen(self, question: Question, rankings: Sequence[Sequence[Ranked]], anchors_of: Sequence[str]) -> Mined:
-        """Round robin over the rankings, without gold passages, also without those of which only the title is known.
+        """Round robin over the rankings, without gold passages, by title where that alone is known, and their copies.
 
         The first ranking is Retriever(q); `anchors_of` has the d of each further one.
         """
-        gold_titles = {nfkc(title) for title in question.unshipped_support}
+        titles = {nfkc(title) for title in question.unshipped_support}
+        passages = {hit.passage.id: hit.passage for hits in rankings for hit in hits}
+        titled = {id_: passage for id_, passage in passages.items() if nfkc(passage.title) in titles}
+        gold = {*question.support, *titled}
+        texts = GoldCopies.of([*question.gold, *titled.values()])
+        copies = {id_ for id_, passage in passages.items() if id_ not in gold and passage in texts}
         negatives: dict[str, Passage] = {}
         for rank in range(self.depth + self.anchors + len(question.support)):
             for passage in (hits[rank].passage for hits in rankings if rank < len(hits)):
-                if passage.id not in question.support and nfkc(passage.title) not in gold_titles:
+                if passage.id not in gold and passage.id not in copies:
                     negatives.setdefault(passage.id, passage)
         kept = list(negatives.values())[: self.per_question]
         known = {passage.id for passage in kept} | set(question.support)
@@ -70,4 +76,4 @@ class HardNegatives:
             for d, found in zip(anchors_of, rankings[1:], strict=True)
             if d in known
         }
-        return Mined(kept, hits)
+        return Mined(kept, hits, len(copies))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from common.answer_metrics import has_answer
+from common.gold_copies import GoldCopies
 from common.records import Passage, Ranked
 from harness.synthesis.drafts import Draft, DraftTask
 
@@ -20,7 +21,7 @@ def sentences(text: str) -> list[str]:
 def context_of(task: DraftTask, found: Sequence[Ranked], size: int, unique_titles: bool) -> list[Ranked | Passage]:
     """The passages of a row, at most `size`.
 
-    Those that were found, best first, and the task's, at the end if they were not found.
+    Those that were found, best first, without copies of the task's, and the task's, at the end if they were not found.
 
     Args:
         task: Its passages are always among them.
@@ -28,14 +29,14 @@ def context_of(task: DraftTask, found: Sequence[Ranked], size: int, unique_title
         size: Number of passages, at least that of the task's.
         unique_titles: Whether other passages with a title that is among them already are left out.
     """
-    own = {passage.id for passage in task.passages}
+    own, copies = {passage.id for passage in task.passages}, GoldCopies.of(task.passages)
     titles = {passage.title for passage in task.passages} if unique_titles else set()
     others = size - len(own)
     context: list[Ranked | Passage] = []
     for hit in found:
         if hit.passage.id in own:
             context.append(hit)
-        elif others and hit.passage.title not in titles:
+        elif others and hit.passage.title not in titles and hit.passage not in copies:
             others -= 1
             context.append(hit)
             titles |= {hit.passage.title} if unique_titles else set()

@@ -72,7 +72,7 @@ class ContextReference:
         passages = tuple(
             pick_contexts(question, self.hard_negatives.get(question.id, ()), contexts, context_sampling, rng)
         )
-        labels = tuple(relevant(question, passage, self.labels) for passage in passages)
+        labels = relevant(question, passages, self.labels)
         answer = rng.choice(question.answers)
         if epoch >= 0 and rng.random() < self.substitution and answer not in question.text:
             other = self._substitute(question, answer, rng)

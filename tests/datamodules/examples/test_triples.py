@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,10 @@ def test_questions_without_a_pair_or_without_noise_give_nothing() -> None:
 
 def test_gold_is_never_noise_even_when_mined_or_only_named() -> None:
     named = Question("q", "who?", ("x",), (*GOLD, *OWN), tuple(p.id for p in GOLD[:2]), unshipped_support=("own3",))
-    assert OWN[3] not in noise_of(named)
+    own_copy, mined_copy = Passage.of("a", GOLD[0].text), Passage.of("b", f"b: {GOLD[1].text}")
+    named = replace(named, passages=(*named.passages, own_copy))
+    rest = [GOLD[2], *(each for each in OWN if each != OWN[3])]
+    assert noise_of(named, [mined_copy, own_copy, GOLD[0], MINED[0]]) == (rest, [MINED[0]], 2)
     triples = [
         t for e in range(100) for t in draw(question(), [*GOLD, *MINED], Sampling(hard_negative_share=1.0), 0, e)
     ]

@@ -76,6 +76,15 @@ def test_both_stages_are_mined_and_gold_is_left_out(place: Path, capsys: pytest.
     assert json.loads(line)["passages"][0] == {"title": "south", "text": "kiln kiln"}
 
 
+def test_copies_of_gold_passages_are_no_negatives(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copies = [Passage.of("north (copy)", "Kiln  amber"), Passage.of("", "west: kiln delta meadow")]
+    build_bm25([*CORPUS, *copies], place / "index", overwrite=True)
+    assert run() == 0
+    assert set(mined()) == {NOISE, BEHIND_GOLD, BEHIND_HIDDEN}
+    said = "mined.jsonl: 3 hard negatives for 1 questions; 2 passages with a gold passage's text are none."
+    assert said in capsys.readouterr().err
+
+
 def test_a_second_retriever_searches_the_second_stage(place: Path) -> None:
     """Title links find only what a passage names: nothing here but the passage itself."""
     build_links(CORPUS, place / "links")

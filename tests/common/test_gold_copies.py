@@ -1,0 +1,36 @@
+"""Copies of gold passages, one kind after the other, and what only looks like one."""
+
+import pytest
+
+from common.gold_copies import GoldCopies
+from common.records import Passage
+
+GOLD = [
+    Passage.of("Jaws", "Jaws is a film of 1975."),
+    Passage.of("Oats", "Oats - Mix 1½ cups."),
+    Passage.of("", "no title"),
+    Passage.of("none", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "copied"),
+    [
+        ("Jaws", "Jaws is a film of 1975.", True),  # itself
+        ("Jaws (film)", "Jaws is a  film\nof 1975.", True),
+        ("", "JAWS IS A FILM OF 1975.", True),
+        ("Jaws (film)", "Jaws (film). Jaws is a film of 1975.", True),  # its own title before it
+        ("wiki/17", "Jaws\nJaws is a film of 1975.", True),  # the gold passage's
+        ("x", "\uff2a\uff41\uff57\uff53 is a film of 1975.", True),
+        ("Recipes", "Mix 11\u20442 cups.", True),  # the gold text has its title before it
+        ("x", "no title", True),
+        ("Duel", "Duel is a film of 1975.", False),  # the same but for the titles within
+        ("Jaws", "Jaws is a film of 1976.", False),
+        ("Jaws", "Jaws is a film of 1975. It won.", False),
+        ("none", "", False),
+        ("Jaws", "Jaws", False),
+    ],
+)
+def test_by_hand(title: str, text: str, copied: bool) -> None:
+    assert (Passage.of(title, text) in GoldCopies.of(GOLD)) == copied
+    assert Passage.of(title, text) not in GoldCopies.of([])
