@@ -1,7 +1,8 @@
-"""Answer metrics: three normalization functions, exact match, F1, inclusion, and DPR's has-answer rule.
+"""Answer metrics: four normalization functions, exact match, F1, inclusion, and DPR's has-answer rule.
 
 Data sets and papers normalize answers differently, so every metric takes the normalization as an argument.  Pure
-functions; standard library only, except that `has_answer` imports the package `regex` when it is called.
+functions; standard library only, except that `has_answer` and `characters` import the package `regex` when they are
+called.
 """
 
 import functools
@@ -10,7 +11,12 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+from common.records import nfkc
+
+if TYPE_CHECKING:
+    import regex
 
 Normalize = Callable[[str], str]
 
@@ -21,6 +27,17 @@ _ASCII_LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
 _ASCII_SEPARATORS = bytes([*range(33), 127])  # all that is no token in `_dpr_token_pattern`
 _ASCII_TOKENS = re.compile(r"[a-z0-9]+|[!-~]").findall
 _SIGMA = "\u03a3"
+# Letters and marks of the scripts without blanks between words, and of Korean, which writes particles on to words:
+# KorQuAD's own F1 counts characters, too.
+_UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u0edc-\u0edf"  # Thai, Lao
+    "\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\uaa60-\uaa7f"  # Burmese
+    "\u1780-\u17d3\u17d7\u17dc\u17dd"  # Khmer
+    "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese
+    "\u3041-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
+    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb\uffa0-\uffdc"  # Hangul
+)
+_is_unspaced = re.compile(f"[{_UNSPACED}]").search
 
 
 def squad(text: str) -> str:
@@ -42,8 +59,38 @@ def re_rag(text: str) -> str:
     return " ".join(re.sub(r"[^\w\s]", "", unprefixed).split())
 
 
-Normalization = Literal["squad", "triviaqa", "re_rag"]
-NORMALIZATIONS: dict[Normalization, Normalize] = {"squad": squad, "triviaqa": triviaqa, "re_rag": re_rag}
+def characters(text: str) -> str:
+    """As `squad`, but every character of a script without blanks between words is a word: 北京市 is 北 京 市.
+
+    Of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese, with the marks of a character. Full-width forms are
+    plain, and no script's punctuation counts.
+    """
+    kept = "".join(
+        character
+        for character in nfkc(text).lower()
+        if character not in _PUNCTUATION and not unicodedata.category(character).startswith("P")
+    )
+    spaced = _pattern(rf"[{_UNSPACED}]\p{{M}}*").sub(r" \g<0> ", kept)
+    return " ".join(_ARTICLES.sub(" ", spaced).split())
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether a text has letters of a script without blanks between words; see `characters`."""
+    return _is_unspaced(text) is not None
+
+
+Normalization = Literal["squad", "triviaqa", "re_rag", "characters"]
+NORMALIZATIONS: dict[Normalization, Normalize] = {
+    "squad": squad,
+    "triviaqa": triviaqa,
+    "re_rag": re_rag,
+    "characters": characters,
+}
+
+
+def usual(golds: Sequence[str]) -> Normalize:
+    """The normalization of a question where none is named: `characters` if a gold answer needs it, else `squad`."""
+    return characters if any(map(is_unspaced, golds)) else squad
 
 
 def exact_match(prediction: str, golds: Sequence[str], normalize: Normalize = squad) -> float:
@@ -88,7 +135,9 @@ def has_answer(text: str, answers: Sequence[str]) -> bool:
     """Whether a passage contains one of the answers, by DPR's rule (`qa_validation.py`, match type "string").
 
     Both are NFD-normalized, split into tokens (runs of letters, digits and marks, or other single visible characters)
-    and lower-cased; the answer's tokens must occur contiguously.  Titles are not searched.  No tokens, no match.
+    and lower-cased; the answer's tokens must occur contiguously.  Titles are not searched.  No tokens, no match. DPR is
+    made for English: of scripts without blanks between words, each character is a token, as in `characters`, and
+    full-width forms beside them are plain.
     """
     known = [_answer_tokens(answer) for answer in answers]
     possible = [tokens for tokens, joined in known if tokens and _may_occur(tokens, joined, text)]
@@ -124,16 +173,23 @@ def _token_f1(prediction: str, gold: str, yes_no_rule: bool) -> float:
 
 
 @functools.cache
-def _dpr_token_pattern() -> Callable[[str], list[str]]:
+def _pattern(pattern: str) -> "regex.Pattern[str]":
     import regex  # `re` does not support Unicode categories
 
-    return regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]").findall
+    return regex.compile(pattern)
 
 
 def _dpr_tokens(text: str) -> list[str]:
     if text.isascii():  # the same several times faster
         return _ASCII_TOKENS(text.lower())
-    return [token.lower() for token in _dpr_token_pattern()(unicodedata.normalize("NFD", text))]
+    pattern = r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]"
+    if is_unspaced(text):  # before NFD, which would take syllables of Hangul apart
+        text = nfkc(text)
+        pattern = rf"[{_UNSPACED}]\p{{M}}*|(?:(?![{_UNSPACED}])[\p{{L}}\p{{N}}\p{{M}}])+|[^\p{{Z}}\p{{C}}]"
+        found = [unicodedata.normalize("NFD", token) for token in _pattern(pattern).findall(text)]
+    else:
+        found = _pattern(pattern).findall(unicodedata.normalize("NFD", text))
+    return [token.lower() for token in found]
 
 
 @functools.lru_cache(maxsize=4096)  # a question's answers are looked for in many passages, one after the other
@@ -167,7 +223,7 @@ def _folded(text: str) -> str | None:
 
     None where that depends on where a token ends, as the lower case of a Greek sigma does.
     """
-    normalized = unicodedata.normalize("NFD", text)
+    normalized = unicodedata.normalize("NFD", nfkc(text) if is_unspaced(text) else text)
     return None if _SIGMA in normalized else normalized.lower()
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from common.answer_metrics import exact_match, f1
+from common.answer_metrics import exact_match, f1, usual
 from common.records import clean, nfkc
 from common.rewrites import Rewrites
 from datamodules.dmqr import RewriteBatch
@@ -56,7 +56,7 @@ class RewriterTrainer(RewriterModule):
             scores = None
             if text is not None:
                 said, gold = nfkc(text), [nfkc(example.rewrite)]
-                scores = exact_match(said, gold), f1(said, gold)
+                scores = exact_match(said, gold, usual(gold)), f1(said, gold, usual(gold))
             empty = text is not None and not self.rewriter.queries(text, example.strategy)
             self.validated[row] = RewriteValidation(nll, tokens, example.strategy, scores, empty, recall_of.get(row))
 

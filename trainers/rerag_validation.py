@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from common.answer_metrics import exact_match, f1
+from common.answer_metrics import exact_match, f1, usual
 from common.records import nfkc
 from datamodules.examples.context_sets import ContextSet
 from models.metrics import auroc
@@ -107,7 +107,8 @@ def score_questions(
     for place, (row, one) in enumerate(zip(rows, sets, strict=True)):
         gold = [*map(nfkc, one.question.answers)]
         answers_read = tuple(
-            ReadAnswer(text, exact_match(nfkc(text), gold), f1(nfkc(text), gold)) for text in texts[place]
+            ReadAnswer(text, exact_match(nfkc(text), gold, usual(gold)), f1(nfkc(text), gold, usual(gold)))
+            for text in texts[place]
         )
         nats = float(gen_nats_B[place]) if gen_nats_B is not None else None
         scored.append(QuestionScores(row, tuple(scores[place]), one.labels, answers_read, nats))

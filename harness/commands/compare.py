@@ -119,7 +119,7 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
             found = evaluate_into(folder / name, system, study if first["studies"] else None, files, own, judge)
             # the system's report is written: what only it needs may hold all that was retrieved
             found.findings.plots, found.findings.records = {}, ()
-            measured[name] = found
+            measured[name], settings = found, settings.for_questions(found.questions)
         write_comparison(folder, measured, files, settings, judge_several(judge, measured, settings))
     for folder in (*(partial_folder(settings.partial / name) for name in given), settings.partial):
         remove_saved(folder)

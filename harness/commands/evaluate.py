@@ -36,7 +36,7 @@ def evaluate(
     gold: Gold = "file",
     missing_gold: MissingGold = "left_out",
     exclude_self: bool = False,
-    normalization: Normalization = "squad",
+    normalization: Normalization | None = None,
     paper: Paper | None = None,
     ks: tuple[PositiveInt, ...] = (1, 5, 10, 20),
     study: dict[str, Any] | None = None,
@@ -69,7 +69,8 @@ def evaluate(
             missed (these count as not found, as in BEIR).
         exclude_self: Leave the passage that is the question itself out of what is retrieved: the one with the
             question's id in the corpus, or with its text, as in ArguAna; k passages are still retrieved.
-        normalization: How answers are normalized before they are compared; the table of answers has all three.
+        normalization: How answers are normalized before they are compared; the table of answers has all of them.
+            Without it squad, or characters if most gold answers are in a script without blanks between words.
         paper: Print the paper's published results for this data set beside ours.
         ks: The k of recall@k.
         study: Options of the study of the system's own paper, such as --study.rows '[QDC,CFS]'; an unknown one lists
@@ -117,7 +118,7 @@ def files_and_settings(
     limit: int | None,
     validation_split: float | None,
     gold: Gold,
-    normalization: Normalization,
+    normalization: Normalization | None,
     ks: Sequence[int] = (1,),
     paper: Paper | None = None,
     resamples: int = 1,
@@ -139,7 +140,8 @@ def files_and_settings(
 
     files = QuestionFiles(tuple(listed(questions)), layout, limit, validation_split, gold, exclude_self, missing_gold)
     bootstrap = Bootstrap(resamples, seed)
-    return files, Settings(layout, normalization, tuple(ks), paper, bootstrap, partial_folder(out))
+    named, partial = normalization or "squad", partial_folder(out)
+    return files, Settings(layout, named, tuple(ks), paper, bootstrap, partial, by_script=normalization is None)
 
 
 @contextmanager
@@ -186,6 +188,7 @@ def evaluate_into(
     from harness.evaluation.report import index_facts, model_facts, write_report
 
     asked = files.read(system)
+    settings = settings.for_questions(asked.questions)
     absent, gold_facts = _gold_in_index(system, study, asked.questions)
     facts = [*asked.facts, *gold_facts]
     for fact in facts if asked.read > len(asked.questions) else facts[1:]:

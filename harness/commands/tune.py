@@ -25,7 +25,7 @@ def tune(
     limit: PositiveInt | None = None,
     validation_split: OpenShare | None = None,
     gold: Gold = "file",
-    normalization: Normalization = "squad",
+    normalization: Normalization | None = None,
     tuning: dict[str, Any] | None = None,
     llm: LanguageModel | None = None,
 ) -> None:
@@ -42,7 +42,7 @@ def tune(
         validation_split: Of a training file, use only the questions that a training holds out whose
             data.validation_fraction this is.
         gold: Where gold passages come from: file (those that it ships) or index, as in evaluate.
-        normalization: How answers are normalized before they are compared.
+        normalization: How answers are normalized before they are compared; without it as in evaluate.
         tuning: Options of what is fitted for this system, such as --tuning.ks '[3,4]'; an unknown one lists all.
         llm: Language model that reads, in the place of the system's reader: a class, or a file such as
             configs/llm/openai.yaml.
@@ -59,7 +59,7 @@ def tune(
         asked = files.read(system)
         for fact in asked.facts:
             say(f"{fact}.")
-        kept = asked.questions
+        kept, settings = asked.questions, settings.for_questions(asked.questions)
         try:
             told = fitting.tune(system, kept, out, settings)
         except Exception as error:

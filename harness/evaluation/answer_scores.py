@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, inclusion
+from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, inclusion, is_unspaced
 from common.errors import UserError
 from common.records import Answer, Question, nfkc
 from harness.evaluation.bootstrap import paired_intervals
@@ -46,6 +46,24 @@ def with_answers(questions: Sequence[Question]) -> list[Question]:
             f"None of the {len(questions)} questions has a gold answer: choose a file with answers, such as a dev file."
         )
     return usable
+
+
+def unspaced(questions: Sequence[Question]) -> list[Question]:
+    """The questions with a gold answer in a script without blanks between words."""
+    return [question for question in questions if any(map(is_unspaced, question.answers))]
+
+
+def script_facts(questions: Sequence[Question], normalization: Normalization) -> list[str]:
+    """A line for a report on gold answers in scripts without blanks between words; none if there are none."""
+    count, answered = len(unspaced(questions)), sum(bool(question.answers) for question in questions)
+    if not count:
+        return []
+    how = (
+        f"{normalization} makes one word of a phrase: see the row characters, or type --normalization characters"
+        if normalization != "characters"
+        else "characters makes a word of each character (--normalization squad makes one of a phrase)"
+    )
+    return [f"{count:,} of {answered:,} questions have gold answers in a script without blanks between words; {how}"]
 
 
 def score_answers(
@@ -181,9 +199,13 @@ def answer_values(
 
 
 def answer_tables(questions: Sequence[Question], answers: Sequence[Answer], settings: "Settings") -> list[ReportTable]:
-    """Scores with every normalization, the chosen one first; scores by kind of question with the chosen one."""
+    """Scores with every normalization, the chosen one first; scores by kind of question with the chosen one.
+
+    `characters` is among them where a gold answer needs it.
+    """
     texts, normalization, bootstrap = [answer.text for answer in answers], settings.normalization, settings.bootstrap
-    names = [normalization, *(name for name in NORMALIZATIONS if name != normalization)]
+    others = [name for name in NORMALIZATIONS if name != "characters" or unspaced(questions)]
+    names = [normalization, *(name for name in others if name != normalization)]
     scored = {name: score_answers(texts, questions, name, settings.yes_no_rule) for name in names}
     rows = {f"ours, {name}": percent_cells(scores, bootstrap) for name, scores in scored.items()}
     tables = [ReportTable("answers", "Answers", MEASURES, rows)]

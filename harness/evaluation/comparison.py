@@ -21,6 +21,7 @@ from harness.evaluation.answer_scores import (
     masks_of_kinds,
     mean_cost,
     row_cells,
+    script_facts,
 )
 from harness.evaluation.engine import MeasuredSystem, Measures
 from harness.evaluation.judgements import Judgements
@@ -183,6 +184,7 @@ def write_comparison(
         *(f"{name}: {'; '.join([*each.facts[1:], f'{each.seconds:.0f} s in all'])}" for name, each in measured.items()),
         f"normalization: {settings.normalization}; bootstrap: {settings.bootstrap.resamples:,} resamples, seed "
         f"{settings.bootstrap.seed}",
+        *script_facts(questions, settings.normalization),
         *judged.facts,
     ]
     tables = [*comparison_tables(measured, settings), *judged.tables]

@@ -12,6 +12,7 @@ import numpy as np
 
 from common.files import write_json, write_text
 from common.outputs import OutputFolder, known_files
+from harness.evaluation.answer_scores import script_facts
 from harness.evaluation.engine import MeasuredSystem, Measures
 from harness.evaluation.page import page
 from harness.evaluation.paper_figures import paper_name
@@ -64,6 +65,7 @@ def write_report(
         *measured.facts,
         f"system: {type(system).__name__}; normalization: {settings.normalization}"
         + (", HotpotQA's yes/no rule" * settings.yes_no_rule),
+        *script_facts(measured.questions, settings.normalization),
         *measured.findings.facts,
         *(measured.judged.facts if measured.judged else ()),
         f"bootstrap: {settings.bootstrap.resamples:,} resamples, seed {settings.bootstrap.seed}; "

@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -16,7 +16,7 @@ from common.command_line import in_one_line
 from common.errors import UserError
 from common.outputs import OutputFile
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap
+from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap, unspaced
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import Paper
 from harness.evaluation.tables import ReportTable
@@ -43,6 +43,14 @@ class Settings:
     bootstrap: Bootstrap
     partial: Path  # folder for resumable results
     judge: "Judge | None" = None  # for a study whose rows are judged, too
+    by_script: bool = False  # whether `for_questions` chooses the normalization
+
+    def for_questions(self, questions: Sequence[Question]) -> "Settings":
+        """These settings, with the normalization `characters` if nobody named one and most gold answers need it."""
+        answered = [question for question in questions if question.answers]
+        if self.by_script and 2 * len(unspaced(answered)) > len(answered):
+            return replace(self, normalization="characters")
+        return self
 
     @property
     def yes_no_rule(self) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from common.answer_metrics import exact_match, f1, has_answer, squad
+from common.answer_metrics import exact_match, f1, has_answer, squad, usual
 from common.records import Passage, Question, Ranked, nfkc
 from harness.interfaces import Reader
 from harness.synthesis.drafts import Draft, DraftTask
@@ -102,4 +102,6 @@ class RoundTrip:
 
     def _agrees(self, text: str, answer: str) -> bool:
         text, golds = nfkc(text), [nfkc(answer)]
-        return exact_match(text, golds) == 1.0 if self.min_f1 is None else f1(text, golds) >= self.min_f1
+        if self.min_f1 is None:
+            return exact_match(text, golds, usual(golds)) == 1.0
+        return f1(text, golds, usual(golds)) >= self.min_f1

@@ -9,7 +9,18 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.answer_metrics import exact_match, f1, has_answer, inclusion, re_rag, squad, triviaqa, yes_or_no
+from common.answer_metrics import (
+    characters,
+    exact_match,
+    f1,
+    has_answer,
+    inclusion,
+    re_rag,
+    squad,
+    triviaqa,
+    usual,
+    yes_or_no,
+)
 
 PROTOCOLS = pytest.mark.parametrize("normalize", [squad, triviaqa, re_rag])
 
@@ -135,6 +146,59 @@ def test_has_answer_by_hand(text: str, answers: list[str], expected: bool) -> No
     assert has_answer(text, answers) is expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("北京市。", "北 京 市"),
+        ("The iPhone\u306e\u300c\u91d1 \u984d\u300d: U.S.", "iphone \u306e \u91d1 \u984d us"),
+        ("\uff15\u670814\u65e5", "5 \u6708 14 \u65e5"),
+        ("\uff76\uff9e\u30fb\u30d1\u30fc", "\u30ac \u30d1 \u30fc"),  # half-width kana with its mark
+        (
+            "\u0e01\u0e23\u0e38\u0e07\u0e40\u0e17\u0e1e",
+            "\u0e01 \u0e23\u0e38 \u0e07 \u0e40 \u0e17 \u0e1e",
+        ),  # Thai: a mark belongs to its letter
+        ("\uc11c\uc6b8\uc740", "\uc11c \uc6b8 \uc740"),
+        ("\u1019\u103c\u1014\u103a\u1019\u102c", "\u1019\u103c \u1014\u103a \u1019\u102c"),  # Burmese
+        ("\u1797\u17d2\u1793\u17c6\u1796\u17c1\u1789", "\u1797\u17d2 \u1793\u17c6 \u1796\u17c1 \u1789"),  # Khmer
+        ("\u0ea7\u0ebd\u0e87", "\u0ea7 \u0ebd \u0e87"),  # Lao
+        ("The Caf\u00e9, \u0434\u043e\u043c a-b", "caf\u00e9 \u0434\u043e\u043c ab"),  # other scripts as in squad
+    ],
+)
+def test_characters_by_hand(text: str, expected: str) -> None:
+    assert characters(text) == expected
+
+
+def test_answers_by_characters() -> None:
+    assert f1("北京", ["北京市"]) == 0.0  # SQuAD's own
+    assert f1("北京", ["北京市"], characters) == pytest.approx(0.8)
+    assert exact_match("北京。", ["北京"], characters) == 1.0
+    assert inclusion("在北京市", ["北京"], characters) == 1.0
+    assert usual(["Beijing", "北京"]) is characters
+    assert usual(["Pek\u00edn", "\u0434\u0435\u043b\u0438", "\u0926\u093f\u0932\u094d\u0932\u0940"]) is squad
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("北京是首都。", "北京", True),
+        ("北海京都", "北京", False),
+        ("日期是\uff15月\uff14日", "5月", True),
+        ("用Python语言写", "python", True),
+        ("\uc11c\uc6b8\uc740 \uc218\ub3c4", "\uc11c\uc6b8", True),
+        ("\uc11c\uc6b0", "\uc11c", True),
+        ("\uc11c\uc6b8", "\uc11c\uc6b0", False),  # syllables, not their letters
+        (
+            "\u0e40\u0e1b\u0e47\u0e19\u0e01\u0e23\u0e38\u0e07\u0e40\u0e17\u0e1e",
+            "\u0e01\u0e23\u0e38\u0e07\u0e40\u0e17\u0e1e",
+            True,
+        ),
+        ("\u0e01\u0e38\u0e07", "\u0e01\u0e07", False),  # a mark counts
+    ],
+)
+def test_has_answer_in_scripts_without_blanks(text: str, answer: str, expected: bool) -> None:
+    assert has_answer(text, [answer]) is expected
+
+
 def has_answer_by_its_definition(text: str, answers: list[str]) -> bool:
     """All tokens of both, compared place by place."""
 
@@ -147,7 +211,7 @@ def has_answer_by_its_definition(text: str, answers: list[str]) -> bool:
 
 
 PIECES = st.sampled_from(
-    [*"aAbBzZ09 ,.'-_\t\x00\x7f\xa0\u200b\u0301\u00e9\u212a\u4e2d", "\u03a3", "\u03c3", "\u03c2", "\u0130", "\u1e9e",
+    [*"aAbBzZ09 ,.'-_\t\x00\x7f\xa0\u200b\u0301\u00e9\u212a\u0926", "\u03a3", "\u03c3", "\u03c2", "\u0130", "\u1e9e",
         "\u2160", "\U0001f600", "\ud800"]
 )  # fmt: skip
 FEW = st.lists(PIECES, max_size=5).map("".join)

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from common.answer_metrics import NORMALIZATIONS
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import answer_tables, costs_table, percent_cells, score_answers
+from harness.evaluation.answer_scores import answer_tables, costs_table, percent_cells, score_answers, script_facts
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.baseline import bm25_of_shipped
 from harness.evaluation.rerag.tables import (
@@ -192,6 +193,42 @@ def test_answers_are_judged_under_every_protocol_and_by_kind() -> None:
     assert values(costs, "calls") == [1]
     assert values(costs, "US dollars per 1,000 questions") == [0.04]
     assert score_answers([""], asked[2:], "squad")[1].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [
+        ("1½ miles", "1½ miles"),
+        ("1½ miles", "11\u20442 miles"),  # as a T5 writes it
+        ("10⁶", "106"),
+        ("№ 5", "No 5"),
+        ("L\u00f6we", "Lo\u0308we"),
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u062e"),
+        ("\uff15月", "5月"),
+    ],
+)
+def test_an_answer_is_right_in_every_unicode_form(gold: str, text: str) -> None:
+    for one, other in ((gold, text), (text, gold)):
+        for normalization in NORMALIZATIONS:
+            assert score_answers([other], [Question("q", "?", (one,))], normalization).tolist() == [[1.0]] * 3
+
+
+def test_answers_are_compared_by_characters_where_most_need_it() -> None:
+    chinese, english, open_ = Question("a", "?", ("北京市",)), Question("b", "?", ("Paris",)), Question("c", "?")
+    settings = Settings("flashrag", "squad", (1,), None, FEW, Path("unused"), by_script=True)
+    assert settings.for_questions([chinese, english, open_]).normalization == "squad"  # one of two
+    chosen = settings.for_questions([chinese, chinese, english, open_])
+    assert chosen.normalization == "characters"
+    assert replace(settings, by_script=False).for_questions([chinese]).normalization == "squad"  # somebody named it
+    (main,) = answer_tables([chinese], [Answer("a", "北京", ())], chosen)
+    assert values(main, "ours, characters") == [0, 80, 0]
+    assert "ours, characters" in answer_tables([chinese], [Answer("a", "", ())], settings)[0].rows
+    assert "ours, characters" not in answer_tables([english], [Answer("b", "", ())], settings)[0].rows
+    (line,) = script_facts([chinese, english, open_], "squad")
+    assert line.startswith(
+        "1 of 2 questions have gold answers in a script without blanks between words; squad makes one"
+    )
+    assert script_facts([english, open_], "squad") == []
 
 
 def test_tables_as_files() -> None:
