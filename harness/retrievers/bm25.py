@@ -196,6 +196,10 @@ class Bm25Retriever:
         """The terms of a text by which it is searched (`Analyser.of_query`)."""
         return self._analyser.of_query(nfkc(text), self._vocabulary)
 
+    def knows(self, text: str) -> bool:
+        """Whether a passage has one of the terms of a text."""
+        return any(term in self._vocabulary for term in self._analyser(clean(text)))
+
     def shares(self, words: Sequence[str]) -> list[float]:
         """The share of the passages that contain each word, 0 to 1."""
         words = as_texts(words)

@@ -1,9 +1,12 @@
-"""What a retriever says of the retrievers that it searches through: facts for reports, and searches that failed.
+"""What a retriever says of the retrievers that it searches through: facts for reports, searches that failed, words.
 
 Standard library only.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from common.records import Answer, Question
 
 
 def inner(retriever: object) -> Iterator[object]:
@@ -25,3 +28,12 @@ def facts_of(retriever: object) -> list[str]:
 def failures_of(retriever: object) -> dict[str, str]:
     """Why, by query, the last search with it failed; only retrievers that ask a service have such failures."""
     return {query: why for each in inner(retriever) for query, why in getattr(each, "failures", {}).items()}
+
+
+def note_unknown_words(system: object, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
+    """Note as `unknown_words` in an answer of a system which of its indexes of words know no word of the question."""
+    indexes: list[Any] = [each for each in inner(system) if hasattr(each, "knows")]
+    for question, answer in zip(questions, answers, strict=True):
+        folders = dict.fromkeys(str(each.folder) for each in indexes if not each.knows(question.text))
+        if folders:
+            answer.notes["unknown_words"] = f"no word of the question is in {' and '.join(folders)}"

@@ -9,6 +9,7 @@ What any system can put into an answer so that it is shown:
              (the answer from this passage alone) or `error` (why there is none). Other texts and numbers are shown by
              their names; None is not.
              `error`: why there is no answer. `cut`: by the name of a model, what it reads of a long question.
+             `unknown_words`: which indexes have no word of the question.
              `candidates`: probability by answer; `answerable` and `threshold`: whether a passage reaches that
              P(relevant).
              `queries`: dictionaries with a `query` that was searched with, `made_by` (names of what made it), `found`
@@ -57,6 +58,8 @@ def answer_text(question: Question, answer: Answer, width: int = 80, characters:
         lines += passage_lines(f"{place}.", hit.passage, reasons, width, characters)
     if not answer.evidence and answer.costs.get("retriever_calls", 1) and not {"sources", "error"} & {*answer.notes}:
         lines += ["No document was found.", ""]
+    if answer.notes.get("unknown_words"):
+        lines += [*wrapped(f"Note: {answer.notes['unknown_words']}.", width, ""), ""]
     lines += _source_lines(answer, width)
     for line in _answer_lines(question, answer):
         lines += wrapped(line, width, "")

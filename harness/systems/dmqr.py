@@ -20,6 +20,7 @@ from harness.retrievers.multi_query import (
     MultiQueryRetriever,
 )
 from harness.retrievers.multi_query_records import counts, explanation
+from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
 from models.dmqr.strategies import PAPER
@@ -116,4 +117,5 @@ class Dmqr:
             if questions[place].history:
                 questions[place] = replace(questions[place], text=found.question, history=())
                 answers[place].notes["standalone"] = found.question
+        note_unknown_words(self, questions, answers)
         return read_answers(self.reader, questions, answers)

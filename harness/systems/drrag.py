@@ -16,6 +16,7 @@ from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.corpora import check_same_corpus
+from harness.retrievers.retriever_tree import note_unknown_words
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
@@ -142,6 +143,7 @@ class DrRag:
             selected_answer(self.selection, question, results, decision, per_question)
             for question, results, decision in zip(questions, retrieval.results, decisions, strict=True)
         ]
+        note_unknown_words(self, questions, answers)
         return read_answers(self.reader, questions, answers)
 
     def _decide(self, questions: Sequence[Question], results: Sequence[StageResults]) -> list[Decision]:

@@ -20,6 +20,7 @@ from common.errors import UserError
 from common.records import Answer, Asked, Question, as_questions
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.readers.read_answers import sum_costs
+from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.concurrent_work import Done, run_together
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
@@ -114,6 +115,7 @@ class Msrag:
             reading = sum(one.costs.get("seconds/reading", 0.0) for source, one in each.items() if source != NONE)
             wall = {"seconds/sources": seconds, "seconds/reading": reading, "seconds/selection": selecting}
             answers.append(replace(answer, costs={**counted, **wall}))
+        note_unknown_words(self, asked, answers)
         return answers
 
     def gather(

@@ -20,6 +20,7 @@ from harness.readers.read_answers import costs_so_far, spent_since, sum_costs
 from harness.readers.t5 import check_one_context, explanation, generator_reader, read_contexts
 from harness.retrievers.question_passages import given_ranking
 from harness.retrievers.rerank import rerank
+from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
 from models.token_count import tokens_read
@@ -182,12 +183,14 @@ class ReRag:
         }
         spent = spent_since(before, self._spent())
         shared = {**{name: value / len(questions) for name, value in spent.items()}, **seconds}
-        return [
+        answers = [
             self._answer(question, len(candidates), selected, can_answer, skip, reading, shared)
             for question, candidates, selected, can_answer, skip, reading in zip(
                 questions, found, contexts, answerable, refused, readings, strict=True
             )
         ]
+        note_unknown_words(self, questions, answers)
+        return answers
 
     def _spent(self) -> dict[str, float]:
         """Costs of the models so far that are not counted for each question alone."""

@@ -13,7 +13,7 @@ from common.retrieval import search_for
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.question_passages import given_ranking
-from harness.retrievers.retriever_tree import failures_of
+from harness.retrievers.retriever_tree import failures_of, note_unknown_words
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
 
@@ -71,4 +71,5 @@ class RetrieveRead:
                     notes={"queries": [{"query": question.text, "found": [], "error": why}]} if why else {},
                 )
             )
+        note_unknown_words(self, questions, answers)
         return read_answers(self.reader, questions, answers)
