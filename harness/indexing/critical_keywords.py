@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from common.records import nfkc
+from common.records import clean
 from common.words import WORDS, words_of
 
 Keyword = tuple[str, ...]  # its words, as `common.words.words_of` gives them
@@ -50,7 +50,7 @@ def names(text: str) -> Iterator[str]:
 
 def as_keyword(text: str) -> Keyword:
     """The words of a name."""
-    return tuple(word.text for word in words_of(nfkc(text)))
+    return tuple(word.text for word in words_of(clean(text)))
 
 
 def critical_keywords(
@@ -63,7 +63,7 @@ def critical_keywords(
         max_share: A candidate in a greater share of the texts is no keyword; 0 to 1.
         given: Keywords of the user's list.
     """
-    held = ["\n".join(map(nfkc, text.splitlines())) for text in texts]
+    held = ["\n".join(map(clean, text.splitlines())) for text in texts]
     own = {keyword for text in given if (keyword := as_keyword(text))}
     candidates = {
         keyword

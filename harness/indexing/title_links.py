@@ -58,16 +58,17 @@ def write_title_links(folder: Path, passages: Sequence[Passage]) -> None:
 def _write_titles(out: Path, passages: Iterable[Passage]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Write trie and passages of each form; returns the pairs of form and passage in the order of the passages."""
     nodes, hashes, titled, exact = array("Q"), array("Q"), array("I"), array("B")
-    title, own = None, []
+    title, own, forms = None, [], []
     for position, passage in enumerate(passages):
         if passage.title != title:  # passages of one article mostly follow each other
-            title, paths = passage.title, [prefix_hashes(words) for words in title_forms(passage.title)]
+            title, forms = passage.title, title_forms(passage.title)
+            paths = [prefix_hashes(words) for words, _ in forms]
             for path in paths:
                 nodes.extend(path)
             own = [path[-1] for path in paths]
         hashes.extend(own)
         titled.extend([position] * len(own))
-        exact.extend([1, 0][: len(own)])
+        exact.extend(whole for _, whole in forms)
     if not hashes:
         raise DataError(
             "No passage of the corpus has a title, and links are found by titles. Check the files and the layout."

@@ -1,14 +1,18 @@
 """Titles as sequences of words, and their exact match in texts: a trie of titles whose nodes are 64-bit hashes.
 
-A title and a text are compared by their words: Unicode NFKC, case-folded, everything but letters and digits a blank;
-each character of Chinese, Japanese and Korean is a word. A title has up to two forms,
+A title and a text are compared by their words (`common.words`); each character of Chinese, Japanese, Korean and Thai is
+a word. A title has up to two forms,
 
     its words            "Titanic (1997 film)"  ->  titanic 1997 film
     its words without a final parenthesis       ->  titanic            (the weaker one:
                                                                       see `harness.indexing.title_links`)
 
-and a text names a form where its words stand in it side by side. Of forms that stand inside a longer one only that one
-is named; two that overlap are both named.
+each of them also with its compounds joined and taken apart, where it has some: spider man, spiderman. A text is read
+twice, with its compounds split and joined, and names a form where its words stand in it side by side. Of forms that
+stand inside a longer one only that one is named; two that overlap are both named.
+
+A pronoun, stop word, number or letter ("It", "2012", "C") is named only where the text writes it as a title: in quotes
+or italics, as all of the text, and a word also with a capital within a sentence.
 
     hash of words w_1..w_n = sum over i of  hash(w_i) * M^(n-i)   modulo 2^64
 
@@ -18,24 +22,37 @@ That one of a billion sequences of words is taken for one of ten million forms t
 """
 
 import re
+import unicodedata
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.records import nfkc
-from common.words import CJK
+from common.words import WORDS, Compound, compounds_of, word_texts
 
-MATCHING = 1  # version of what is a word, a form, and named; part of an index's recipe
+MATCHING = 100 * WORDS + 2  # version of what is a word, a form, and named; part of an index's recipe
 
 _MULTIPLIER = 0x9E3779B97F4A7C15  # odd, so that no word's place is lost
 _MODULUS = 2**64
-_WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 _QUALIFIED = re.compile(r"(.*\S)\s*\([^()]*\)", re.DOTALL)  # "Titanic (1997 film)"
 _KEPT_WORDS = 2**18  # hashes of words, about 150 bytes each
+_KEPT_CHUNKS = 2**16  # of characters between blanks, about 500 bytes each
+_WEAK = {
+    "a", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do", "does", "for",
+    "from", "had", "has", "have", "he", "her", "hers", "him", "his", "how", "i", "if", "in", "into", "is", "it",
+    "its", "may", "me", "might", "mine", "must", "my", "no", "nor", "not", "of", "on", "or", "our", "ours", "shall",
+    "she", "should", "so", "such", "than", "that", "the", "their", "theirs", "them", "then", "there", "these", "they",
+    "this", "those", "to", "us", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom",
+    "whose", "why", "will", "with", "would", "yes", "you", "your", "yours"
+}  # fmt: skip
+_MARKS = r"""["'*_\u00ab\u00bb\u2018-\u201f\u2039\u203a\u3008-\u300f]"""  # of quotes and italics
+_QUOTED = re.compile(rf"{_MARKS}\w+(?:[.'-]\w+)*\.?[,.!?]?{_MARKS}(?!\w)")
+_ENDS_SENTENCE = re.compile(rf"[.!?:;\u2026\u3002]({_MARKS}|[)\]])*$|^[-\u2022*]$")
 
 Hashes = NDArray[np.uint64]
 Places = NDArray[np.int64]
@@ -43,7 +60,7 @@ Places = NDArray[np.int64]
 
 def title_words(text: str) -> list[str]:
     """The words of a title or a text."""
-    return _WORD.findall(nfkc(text).casefold())
+    return word_texts(text)
 
 
 @lru_cache(maxsize=_KEPT_WORDS)
@@ -60,11 +77,52 @@ def prefix_hashes(words: Sequence[str]) -> list[int]:
     return hashes
 
 
-def title_forms(title: str) -> list[list[str]]:
-    """The words of a title, and of it without its final parenthesis; empty without a word."""
-    words = title_words(title)
-    short = title_words(match[1]) if (match := _QUALIFIED.fullmatch(nfkc(title))) else []
-    return [words, short] if short and short != words else [words] if words else []
+def title_forms(title: str) -> list[tuple[list[str], bool]]:
+    """The words of a title's forms, and whether they are of the whole title, these first; empty without a word."""
+    title = unicodedata.normalize("NFKC", title)
+    short = match[1] if (match := _QUALIFIED.fullmatch(title)) else ""
+    forms: dict[tuple[str, ...], bool] = {}
+    for text, whole in ((title, True), (short, False)):
+        compounds = chain.from_iterable(compounds_of(text))
+        readings = zip(*((each.words, _together(each), each.parts) for each in compounds), strict=True)
+        for reading in readings:
+            forms.setdefault(tuple(word for words in reading for word in words), whole)
+    return [(list(words), whole) for words, whole in forms.items()]
+
+
+def _together(compound: Compound) -> tuple[str, ...]:
+    return (compound.joined,) if compound.joined else compound.words
+
+
+def _is_weak(word: str) -> bool:
+    """Whether a word alone names a title only if it is written as one."""
+    return word.isdecimal() or word in _WEAK or (len(word) == 1 and word < "\u0530")  # a letter
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Characters between blanks as they are read: their words, and their compounds joined."""
+
+    hashes: tuple[int, ...]
+    weak: tuple[bool, ...]
+    joined: tuple[int, ...]  # hashes
+    joined_weak: tuple[bool, ...]
+    counts: tuple[int, ...]  # words in each of `joined`
+
+
+@lru_cache(maxsize=_KEPT_CHUNKS)
+def _chunk(text: str) -> _Chunk:
+    words = word_texts(text)
+    hashes, weak = tuple(map(_word_hash, words)), tuple(map(_is_weak, words))
+    if len(words) < 2:  # most chunks
+        return _Chunk(hashes, weak, hashes, weak, (1,) * len(words))
+    joined: list[str] = []
+    counts: list[int] = []
+    for compound in chain.from_iterable(compounds_of(text)):
+        together = _together(compound)
+        joined += together
+        counts += [len(compound.words)] if len(together) == 1 else [1] * len(together)
+    return _Chunk(hashes, weak, tuple(map(_word_hash, joined)), tuple(map(_is_weak, joined)), tuple(counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +131,6 @@ class Named:
 
     texts_M: Places  # number of the text
     forms_M: Places  # number of the form
-    words_M: Places  # number of the form's words
 
 
 class TitleTrie:
@@ -89,18 +146,50 @@ class TitleTrie:
 
     def named(self, texts: Sequence[str]) -> Named:
         """The forms that texts name."""
-        words = [title_words(text) for text in texts]
-        lengths = np.array([len(each) for each in words], dtype=np.int64)
-        total = int(lengths.sum())
-        hashes_W = np.fromiter((_word_hash(word) for each in words for word in each), dtype=np.uint64, count=total)
-        text_ends = np.cumsum(lengths)
-        end_of_text_W = np.repeat(text_ends, lengths)
-        form_W, end_W = self._longest(hashes_W, end_of_text_W)
-        end_before_W = np.zeros_like(end_W)
-        np.maximum.accumulate(end_W[:-1], out=end_before_W[1:])
-        (starts_M,) = np.nonzero(end_W > end_before_W)  # otherwise the form ends within one that began earlier
-        texts_M = np.searchsorted(text_ends, starts_M, side="right")
-        return Named(texts_M, form_W[starts_M], end_W[starts_M] - starts_M)
+        chunks = [text.split() for text in texts]
+        read = [[_chunk(chunk) for chunk in text] for text in chunks]
+        words, joined = _Reading(), _Reading()
+        text_ends: list[int] = []
+        for text in read:
+            first = len(words.hashes)
+            words.begin(first)
+            for chunk in text:
+                words.hashes.extend(chunk.hashes)
+                words.weak.extend(chunk.weak)
+            text_ends.append(len(words.hashes))
+            if any(len(chunk.joined) < len(chunk.hashes) for chunk in text):
+                joined.begin(first)
+                for chunk in text:
+                    joined.hashes.extend(chunk.joined)
+                    joined.weak.extend(chunk.joined_weak)
+                    joined.counts.extend(chunk.counts)
+        words.counts.extend([1] * len(words.hashes))
+        rows_M = _longest_rows(
+            np.concatenate([self._in(each) for each in (words, joined) if each.hashes or each is words])
+        )
+        texts_M = np.searchsorted(np.array(text_ends), rows_M[:, 0], side="right")
+        kept_M = rows_M[:, 3] == 0
+        for row in np.flatnonzero(~kept_M):
+            number, first = int(texts_M[row]), int(rows_M[row, 0])
+            begin = text_ends[number - 1] if number else 0
+            place = int(np.searchsorted(np.cumsum([sum(c.counts) for c in read[number]]), first - begin, "right"))
+            is_all = (begin, text_ends[number]) == (first, -rows_M[row, 1])
+            kept_M[row] = is_all or _is_written_as_title(chunks[number], place)
+        return Named(texts_M[kept_M], rows_M[kept_M, 2])
+
+    def _in(self, reading: "_Reading") -> Places:
+        """What a reading names: rows of the first word's number, minus that behind the last, the form, 1 if weak."""
+        begins_R = np.array([*reading.begins, len(reading.hashes)], dtype=np.int64)
+        form_W, end_W = self._longest(
+            np.array(reading.hashes, dtype=np.uint64), np.repeat(begins_R[1:], np.diff(begins_R))
+        )
+        (starts_M,) = np.nonzero(form_W >= 0)
+        lasts_M = end_W[starts_M]
+        before_W = np.concatenate(([0], np.cumsum(np.array(reading.counts, dtype=np.int64))))
+        shift_R = np.array(reading.numbers, dtype=np.int64) - before_W[begins_R[:-1]]
+        shift_M = shift_R[np.searchsorted(begins_R, starts_M, side="right") - 1]
+        weak_M = np.array(reading.weak, dtype=np.int64)[starts_M] * (lasts_M - starts_M == 1)
+        return np.stack([before_W[starts_M] + shift_M, -before_W[lasts_M] - shift_M, form_W[starts_M], weak_M], axis=1)
 
     def _longest(self, hashes_W: Hashes, end_of_text_W: Places) -> tuple[Places, Places]:
         """For each word the longest form that begins with it, and the place after the form's last word.
@@ -121,3 +210,40 @@ class TitleTrie:
             so_far = so_far * multiplier + hashes_W[starts + length]  # overflow is the modulus
             length += 1
         return form_W, end_W
+
+
+def _longest_rows(rows_M: Places) -> Places:
+    """Rows of `TitleTrie._in` in the order of their words, each once, without those that stand inside a longer one."""
+    rows_M = np.unique(rows_M, axis=0)  # by start, then the longest first
+    ends_M = -rows_M[:, 1]
+    longest_M, same_M = np.ones(len(rows_M), dtype=np.bool_), np.zeros(len(rows_M), dtype=np.bool_)
+    longest_M[1:] = ends_M[1:] > np.maximum.accumulate(ends_M)[:-1]
+    same_M[1:] = (rows_M[1:, :2] == rows_M[:-1, :2]).all(axis=1)  # the words of the row before it, as another form
+    first_M = np.maximum.accumulate(np.where(same_M, 0, np.arange(len(rows_M))))
+    return rows_M[longest_M[first_M]]
+
+
+class _Reading:
+    """Texts as sequences of hashes, each of one word or of several that are joined."""
+
+    def __init__(self) -> None:
+        self.hashes, self.weak, self.counts = array("Q"), array("b"), array("q")  # counts of words
+        self.begins, self.numbers = array("q"), array("q")  # of each text: place in `hashes`, number of its first word
+
+    def begin(self, number: int) -> None:
+        """The next text."""
+        self.begins.append(len(self.hashes))
+        self.numbers.append(number)
+
+
+def _is_written_as_title(chunks: Sequence[str], place: int) -> bool:
+    """Whether a text writes the word between two blanks as a title."""
+    chunk = chunks[place]
+    if len(_chunk(chunk).counts) != 1:  # it stands with others
+        return False
+    written = "".join(each for each in chunk if each.isalnum())
+    if _QUOTED.search(chunk):
+        return True
+    if len(written) == 1 or not written[0].isupper() or "".join(chunks).isupper():
+        return False
+    return written.isupper() or (place > 0 and not _ENDS_SENTENCE.search(chunks[place - 1]))

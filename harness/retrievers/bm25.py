@@ -18,7 +18,7 @@ from common.errors import ArtifactError, DataError
 from common.files import check_space, read_json
 from common.progress import in_bytes, say
 from common.ranges import PositiveInt
-from common.records import Passage, Ranked, as_texts, nfkc
+from common.records import Passage, Ranked, as_texts, clean
 from harness.indexing.analyser import Analyser, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
@@ -108,7 +108,7 @@ def rank_by_bm25(query: str, passages: Sequence[Passage], k: int) -> list[Ranked
     analyser, scores_N = Analyser(), np.zeros(len(passages))
     with suppress(DataError):  # no passage has a word that can be indexed
         engine = _fit(passages, analyser, k1=1.5, b=0.75)
-        if word_ids := engine.get_tokens_ids(analyser.of_query(nfkc(query), engine.vocab_dict)):
+        if word_ids := engine.get_tokens_ids(analyser.of_query(clean(query), engine.vocab_dict)):
             scores_N = engine.get_scores_from_ids(word_ids)
     positions = np.argsort(-scores_N, kind="stable")[:k]
     return [Ranked(passages[position], float(scores_N[position])) for position in positions]
@@ -194,7 +194,7 @@ class Bm25Retriever:
 
     def words(self, text: str) -> list[str]:
         """The terms of a text by which it is searched (`Analyser.of_query`)."""
-        return self._analyser.of_query(nfkc(text), self._vocabulary)
+        return self._analyser.of_query(clean(text), self._vocabulary)
 
     def knows(self, text: str) -> bool:
         """Whether a passage has one of the terms of a text."""

@@ -1,5 +1,6 @@
 """Words of a text, the terms of an index, and the text without some of its words."""
 
+import re
 import unicodedata
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from common import words as words_module
 from common.words import (
     Word,
+    compounds_of,
     distinct_words,
     first_characters,
     first_words,
@@ -16,13 +18,14 @@ from common.words import (
     terms_of,
     without,
     word_count,
+    word_texts,
     words_of,
 )
 
 TEXT = st.text(st.characters(categories=["L", "N", "P", "Z", "Cc", "M"]), max_size=30) | st.text(
     "aAbİß1_'- \t", max_size=20
 )
-PLAIN = st.text("aAbİß1_'- \t\u0301éж北", max_size=20)  # no sign that makes another word of the one before it
+PLAIN = st.text("aAbİß1_'- \t\u0301éж", max_size=20)  # no sign that makes another word of the one before it
 
 
 def test_words_of_a_question() -> None:
@@ -85,8 +88,11 @@ def test_terms_of_an_index(text: str, terms: str) -> None:
 
 @given(st.lists(st.text("aB1.'\"(),&", min_size=1, max_size=6)))
 def test_terms_of_plain_words_are_found_faster_but_the_same(chunks: list[str]) -> None:
-    slowly = [term for chunk in chunks for each in words_module._compounds(chunk) for term in each.terms]
-    assert terms_of(" ".join(chunks)) == slowly
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(words_module, "_PLAIN", re.compile("(?!)"))
+        slowly = [compound for chunk in compounds_of(" ".join(chunks)) for compound in chunk]
+    assert [compound for chunk in compounds_of(" ".join(chunks)) for compound in chunk] == slowly
+    assert terms_of(" ".join(chunks)) == [term for each in slowly for term in each.terms]
 
 
 @given(TEXT)
@@ -120,6 +126,12 @@ def test_words_are_ordered_spans_that_cover_all_letters_and_digits(text: str) ->
         assert not any(each.isalnum() and words_of(each) for each in text[end : word.start])
         end = word.end
     assert not any(each.isalnum() and words_of(each) for each in text[end:])
+
+
+@given(TEXT | st.text("a1,B&'$%+ "))
+def test_words_without_their_places_are_the_same(text: str) -> None:
+    assert word_texts(text) == [word.text for word in words_of(text)]
+    assert word_count(text) == len(words_of(text))
 
 
 @given(TEXT)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from common.errors import UserError
 from common.files import sha256
 from common.ranges import Precision
-from common.records import Question, nfkc
+from common.records import Question, clean
 from harness.evaluation.rerag.candidates import CandidateSet, pack_matrix, unpack_matrix
 from harness.evaluation.rerag.retrieval import QUESTIONS_AT_ONCE
 from harness.indexing.analyser import Analyser
@@ -104,7 +104,7 @@ def bm25_of_shipped(questions: Sequence[Question]) -> list[dict[str, float]]:
     engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
     scores = []
     for question in questions:
-        words = engine.get_tokens_ids(analyser.of_query(nfkc(question.text), vocabulary))
+        words = engine.get_tokens_ids(analyser.of_query(clean(question.text), vocabulary))
         scores_P: NDArray[np.float32] = (
             engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)
         )

@@ -194,7 +194,7 @@ def test_another_kind_or_format_is_refused(folder, monkeypatch) -> None:
     [
         ("bm25", analyser, "WORDS", 1),
         ("keywords", keywords, "RECIPE", {"recognizer": "patterns", "version": 2}),
-        ("links", links, "MATCHING", 0),
+        ("links", links, "MATCHING", 1),
     ],
 )
 def test_an_index_of_other_words_is_refused(tmp_path, monkeypatch, kind, module, version, older) -> None:

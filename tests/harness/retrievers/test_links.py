@@ -14,12 +14,12 @@ from harness.retrievers.links import LinkRetriever, build_links
 from harness.retrievers.two_stage import concatenate
 
 CORPUS = [
-    Passage.of("Alba", "A river that joins Brune and ends. It is cold."),
+    Passage.of("Alba", "A river that joins Brune and ends at Ilm. It is cold."),
     Passage.of("Brune", "A river of Calder, cold."),
     Passage.of("Calder", "A lake."),
-    Passage.of("It", "A novel of horror, about Dorn."),
-    Passage.of("Dorn", "It is a town by the river Elbe."),
-    Passage.of("Elbe", "It flows by Dorn, says Calder."),
+    Passage.of("Ilm", "A bay, like Dorn."),
+    Passage.of("Dorn", "Near Ilm, a town by the river Elbe."),
+    Passage.of("Elbe", "By Ilm and Dorn, not Calder."),
     Passage.of("Fulda (river)", "Its water is warm."),
     Passage.of("Fulda", "A town on Elbe."),
 ]
@@ -38,16 +38,16 @@ def test_named_passages_come_first_then_those_that_they_mention(tmp_path) -> Non
     build(tmp_path)
     index = tmp_path / "links"
     assert found(LinkRetriever(index, hops=0), "Where does the ALBA end?") == ["Alba"]
-    assert found(LinkRetriever(index, hops=1), "Where does the ALBA end?") == ["Alba", "Brune", "It"]
-    assert found(LinkRetriever(index, hops=2), "Where does the ALBA end?") == ["Alba", "Brune", "It", "Calder", "Dorn"]
+    assert found(LinkRetriever(index, hops=1), "Where does the ALBA end?") == ["Alba", "Brune", "Ilm"]
+    assert found(LinkRetriever(index, hops=2), "Where does the ALBA end?") == ["Alba", "Brune", "Ilm", "Calder", "Dorn"]
 
 
 def test_scores_by_hand(tmp_path) -> None:
-    # N = 8.  Mentions: Alba 0, Brune 1, It 3 (Alba, Dorn, Elbe); one passage has each title
-    alba, brune, it = build(tmp_path).search(["alba"], 10)[0]
+    # N = 8.  Mentions: Alba 0, Brune 1, Ilm 3 (Alba, Dorn, Elbe); one passage has each title
+    alba, brune, ilm = build(tmp_path).search(["alba"], 10)[0]
     assert alba.score == pytest.approx(1.0)
     assert brune.score == pytest.approx(0.8 * (1 - log(2) / log(9)))
-    assert it.score == pytest.approx(0.8 * (1 - log(4) / log(9)))
+    assert ilm.score == pytest.approx(0.8 * (1 - log(4) / log(9)))
 
 
 def test_a_named_passage_keeps_its_score_when_another_one_mentions_it(tmp_path) -> None:
@@ -81,7 +81,7 @@ def test_a_title_without_its_parenthesis_counts_half(tmp_path) -> None:
 def test_a_concatenated_query_finds_what_the_passage_mentions(tmp_path) -> None:
     retriever = build(tmp_path, hops=0)
     assert found(retriever, "Which lake is meant?") == []
-    assert found(retriever, concatenate("Which lake is meant?", CORPUS[5])) == ["Elbe", "Dorn", "Calder", "It"]
+    assert found(retriever, concatenate("Which lake is meant?", CORPUS[5])) == ["Elbe", "Dorn", "Calder", "Ilm"]
 
 
 def article(parts: int) -> list[Passage]:
@@ -116,8 +116,8 @@ def test_only_the_best_of_a_hop_are_followed(tmp_path, monkeypatch) -> None:
 
 
 def test_least_score_leaves_out_common_titles_and_what_they_mention(tmp_path) -> None:
-    assert found(build(tmp_path), "it is") == ["It", "Dorn"]
-    assert found(build(tmp_path, min_score=0.5), "it is") == []  # 1 - ln 4 / ln 9 = 0.37
+    assert found(build(tmp_path), "the ilm") == ["Ilm", "Dorn"]
+    assert found(build(tmp_path, min_score=0.5), "the ilm") == []  # 1 - ln 4 / ln 9 = 0.37
 
 
 def test_a_query_that_names_no_title_finds_nothing(tmp_path) -> None:
@@ -132,12 +132,12 @@ def test_an_empty_list_does_no_harm_in_fusion(tmp_path) -> None:
         fused = FusedRetriever([bm25, links], **options)
         warm, alba, nothing = fused.search(["warm water", "alba", "zzz"], 3)
         assert [hit.passage.title for hit in warm] == ["Fulda (river)"]
-        assert [hit.passage.title for hit in alba] == ["Alba", "Brune", "It"]
+        assert [hit.passage.title for hit in alba] == ["Alba", "Brune", "Ilm"]
         assert nothing == []
 
 
 def test_queries_together_and_alone_are_alike(tmp_path) -> None:
-    retriever, queries = build(tmp_path), ["alba", "fulda elbe", "it", "alba"]
+    retriever, queries = build(tmp_path), ["alba", "fulda elbe", "ilm", "alba"]
     assert retriever.search(queries, 3) == [retriever.search([query], 3)[0] for query in queries]
 
 
