@@ -135,6 +135,9 @@ class Question:
     # the corpus's own ids of gold passages whose text is not in the file
     gold_corpus_ids: tuple[str, ...] = field(default=(), repr=False)
     exclude_self: bool = field(default=False, repr=False)  # whether the passage that it is itself is not retrieved
+    # of an unanswerable question, whose passages do not hold what it takes: what the file says, or one empty text; it
+    # has no `answers`
+    withheld: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def gold(self) -> tuple[Passage, ...]:

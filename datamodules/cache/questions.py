@@ -11,7 +11,14 @@ from common.progress import track
 from common.records import GoldSegment, Question
 from datamodules.cache.arrow_records import Head, Records, RecordWriter
 
-_TUPLES = ("support", "unshipped_support", "scores", "history", "gold_corpus_ids")  # fields of a question in the note
+_TUPLES = (
+    "support",
+    "unshipped_support",
+    "scores",
+    "history",
+    "gold_corpus_ids",
+    "withheld",
+)  # fields of a question in the note
 
 
 class CachedQuestions(Sequence[Question]):

@@ -4,7 +4,7 @@ Shape legend: N questions, R rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, inclusion, is_unspaced
 from common.errors import UserError
 from common.records import Answer, Question, nfkc
+from harness.answer_selection.answer_texts import is_refusal
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 
@@ -221,6 +222,46 @@ def answer_tables(questions: Sequence[Question], answers: Sequence[Answer], sett
                 "answers by kind", f"Answers by kind of question, {normalization}", ("questions", *MEASURES), of_kinds
             )
         )
+    return tables
+
+
+def withheld_tables(
+    questions: Sequence[Question], answers: Sequence[Answer], settings: "Settings"
+) -> list[ReportTable]:
+    """What is answered and what refused of answerable and unanswerable questions; none without unanswerable ones.
+
+    An answer is refused if it is empty or says that there is none; a failed call is neither.  A pair are an answerable
+    and an unanswerable question of one id: its answer counts where the other is refused, as in MuSiQue-Full's own
+    measure.
+    """
+    if not any(question.withheld for question in questions):
+        return []
+    refused_N, answered_N = (
+        np.array([is_refusal(a.text) or not (a.text or a.costs.get("failed_calls")) for a in answers]),
+        np.array([bool(a.text) and not is_refusal(a.text) for a in answers]),
+    )
+    withheld_N, known_N = (np.array([bool(getattr(q, name)) for q in questions]) for name in ("withheld", "answers"))
+    said = [replace(question, answers=question.withheld) for question in questions if question.withheld]
+    texts = [answer.text for answer, question in zip(answers, questions, strict=True) if question.withheld]
+    guessed_N = np.full(len(questions), np.nan)
+    guessed_N[withheld_N] = score_answers(texts, said, settings.normalization, settings.yes_no_rule)[0]
+    shares_3N = np.array([answered_N, refused_N, guessed_N], dtype=np.float64)
+    rows: dict[str, Cells] = {}
+    for name, mask_N in (("answerable", known_N), ("unanswerable", withheld_N)):
+        cells = known_percent_cells(shares_3N[:, mask_N], settings.bootstrap) if mask_N.any() else [None] * 3
+        rows[name] = [Cell(int(mask_N.sum())), *cells]
+    columns = ("questions", "answered %", "refused %", "withheld answer said %")
+    note = "EM, F1 and accuracy above are of the answerable questions alone."
+    tables = [ReportTable("refusals", "Answerable and unanswerable questions", columns, rows, note=note)]
+    refused_of = {question.id: bool(refused_N[n]) for n, question in enumerate(questions) if question.withheld}
+    pairs = [n for n, question in enumerate(questions) if question.answers and question.id in refused_of]
+    if pairs:
+        asked, given = [questions[n] for n in pairs], [answers[n].text for n in pairs]
+        scores_3P = score_answers(given, asked, settings.normalization, settings.yes_no_rule)
+        both_3P = scores_3P * np.array([refused_of[question.id] for question in asked])
+        row: Cells = [Cell(len(pairs)), *percent_cells(both_3P, settings.bootstrap)]
+        title = "Pairs: the answer, where the unanswerable question of the same id is refused"
+        tables.append(ReportTable("pairs", title, ("pairs", *MEASURES), {f"ours, {settings.normalization}": row}))
     return tables
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from common.errors import UserError
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table
+from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table, withheld_tables
 from harness.evaluation.judgements import Judgements
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import answers as paper_answers
@@ -222,7 +222,7 @@ def _answer_tables(
         tables = answer_tables([questions[place] for place in places], [answers[place] for place in places], settings)
     if settings.paper is not None and not findings.paper:
         tables[0].paper = paper_answers(settings.paper, findings.budget)
-    return tables
+    return [*tables, *(withheld_tables(questions, answers, settings) if has_read(answers) else [])]
 
 
 def _check_excluded(system: System, question: Question, answer: Answer) -> None:

@@ -91,7 +91,9 @@ class QuestionFiles:
         if self.gold == "index":
             usable, facts = with_gold_in_index(system, loaded, self.missing_gold)
         else:
-            usable = [each for each in loaded if each.answers or each.gold_segments or _ships_gold(each)]
+            usable = [
+                each for each in loaded if each.answers or each.withheld or each.gold_segments or _ships_gold(each)
+            ]
         if not usable:
             raise UserError(self._why_none(len(loaded)))
         if self.exclude_self:

@@ -169,6 +169,7 @@ def question_records(measured: MeasuredSystem) -> Iterator[str]:
             "question": question.text,
             "kind": question.kind,
             "answers": list(question.answers),
+            **({"withheld": list(question.withheld)} if question.withheld else {}),
             "answer": answer.text,
             "logprob": answer.logprob,
             "gold": [{"id": passage.id, "title": passage.title} for passage in question.gold],

@@ -12,7 +12,7 @@ SIGNATURE_FIELDS = ("question", "question_decomposition")
 def question(row: Row) -> Question:
     """A question of MuSiQue.
 
-    An unanswerable question (`answerable` false in MuSiQue-Full) keeps the answer in the file and the gold passages
+    An unanswerable question (`answerable` false in MuSiQue-Full) has no answers, `withheld` ones, and the gold passages
     that are left, possibly none.  Both variants of a question have the same id, as in the release.
 
     Raises:
@@ -26,12 +26,15 @@ def question(row: Row) -> Question:
         for item in fields.optional_objects(row, "paragraphs")
     ]
     identity = fields.identity(row, "id")
+    said = fields.answers([fields.optional_text(row, "answer"), *fields.optional_texts(row, "answer_aliases")])
+    answerable = row.get("answerable") is None or fields.flag(row, "answerable")
     hops, found, _ = identity.partition("__")  # 2hop__482757_12019, 3hop1__..., 4hop3__...
     return Question(
         id=identity,
         text=fields.filled_text(row, "question"),
-        answers=fields.answers([fields.optional_text(row, "answer"), *fields.optional_texts(row, "answer_aliases")]),
+        answers=said if answerable else (),
         passages=fields.distinct_passages(passage for passage, _ in paragraphs),
         support=tuple(dict.fromkeys(passage.id for passage, is_gold in paragraphs if is_gold)),
         kind=hops if found else "",
+        withheld=() if answerable else said or ("",),
     )

@@ -94,7 +94,11 @@ def test_musique_unanswerable_and_questions_only(tmp_path: Path) -> None:
     step = MUSIQUE["question_decomposition"][0] | {"paragraph_support_idx": None}
     paragraphs = [paragraph | {"is_supporting": False} for paragraph in MUSIQUE["paragraphs"]]
     unanswerable = MUSIQUE | {"answerable": False, "question_decomposition": [step], "paragraphs": paragraphs}
-    assert one(tmp_path, "musique", unanswerable).support == ()
+    found = one(tmp_path, "musique", unanswerable)
+    assert (found.support, found.answers, found.withheld) == ((), (), ("Shakespeare", "William Shakespeare"))
+    unsaid = one(tmp_path, "musique", unanswerable | {"answer": "", "answer_aliases": []})
+    assert (unsaid.answers, unsaid.withheld) == ((), ("",))
+    assert one(tmp_path, "musique", without(MUSIQUE, "answerable")).withheld == ()
     assert one(tmp_path, "musique", without(MUSIQUE, "paragraphs")).passages == ()
 
 

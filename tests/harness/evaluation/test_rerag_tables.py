@@ -13,7 +13,14 @@ from common.answer_metrics import NORMALIZATIONS
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import answer_tables, costs_table, percent_cells, score_answers, script_facts
+from harness.evaluation.answer_scores import (
+    answer_tables,
+    costs_table,
+    percent_cells,
+    score_answers,
+    script_facts,
+    withheld_tables,
+)
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.baseline import bm25_of_shipped
 from harness.evaluation.rerag.tables import (
@@ -229,6 +236,26 @@ def test_answers_are_compared_by_characters_where_most_need_it() -> None:
         "1 of 2 questions have gold answers in a script without blanks between words; squad makes one"
     )
     assert script_facts([english, open_], "squad") == []
+
+
+def test_unanswerable_questions_are_counted_apart() -> None:
+    asked = [
+        *(Question(id_, "?", ("Kyd",)) for id_ in "abc"),
+        *(Question(id_, "?", withheld=("Kyd",)) for id_ in "abd"),
+        Question("e", "?"),
+    ]
+    texts = ["Kyd", "Kyd", "I don't know.", "Kyd", "unanswerable", "", "Kyd"]
+    given = [Answer(q.id, text, ()) for q, text in zip(asked, texts, strict=True)]
+    settings = Settings("musique", "squad", (1,), None, FEW, Path("unused"))
+    shares, pairs = withheld_tables(asked, given, settings)
+    assert values(shares, "answerable")[:3] == [3, 66.6667, 33.3333]
+    assert values(shares, "unanswerable") == [3, 33.3333, 66.6667, 33.3333]
+    assert values(pairs, "ours, squad") == [2, 50, 50, 50]  # a is right, and answered in both
+    failed = [*given[:5], Answer("d", "", (), costs={"failed_calls": 1.0}), given[6]]
+    assert values(withheld_tables(asked, failed, settings)[0], "unanswerable") == [3, 33.3333, 33.3333, 33.3333]
+    assert withheld_tables(asked[:3], given[:3], settings) == []
+    (alone,) = withheld_tables(asked[3:], given[3:], settings)
+    assert values(alone, "unanswerable")[0] == 3
 
 
 def test_tables_as_files() -> None:
