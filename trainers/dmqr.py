@@ -25,7 +25,7 @@ class RewriterTrainer(RewriterModule):
     """
 
     learned: ClassVar = "on given rewrites"
-    scores: ClassVar = "exact match and token F1 in percent"
+    scores: ClassVar = "exact match and token F1, 0 to 1"
     lower: ClassVar = LOWER.format("data.rewrites_per_step")
 
     def forward(self, batch: RewriteBatch) -> Tensor:

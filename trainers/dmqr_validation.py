@@ -20,7 +20,7 @@ class RewriteValidation(NamedTuple):
 
 
 def summary(results: Sequence[RewriteValidation], recall_name: str) -> dict[str, float]:
-    """Metrics of all rewrites by name; shares in percent.
+    """Metrics of all rewrites by name; shares in [0, 1].
 
     Loss per token; of the generated ones exact match, token F1 (also by strategy) and the share of empty ones; of the
     searched questions recall with their rewrites, and of the question alone, with equally many passages.
@@ -33,16 +33,16 @@ def summary(results: Sequence[RewriteValidation], recall_name: str) -> dict[str,
     scored = [(each.strategy, *each.scores, each.empty) for each in results if each.scores is not None]
     found = {"loss_nats": sum(each.nll for each in results) / tokens, "rewrite_tokens": float(tokens)}
     if scored:
-        found |= {"em": _percent([em for _, em, _, _ in scored]), "f1": _percent([f for _, _, f, _ in scored])}
-        found["empty"] = _percent([float(empty) for *_, empty in scored])
+        found |= {"em": _mean([em for _, em, _, _ in scored]), "f1": _mean([f for _, _, f, _ in scored])}
+        found["empty"] = _mean([float(empty) for *_, empty in scored])
         names = sorted({strategy for strategy, *_ in scored})
         if len(names) > 1:
-            found |= {f"f1_{name}": _percent([f for each, _, f, _ in scored if each == name]) for name in names}
+            found |= {f"f1_{name}": _mean([f for each, _, f, _ in scored if each == name]) for name in names}
     if searched := [each.recall for each in results if each.recall is not None]:
-        found[recall_name] = _percent([each.fused for each in searched])
-        found[f"{recall_name}_question"] = _percent([each.question for each in searched])
+        found[recall_name] = _mean([each.fused for each in searched])
+        found[f"{recall_name}_question"] = _mean([each.question for each in searched])
     return found
 
 
-def _percent(shares: Sequence[float]) -> float:
-    return 100 * sum(shares) / len(shares)
+def _mean(shares: Sequence[float]) -> float:
+    return sum(shares) / len(shares)

@@ -155,8 +155,8 @@ def summarize(
     if questions and questions[0].answers:
         exact_TN = np.array([[one.exact for one in each.answers] for each in questions]).T
         chosen = int(exact_TN.sum(axis=1).argmax())
-        metrics["em"] = 100 * float(exact_TN[chosen].mean())
-        metrics["f1"] = 100 * float(np.mean([one.answers[chosen].token_f1 for one in questions]))
+        metrics["em"] = float(exact_TN[chosen].mean())
+        metrics["f1"] = float(np.mean([one.answers[chosen].token_f1 for one in questions]))
         if len(exact_TN) > 1:
             fitted["relevance_temperature"] = metrics["relevance_temperature"] = TEMPERATURES[chosen]
     nats = [one.gen_nats for one in questions if one.gen_nats is not None]
@@ -166,7 +166,7 @@ def summarize(
         return Summary(metrics)
     ranks = [first_hit(one.scores, one.labels) for one in questions]
     for k in RECALL_AT:
-        metrics[f"recall_{k}"] = 100 * float(np.mean([rank is not None and rank < k for rank in ranks]))
+        metrics[f"recall_{k}"] = float(np.mean([rank is not None and rank < k for rank in ranks]))
     metrics["mrr"] = float(np.mean([0.0 if rank is None else 1 / (rank + 1) for rank in ranks]))
     scores_P = np.array([score for one in questions for score in one.scores])
     labels_P = np.array([label for one in questions for label in one.labels])
@@ -195,7 +195,7 @@ def summarize(
         metrics |= {
             "refusal_threshold": threshold,
             "refusal_f1": detection(best, answerable, threshold).f1,
-            "refused_answerable": 100 * float((best < threshold)[answerable].mean()),
+            "refused_answerable": float((best < threshold)[answerable].mean()),
             "answerable_auroc": auroc(best, answerable),
         }
         fitted |= {

@@ -29,8 +29,8 @@ def test_the_scores_of_a_validation_by_hand() -> None:
         "recall_at_7"
     )  # fmt: skip
     assert found == pytest.approx(
-        {"loss_nats": 2.0, "rewrite_tokens": 10, "em": 100 / 3, "f1": 50.0, "empty": 100 / 3, "f1_gqr": 75.0,
-        "f1_cce": 0.0, "recall_at_7": 75.0, "recall_at_7_question": 25.0}
+        {"loss_nats": 2.0, "rewrite_tokens": 10, "em": 1 / 3, "f1": 0.5, "empty": 1 / 3, "f1_gqr": 0.75,
+        "f1_cce": 0.0, "recall_at_7": 0.75, "recall_at_7_question": 0.25}
     )  # fmt: skip
 
 
@@ -58,5 +58,5 @@ def test_recall_on_validation_chooses_the_checkpoint(workplace: Path) -> None:
     best = checkpoint_of(folder)["validation_facts"]
     for name, retriever in (("recall_at_3", system), ("recall_at_3_question", searched)):
         hits = retriever.search([each.text for each in asked], 3)
-        assert 100 * retrieval_scores(asked, hits, [3])["recall@3"].mean() == pytest.approx(best[name])
+        assert retrieval_scores(asked, hits, [3])["recall@3"].mean() == pytest.approx(best[name])
     assert best["recall_at_3"] == min(row["val/recall_at_3"] for row in measured) != alone

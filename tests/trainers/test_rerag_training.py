@@ -37,7 +37,7 @@ def test_a_run_learns_to_rank_and_exports(workplace: Path, capsys: pytest.Captur
     fit_here(workplace, "--trainer.max_epochs", "20", "--model.dropout", "0", "--model.loss.label_weight", "1",
              "--trainer.check_val_every_n_epoch", "10")  # fmt: skip
     assert "\nrelevant contexts " in capsys.readouterr().out
-    assert max(row["val/recall_1"] for row in metrics(workplace) if "val/recall_1" in row) > 60  # chance is below 30
+    assert max(row["val/recall_1"] for row in metrics(workplace) if "val/recall_1" in row) > 0.6  # chance is below 0.3
     folder = workplace / "checkpoints/tiny/serving"
     manifest = json.loads((folder / "serving.json").read_text())
     assert manifest["calibration"]["scale"] > 0

@@ -29,11 +29,11 @@ def test_validation_figures_by_hand() -> None:
         QuestionScores(2, (-4.0,), (False,), (ReadAnswer("c", 0.0, 0.0),), 4.0),
     ]
     facts = summarize(judged, ranked=True, draw=False).metrics
-    assert facts["em"] == pytest.approx(100 / 3)
-    assert facts["f1"] == pytest.approx(50)
+    assert facts["em"] == pytest.approx(1 / 3)
+    assert facts["f1"] == pytest.approx(0.5)
     assert facts["gen_nats"] == 2
-    assert facts["recall_1"] == pytest.approx(100 / 3)
-    assert facts["recall_5"] == pytest.approx(200 / 3)
+    assert facts["recall_1"] == pytest.approx(1 / 3)
+    assert facts["recall_5"] == pytest.approx(2 / 3)
     assert facts["mrr"] == pytest.approx((1 + 0.5 + 0) / 3)
     assert facts["answerable_auroc"] == 1
     assert facts["context_auroc"] == pytest.approx(
@@ -91,7 +91,7 @@ def test_a_stated_cost_chooses_the_threshold() -> None:
     judged = [QuestionScores(row, (score, -9.0), (label, False)) for row, (score, label) in enumerate(scores)]
     by_f1 = summarize(judged, ranked=True, draw=False)
     dear = summarize(judged, ranked=True, draw=False, abstention=Abstention(cost=2.0))
-    assert by_f1.metrics["refused_answerable"] == 50
+    assert by_f1.metrics["refused_answerable"] == 0.5
     assert dear.metrics["refused_answerable"] == 0
     assert dear.metrics["refusal_cost_per_question"] == pytest.approx(1 / 7)  # the -0.5 is answered
     assert dear.fitted["refusal_threshold"] < by_f1.fitted["refusal_threshold"]
@@ -109,10 +109,10 @@ def test_the_temperature_is_the_one_that_answers_most_and_nearest_to_one_among_e
     summary = summarize(judged, ranked=True, draw=False)
     assert summary.temperature_index == 2  # 1, 2, 3, 3, 2 right
     assert summary.fitted["relevance_temperature"] == summary.metrics["relevance_temperature"] == TEMPERATURES[2]
-    assert summary.metrics["em"] == summary.metrics["f1"] == 100
+    assert summary.metrics["em"] == summary.metrics["f1"] == 1
     alone = summarize([replace(one, answers=one.answers[:1]) for one in judged], ranked=True, draw=False)
     assert "relevance_temperature" not in alone.fitted  # one temperature is no choice
-    assert alone.metrics["em"] == pytest.approx(100 / 3)
+    assert alone.metrics["em"] == pytest.approx(1 / 3)
 
 
 def sets_of(count: int) -> list[ContextSet]:

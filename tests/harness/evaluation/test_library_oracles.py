@@ -105,7 +105,7 @@ def test_has_answer_recall_and_mrr_of_validation(rng: np.random.Generator) -> No
     relevant = judgments(labels_QP)
     assert metrics["mrr"] == pytest.approx(np.mean(per_question(RR, relevant, ranked)), abs=1e-12)
     for k in RECALL_AT:
-        assert metrics[f"recall_{k}"] == pytest.approx(100 * np.mean(per_question(Success @ k, relevant, ranked)))
+        assert metrics[f"recall_{k}"] == pytest.approx(np.mean(per_question(Success @ k, relevant, ranked)))
 
 
 def test_has_answer_recall_of_the_report(rng: np.random.Generator) -> None:
