@@ -54,8 +54,8 @@ def ask(
         questions: Official data-set file, or Hugging Face datasets id: all its questions.
         layout: Layout of the questions file: which data set's official format it has.
         limit: Ask only this many questions of the file, from the beginning.
-        exclude_self: Leave the passage that is the question itself, by its id in the corpus or its text, out of what is
-            retrieved.
+        exclude_self: Leave the passage that is a question of the file itself, by its id in the corpus or its text, out
+            of what is retrieved.
         json: Print the whole answer record as JSON: indented for --question, else one object a line (JSON Lines).
         width: Columns at which text is wrapped; the terminal's width when omitted.
         characters: Print at most this many characters of each passage, cut between words; all when omitted.
@@ -65,7 +65,7 @@ def ask(
             makes of them a question that stands alone, if it reads earlier turns, else they are put before it.
     """
     read_by(system, llm)
-    _check(system, question, questions, layout, limit, turns)
+    _check(system, question, questions, layout, limit, turns, exclude_self)
     load(system)
     width = width or shutil.get_terminal_size().columns
     reads, earlier = reads_history(system), list[str]()  # questions and answers by turns, oldest first
@@ -98,7 +98,13 @@ def ask(
 
 
 def _check(
-    system: System, question: str | None, questions: str | None, layout: str, limit: int | None, turns: int
+    system: System,
+    question: str | None,
+    questions: str | None,
+    layout: str,
+    limit: int | None,
+    turns: int,
+    exclude_self: bool,
 ) -> None:
     """Check everything that can be checked before a model is loaded.
 
@@ -117,6 +123,8 @@ def _check(
     if questions is None:
         if limit is not None:
             raise UserError("--limit is for the questions of a file: give --questions FILE too, or omit it.")
+        if exclude_self:
+            raise UserError("--exclude_self is for the questions of a file: give --questions FILE too, or omit it.")
         if question is not None and not clean(question):
             raise UserError('question is empty: type one, e.g. --question "Who wrote Hamlet?"')
         if question is not None and not _is_unicode(question):

@@ -108,6 +108,7 @@ def test_commands(place: Path) -> None:
     ended = command(place, "infer.py", "ask", *SYSTEM, *asked, *exclude, "--json", "true")
     answers = [json.loads(line) for line in ended.out.splitlines()]
     assert sorted(hit["passage"]["corpus_id"] for hit in answers[0]["evidence"]) == ["d1", "d2"]
+    refused(command(place, "infer.py", "ask", *SYSTEM, *exclude, "--question", "jade"), 2, "give --questions FILE too")
     mine = (
         "--retriever",
         "harness.retrievers.bm25.Bm25Retriever",
