@@ -1,6 +1,7 @@
 """`infer.py ask`: answer questions and print the passages, why they were chosen, the answer and its costs; or JSON."""
 
 import json as json_format
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,8 @@ def ask(
             makes of them a question that stands alone, if it reads earlier turns, else they are put before it.
     """
     read_by(system, llm)
+    if question is not None and not _is_unicode(question):  # UTF-8 bytes, typed in another locale
+        question = os.fsencode(question).decode("utf-8", "surrogateescape")
     _check(system, question, questions, layout, limit, turns, exclude_self)
     load(system)
     width = width or shutil.get_terminal_size().columns

@@ -3,7 +3,6 @@
 Also the notes on questions that are too long for a model and were cut.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -163,7 +162,9 @@ class FailedQuestions:
     """Counts the questions that failed or were cut, to tell at the end and by the exit code."""
 
     def __init__(self) -> None:
-        self.asked, self.reasons, self.cut = 0, dict[str, str](), Counter[str]()  # reasons by id; cut by model
+        self.asked = 0
+        self.reasons: dict[str, str] = {}  # by id
+        self.cut: dict[str, list[str]] = {}  # ids by model
 
     def add(self, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
         """Count some answers."""
@@ -172,7 +173,8 @@ class FailedQuestions:
             if reason := failure_of(answer):
                 self.reasons[question.id] = reason.rstrip(".")
             cut = answer.notes.get(CUT)
-            self.cut.update(cut if isinstance(cut, dict) else ())
+            for name in cut if isinstance(cut, dict) else ():
+                self.cut.setdefault(name, []).append(question.id)
 
     @property
     def failed(self) -> str:
@@ -186,7 +188,7 @@ class FailedQuestions:
     @property
     def facts(self) -> list[str]:
         """Lines on the questions that were cut and on those that failed, without full stops."""
-        cut = ", ".join(f"{count:,} for {name}" for name, count in self.cut.most_common())
+        cut = ", ".join(f"{len(ids):,} for {name} (the first: {ids[0]})" for name, ids in self.cut.items())
         return [*([f"questions that are too long and were cut: {cut}"] if cut else []), *filter(None, [self.failed])]
 
     def check(self) -> None:

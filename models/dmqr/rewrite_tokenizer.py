@@ -168,7 +168,11 @@ class RewriteEncoder:
         if self.format == "seq2seq":
             return list(self.tokenizer(list(texts), verbose=False)["input_ids"])
         if self.format == "chat":
-            return list(self.tokenizer([self._prompt(text) for text in texts], add_special_tokens=False)["input_ids"])
+            return list(
+                self.tokenizer([self._prompt(text) for text in texts], add_special_tokens=False, verbose=False)[
+                    "input_ids"
+                ]
+            )
         rows = self.tokenizer([f"{text}\n" for text in texts], verbose=False)["input_ids"]
         return [row[:-1] if row[-1] in self.end_ids else row for row in rows]  # of a tokenizer that ends every text
 

@@ -12,6 +12,7 @@ from common.records import Answer, Passage, Question, Ranked
 from harness.commands.evaluate import evaluate
 from harness.commands.label import label
 from harness.commands.mine import mine
+from harness.commands.tune import tune
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.runtime.answer_text import answer_text
@@ -191,6 +192,9 @@ def test_failed_questions_in_one_line() -> None:
     asked = [Question(f"q{n}", "who") for n in range(6)]
     failed.add(asked, [Answer(each.id, "", (), notes={"error": "no."} if n else {}) for n, each in enumerate(asked)])
     assert failed.failed == "5 of 6 questions failed: q1: no; q2: no; q3: no; and 2 more"
+    failed.add(asked[:1], [Answer("q0", "a", (), notes={"cut": {"Generator": "reads ...", "LlmReader": "reads ..."}})])
+    cut = "questions that are too long and were cut: 1 for Generator (the first: q0), 1 for LlmReader (the first: q0)"
+    assert failed.facts == [cut, failed.failed]
     with pytest.raises(SomeFailedError, match="and 2 more"):
         failed.check()
 
@@ -207,6 +211,13 @@ def test_evaluate_scores_the_others_and_counts_what_failed(fragile: Fragile, tmp
     assert report(tmp_path / "out")["questions"]["failed"] == {"q2": "the service is down. Try again"}
     assert "- 1 of 3 questions failed: q2" in (tmp_path / "out/report.md").read_text()
     assert [bool(each["evidence"]) for each in records_of(tmp_path / "out")] == [True, False, True]
+
+
+def test_tune_fits_on_the_others(fragile: Fragile, tmp_path: Path) -> None:
+    file = write_questions(tmp_path)
+    with pytest.raises(SomeFailedError, match="1 of 3 questions failed, the first: q2"):
+        tune(DrRag(fragile, scorer=gold_scorer()), str(file), tmp_path / "tuned.json", tuning={"ks": [2]})
+    assert json.loads((tmp_path / "tuned.json").read_text())["chosen_on"]["questions"] == 2
 
 
 def test_mine_leaves_out_what_failed(fragile: Fragile, tmp_path: Path) -> None:
