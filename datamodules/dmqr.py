@@ -28,6 +28,7 @@ from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
+from datamodules.formats.row_counts import RowCounts
 from models.dmqr.rewrite_outputs import SEPARATOR
 from models.dmqr.rewriter import RewriterModel
 
@@ -109,6 +110,7 @@ class RewriteData(StepData):
         recall_k: Passages that are retrieved: by the question alone, and together by the question and its rewrites by
             all strategies of the training files.
         recall_questions: Validation questions, drawn by hash from those with gold passages, that are searched.
+        strict: Whether a row with a null or empty field is an error instead of a line in the statistics.
 
     Raises:
         UserError: If there is no training file, or one of retriever and gold_questions is missing.
@@ -130,6 +132,7 @@ class RewriteData(StepData):
         recall_k: PositiveInt = 10,
         recall_questions: PositiveInt = 200,
         substitution: Share = 0.0,
+        strict: bool = False,
     ) -> None:
         super().__init__()
         self._name_files(train, validation, validation_fraction)
@@ -146,6 +149,7 @@ class RewriteData(StepData):
         self.generated: frozenset[int] = frozenset()  # rows of `held_out`
         self.gold: dict[int, tuple[frozenset[str], ...]] = {}  # rows of `held_out` that are searched -> gold passages
         self._substitute: WordSubstitution | None = None
+        self._unusual = RowCounts(strict)
         self.strategies: list[str] = []  # of the training examples, in the order of the pool
 
     @property
@@ -189,6 +193,8 @@ class RewriteData(StepData):
         self.steps_per_epoch = math.ceil(len(self.training) / self.rewrites_per_step)
         self.units_per_step = len(self.training) / self.steps_per_epoch
         self.audit = self._audit(skipped)
+        if lines := self._unusual.lines():
+            self.audit["unusual_rows"] = lines
         if self.substitution:
             self._substitute = WordSubstitution(rewriter.encode, rewriter.max_rewrite_tokens)
         if self.retriever is not None:
@@ -218,9 +224,10 @@ class RewriteData(StepData):
 
     def _split(self) -> tuple[list[RewriteExample], list[RewriteExample]]:
         """Training and validation examples; no dialogue is on both sides."""
-        examples = list(track(_distinct(self.train_sources), None, "reading training rewrites"))
+        train, validation = (_distinct(each, self._unusual) for each in (self.train_sources, self.validation_sources))
+        examples = list(track(train, None, "reading training rewrites"))
         if self.validation_sources:
-            held_out = list(track(_distinct(self.validation_sources), None, "reading validation rewrites"))
+            held_out = list(track(validation, None, "reading validation rewrites"))
             known = {dialogue(each) for each in held_out}
             return [each for each in examples if dialogue(each) not in known], held_out
         shares = [int.from_bytes(_digest(dialogue(each))[:8], "big") / 2**64 for each in examples]
@@ -298,10 +305,10 @@ class RewriteData(StepData):
         }
 
 
-def _distinct(sources: Sequence[RewriteDataFile]) -> Iterator[RewriteExample]:
+def _distinct(sources: Sequence[RewriteDataFile], counts: RowCounts) -> Iterator[RewriteExample]:
     seen: set[RewriteExample] = set()
     for source in sources:
-        for example in read_rewrites(source.layout, source.path, source.strategy, source.limit):
+        for example in read_rewrites(source.layout, source.path, source.strategy, source.limit, counts):
             if example not in seen:
                 seen.add(example)
                 yield example

@@ -55,6 +55,8 @@ class DrRagData(StepData):
         cache: Folder in which the questions of files above 32 MiB are stored with their token ids, for all ranks and
             later starts; it can be deleted at any time. null keeps them in the memory of every rank, and of every
             process of `workers`.
+        strict: Whether unusual rows (empty, null, repeated questions and passages) are an error instead of a line in
+            the statistics.
         workers: Processes of each rank that make batches while it trains; 0 makes them in between. When null: 0 on a
             CPU, up to 4 of the rank's cores on a GPU.
 
@@ -77,6 +79,7 @@ class DrRagData(StepData):
         sampling_seed: int = 0,
         cache: str | None = DEFAULT,
         workers: NonNegativeInt | None = None,
+        strict: bool = False,
     ) -> None:
         super().__init__()
         self._name_files(train, validation, validation_fraction)
@@ -84,7 +87,7 @@ class DrRagData(StepData):
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
-        self.cache, self.workers = cache, workers
+        self.cache, self.workers, self.strict = cache, workers, strict
         self.questions: Sequence[Question] = ()
 
     @property
@@ -110,6 +113,7 @@ class DrRagData(StepData):
             return
         self.encode: TripleEncoder = self.module.classifier.encode
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
+        unusual = split.counts(self.strict).lines()
         self._store = split.stores[0]
         mined = stored_mined(self.hard_negative_files, self.cache)
         drawn_from = [store.name for store in split.stores], self.validation_fraction, mined.name
@@ -146,6 +150,7 @@ class DrRagData(StepData):
             "validation_triples": len(held_out),
             "questions_cut": first.questions_cut() + held_out.questions_cut(),
             "steps_per_epoch": self.steps_per_epoch,
+            **({"unusual_rows": unusual} if unusual else {}),
         }
         self.print_audit()
 

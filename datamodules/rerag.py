@@ -84,6 +84,8 @@ class ReRagData(StepData):
         sampling_seed: Seed of sampling and ordering.
         cache: Folder in which the questions of files above 32 MiB are stored, for all ranks and later starts; it can be
             deleted at any time. null keeps them in the memory of every rank, and of every process of `workers`.
+        strict: Whether unusual rows (empty, null, repeated questions and passages) are an error instead of a line in
+            the statistics.
         workers: Processes of each rank that make batches while it trains; 0 makes them in between. When null: 0 on a
             CPU, up to 4 of the rank's cores on a GPU.
 
@@ -114,6 +116,7 @@ class ReRagData(StepData):
         sampling_seed: int = 0,
         cache: str | None = DEFAULT,
         workers: NonNegativeInt | None = None,
+        strict: bool = False,
     ) -> None:
         super().__init__()
         if crop_growth_words and crop_words is None:
@@ -130,7 +133,7 @@ class ReRagData(StepData):
         self.word_swaps = word_swaps
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
-        self.cache, self.workers = cache, workers
+        self.cache, self.workers, self.strict = cache, workers, strict
         self.questions: Sequence[Question] = ()
 
     @property
@@ -158,6 +161,7 @@ class ReRagData(StepData):
             return
         module: ContextModel = self.module
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
+        unusual = split.counts(self.strict).lines()
         weighted = module.relevance == "retriever"
         if self.hard_negative_files and weighted:
             raise UserError(
@@ -217,7 +221,9 @@ class ReRagData(StepData):
         self.steps_per_epoch = math.ceil(len(questions) / self.questions_per_step)
         self.units_per_step = len(questions) / self.steps_per_epoch
         self.examples_per_unit = 1.0 if module.packed else int(self.counts.sum()) / len(questions)
-        self.audit = self._audit(questions, training["relevant"], len(split.training), len(split.held_out))
+        self.audit = self._audit(questions, training["relevant"], len(split.training), len(split.held_out)) | (
+            {"unusual_rows": unusual} if unusual else {}
+        )
         self.print_audit()
 
     @property

@@ -32,7 +32,7 @@ from datamodules.cache.content_digests import content_digest
 from datamodules.cache.unused_caches import remove_unused
 
 DEFAULT = "cache/questions"
-FORMAT = 1  # of the folder; increase it when what is stored changes its meaning
+FORMAT = 2  # of the folder; increase it when what is stored changes its meaning
 WAIT_SECONDS = 24 * 3600.0  # for another process that stores the same files
 _ABOUT, _DERIVED = "cache.json", "derived"
 _DIGITS = 32  # of a SHA-256 in names
@@ -61,10 +61,11 @@ class CachedRecords:
         records: The records.
         name: Identifies their content and the code that read it, where there is a cache.
         folder: Where they are stored; None if they are in memory.
+        note: What was found when they were written, JSON types only.
     """
 
-    def __init__(self, records: Records, name: str, folder: Path | None) -> None:
-        self.records, self.name, self.folder = records, name, folder
+    def __init__(self, records: Records, name: str, folder: Path | None, note: Any = None) -> None:
+        self.records, self.name, self.folder, self.note = records, name, folder, note
 
     def derived(self, key: Mapping[str, Any], compute: Callable[[], Arrays]) -> Arrays:
         """Arrays computed of the records; of stored ones, read again if they were computed before.
@@ -99,7 +100,7 @@ class CachedRecords:
 
 
 def stored(
-    cache: str | None, inputs: Sequence[Path], key: Mapping[str, Any], write: Callable[[RecordWriter], None], what: str
+    cache: str | None, inputs: Sequence[Path], key: Mapping[str, Any], write: Callable[[RecordWriter], Any], what: str
 ) -> CachedRecords:
     """Records of input files, read from the cache if it has them, else written to it.
 
@@ -107,7 +108,7 @@ def stored(
         cache: Folder of the cache; None keeps the records in memory.
         inputs: The files.
         key: What else the records depend on, JSON types only.
-        write: Writes the records.
+        write: Writes the records; what it returns, JSON types only, is their note.
         what: The records' name for messages, such as `training questions`.
 
     Raises:
@@ -118,8 +119,8 @@ def stored(
     name = fingerprint([FORMAT, digests, key, _code(_READING)])[:_DIGITS]
     if root is None:
         with RecordWriter(None) as writer:
-            write(writer)
-        return CachedRecords(writer.records(), name, None)
+            note = write(writer)
+        return CachedRecords(writer.records(), name, None, note)
     folder = root / name
     found, _ = _opened(folder)
     if found is None:
@@ -129,7 +130,7 @@ def stored(
                 if damage:
                     say(f"{folder} is damaged ({damage}): the {what} are read again.")
                 found = _store(folder, inputs, write, what)
-    return CachedRecords(found, name, folder)
+    return CachedRecords(found, name, folder, read_json(folder / _ABOUT, "")["note"])
 
 
 def is_large(inputs: Sequence[Path]) -> bool:
@@ -157,12 +158,13 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
     return exclusive(folder, wait_seconds=WAIT_SECONDS)
 
 
-def _store(folder: Path, inputs: Sequence[Path], write: Callable[[RecordWriter], None], what: str) -> Records:
+def _store(folder: Path, inputs: Sequence[Path], write: Callable[[RecordWriter], Any], what: str) -> Records:
     with whole_folder(folder) as temporary:
         with RecordWriter(temporary) as writer:
-            write(writer)
+            note = write(writer)
         sizes = {name: (temporary / name).stat().st_size for name in (RECORDS, PASSAGES)}
-        write_json(temporary / _ABOUT, {"format": FORMAT, "files": [str(file) for file in inputs], "bytes": sizes})
+        files = [str(file) for file in inputs]
+        write_json(temporary / _ABOUT, {"format": FORMAT, "files": files, "bytes": sizes, "note": note})
     say(
         f"{what}: {in_bytes(sum(sizes.values()))} stored in {folder}, which later starts read; it can be deleted at "
         "any time"

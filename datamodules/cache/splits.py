@@ -8,10 +8,12 @@ import numpy as np
 
 from common.records import nfkc
 from common.validation_split import validation_share
+from datamodules.cache.arrow_records import RecordWriter
 from datamodules.cache.questions import CachedQuestions, write_questions
 from datamodules.cache.record_cache import CachedRecords, is_large, stored
 from datamodules.examples.data_files import QuestionDataFile, distinct_questions, paths_of
 from datamodules.formats.open_data import content_files, part_of
+from datamodules.formats.row_counts import RowCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,17 @@ class Split:
     training: CachedQuestions
     held_out: CachedQuestions
     stores: tuple[CachedRecords, ...]  # of the training files; then of the validation files, if there are any
+
+    def counts(self, strict: bool) -> RowCounts:
+        """What is unusual in the files.
+
+        Raises:
+            DataError: If there is something and `strict`.
+        """
+        counts = RowCounts(strict)
+        for store in self.stores:
+            counts.add_all(store.note)
+        return counts
 
 
 def split_questions(
@@ -56,10 +69,13 @@ def are_stored(sources: Sequence[QuestionDataFile], cache: str | None) -> bool:
 
 def _stored(sources: Sequence[QuestionDataFile], cache: str | None, what: str) -> CachedRecords:
     key = [[source.layout, part_of(source.path), source.limit, source.corpus is not None] for source in sources]
-    return stored(
-        cache, _files(sources), {"questions": key},
-        lambda writer: write_questions(writer, distinct_questions(sources), f"reading {what}"), what,
-    )  # fmt: skip
+
+    def write(writer: RecordWriter) -> list[list[object]]:
+        counts = RowCounts()
+        write_questions(writer, distinct_questions(sources, counts), f"reading {what}")
+        return counts.as_json()
+
+    return stored(cache, _files(sources), {"questions": key}, write, what)
 
 
 def _files(sources: Sequence[QuestionDataFile]) -> list[Path]:

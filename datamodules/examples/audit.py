@@ -72,17 +72,21 @@ def audit(
 
 
 def lines(report: Mapping[str, object]) -> list[str]:
-    """The statistics as a table: a row per number, those of a group indented below its name."""
-    rows = []
+    """The statistics as a table: a row per number, those of a group indented below its name; then lists of lines."""
+    rows, below = [], list[str]()
     for name, value in report.items():
         title = name.replace("_", " ")
+        if isinstance(value, list):
+            below += [f"{title}: {line}" for line in value]
+            continue
         if isinstance(value, Mapping):
             rows += [(title, ""), *((f"  {key}".replace("_", " "), _format(count)) for key, count in value.items())]
         else:
             rows.append((title, _format(value)))
     names, values = (max(map(len, column), default=0) for column in zip(*rows, strict=True))
     rule = "-" * (names + 2 + values)
-    return ["Training data", rule, *(f"{name:<{names}}  {value:>{values}}".rstrip() for name, value in rows), rule]
+    table = (f"{name:<{names}}  {value:>{values}}".rstrip() for name, value in rows)
+    return ["Training data", rule, *table, rule, *below]
 
 
 def _format(value: object) -> str:

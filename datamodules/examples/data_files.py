@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from common.ranges import PositiveInt
 from common.records import Question, nfkc
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
+from datamodules.formats.row_counts import IN_EARLIER_FILE, REPEATED_QUESTION, RowCounts
 
 
 @dataclass
@@ -16,7 +17,7 @@ class DataFile:
         layout: Layout of the file, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
         path: The file (JSON, JSON Lines, CSV, TSV, Parquet, packed or not), FILE:SPLIT, or a Hugging Face data set as
             hf:<id>[:<config>]:<split>.
-        limit: Read only this many questions from the start; all when None.
+        limit: Read only this many rows from the start; all when None.
         dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.
         language: Language of the texts (ISO 639-1), for the model card; unknown when None.
     """
@@ -39,9 +40,12 @@ class QuestionDataFile(DataFile):
 
     corpus: str | None = None
 
-    def questions(self) -> Iterator[Question]:
-        """The questions of the file, in order.  Raises as `read_questions_with_gold`."""
-        return read_questions_with_gold(self.layout, self.path, self.limit, self.corpus)
+    def questions(self, counts: RowCounts | None = None) -> Iterator[Question]:
+        """The questions of the file, in order, of which `counts` counts what is unusual.
+
+        Raises as `read_questions_with_gold`.
+        """
+        return read_questions_with_gold(self.layout, self.path, self.limit, self.corpus, counts)
 
 
 def paths_of(sources: Sequence[QuestionDataFile]) -> list[str]:
@@ -49,12 +53,15 @@ def paths_of(sources: Sequence[QuestionDataFile]) -> list[str]:
     return [path for source in sources for path in (source.path, source.corpus) if path is not None]
 
 
-def distinct_questions(sources: Sequence[QuestionDataFile]) -> Iterator[Question]:
-    """The questions of all files, in order, without duplicate texts."""
-    seen: set[str] = set()
-    for source in sources:
-        for question in source.questions():
+def distinct_questions(sources: Sequence[QuestionDataFile], counts: RowCounts | None = None) -> Iterator[Question]:
+    """The questions of all files, in order, without duplicate texts: the first counts; `counts` counts the others."""
+    counts = counts or RowCounts()
+    seen: dict[str, int] = {}  # -> number of the file
+    for number, source in enumerate(sources):
+        for question in source.questions(counts):
             text = nfkc(question.text)
             if text not in seen:
-                seen.add(text)
+                seen[text] = number
                 yield question
+            else:
+                counts.add(REPEATED_QUESTION if seen[text] == number else IN_EARLIER_FILE)

@@ -7,13 +7,13 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from itertools import islice
 
 from common.errors import DataError
 from datamodules.formats.json_stream import TruncatedError
 
 LONGEST_CELL = 1 << 27  # characters; a quote that is not closed would else take all the memory
 _DELIMITERS = ",\t;|"
+_SEEN = 1 << 16  # bytes of a beginning
 _CELL_OF_HEADER = re.compile(r"\s*[\w .()/-]{1,60}\s*")
 _RETURN = re.compile(r"(?<=\r)(?!\n)")  # ends a line of old files
 csv.field_size_limit(LONGEST_CELL)
@@ -50,7 +50,7 @@ def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, str | Non
                     "commas, tabs, semicolons or bars"
                 )
             return
-        filled = sum(bool(cell.strip()) for cell in cells)
+        filled = _filled(cells)
         first = first or (line if filled else 0)
         if header is None:
             header = _header(cells, line) if filled > 1 else None
@@ -75,24 +75,31 @@ def is_table(file: io.BufferedReader, named_so: bool) -> bool:
 
 
 def _delimiter(text: str) -> str:
-    """What parts the cells at the beginning of a table.
+    """What parts the cells at the beginning of a table, perhaps cut.
 
-    The one of the longest header among those by which the row below has as many cells; by none, of all.
+    The one by which the row below the header has as many cells; by several, that of the first line and of most cells.
     """
 
-    def fit(delimiter: str) -> tuple[bool, int]:
-        parser = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    def fit(delimiter: str) -> tuple[bool, int, int]:
         try:
-            header, *below = islice((row for row in parser if sum(map(bool, row)) > 1), 2)
-        except (ValueError, csv.Error):  # no header by this delimiter
-            return False, 0
-        return all(len(row) == len(header) for row in below), len(header)
+            rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if _filled(row)]
+        except csv.Error:
+            rows = []
+        header = next((place for place, row in enumerate(rows) if _filled(row) > 1), None)
+        if header is None:
+            return False, 0, 0
+        agree = header + 2 >= len(rows) or len(rows[header + 1]) == len(rows[header])  # the last row may be cut
+        return agree, -header, len(rows[header])
 
     return max(_DELIMITERS, key=fit)
 
 
+def _filled(cells: list[str]) -> int:
+    return sum(bool(cell.strip()) for cell in cells)
+
+
 def _beginning(file: io.BufferedReader) -> str:
-    return file.peek(1).decode("utf-8-sig", "ignore")
+    return file.peek(1)[:_SEEN].decode("utf-8-sig", "ignore")
 
 
 def _header(cells: list[str], line: int) -> list[str]:

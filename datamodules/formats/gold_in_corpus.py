@@ -7,15 +7,16 @@ from functools import cache
 from common.errors import DataError, UserError
 from common.progress import say
 from common.records import Passage, Question
-from datamodules.formats.reading import read_passages, read_questions
+from datamodules.formats.reading import read_joined_questions, read_passages
+from datamodules.formats.row_counts import RowCounts
 
 CORPUS_LAYOUT = "jsonl"
 
 
 def read_questions_with_gold(
-    layout: str, source: str, limit: int | None = None, corpus: str | None = None
+    layout: str, source: str, limit: int | None = None, corpus: str | None = None, counts: RowCounts | None = None
 ) -> Iterator[Question]:
-    """The questions of a file, in file order.
+    """The questions of a file, in file order; several rows of one question are joined (`read_joined_questions`).
 
     Gold passages that it names by a corpus's own ids become passages of the question: all passages that have the id,
     such as the chunks of a document. Questions some of whose gold passages are not in the corpus are left out, and
@@ -24,9 +25,10 @@ def read_questions_with_gold(
     Args:
         layout: Layout of the questions.
         source: As of `read_questions`.
-        limit: Maximum number of questions; all by default.
+        limit: Maximum number of rows; all by default.
         corpus: The corpus whose ids `Question.gold_corpus_ids` are, in the layout jsonl; read once, of which the gold
             passages are kept in memory. Not needed by a layout that ships its gold passages.
+        counts: Counts what is unusual.
 
     Raises:
         UserError: While reading, if a question names gold passages by ids and no corpus is given; else as
@@ -34,10 +36,10 @@ def read_questions_with_gold(
         DataError: While reading, if the corpus lacks gold passages of all questions, or it is given to questions that
             name no ids.
     """
-    questions = read_questions(layout, source, limit)
+    questions = read_joined_questions(layout, source, limit, counts)
     if corpus is None:
         return _without_corpus(questions, source)
-    return _with_corpus(questions, read_questions(layout, source, limit), source, corpus)
+    return _with_corpus(read_joined_questions(layout, source, limit), questions, source, corpus)
 
 
 def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Question]:

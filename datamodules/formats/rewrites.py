@@ -20,7 +20,8 @@ from common.records import clean
 from common.rewrites import RewriteExample
 from datamodules.formats import row_fields as fields
 from datamodules.formats.open_data import paired_lines, rows
-from datamodules.formats.row_fields import Row
+from datamodules.formats.row_counts import LEFT_OUT, RowCounts, RowKind
+from datamodules.formats.row_fields import EmptyFieldError, Row
 
 _TURN = re.compile(r"Q: (.*?) A: (.*)")
 
@@ -87,7 +88,11 @@ def check_rewrites(layout: str, strategy: str | None) -> None:
 
 
 def read_rewrites(
-    layout: str, source: str, strategy: str | None = None, limit: int | None = None
+    layout: str,
+    source: str,
+    strategy: str | None = None,
+    limit: int | None = None,
+    counts: RowCounts | None = None,
 ) -> Iterator[RewriteExample]:
     """The examples of a file or data set, in file order.
 
@@ -96,6 +101,7 @@ def read_rewrites(
         source: A file (of rrr the .source file), or `hf:<id or local data-set folder>[:<config>]:<split>`.
         strategy: What the rewrites count as; the layout's when None: decomposition of rrr, gqr of qrecc and canard.
         limit: Maximum number of examples; all by default.
+        counts: Counts the rows that are left out: those with a null or empty field.
 
     Raises:
         UserError: Immediately, if an argument is wrong.
@@ -105,7 +111,7 @@ def read_rewrites(
     """
     check_rewrites(layout, strategy)
     found = _rrr_rows(source) if layout == "rrr" else rows(source)
-    return islice(_examples(layout, source, found, strategy), limit)
+    return islice(_examples(layout, source, found, strategy, counts or RowCounts()), limit)
 
 
 def _rrr_rows(source: str) -> Iterator[tuple[str, dict]]:
@@ -119,18 +125,28 @@ def _rrr_rows(source: str) -> Iterator[tuple[str, dict]]:
 
 
 def _examples(
-    layout: str, source: str, found: Iterator[tuple[str, dict]], strategy: str | None
+    layout: str, source: str, found: Iterator[tuple[str, dict]], strategy: str | None, counts: RowCounts
 ) -> Iterator[RewriteExample]:
     chosen = _LAYOUTS[layout]
-    for number, (place, row) in enumerate(found):
+    read, left_out = False, ""
+    for place, row in found:
+        counts.here = source, place
         try:
-            yield chosen.example(row, strategy or chosen.strategy or "")
+            example = chosen.example(row, strategy or chosen.strategy or "")
+        except EmptyFieldError as error:
+            counts.add(RowKind(f"a row whose {error}", LEFT_OUT))
+            left_out = left_out or f"{place}: {error}"
+            continue
         except DataError as error:
             cure = "Correct that row or fetch the file again."
-            if number == 0:
+            if not read:
                 fits = [
                     name for name, other in _LAYOUTS.items() if all(fields.key(row, field) for field in other.signature)
                 ]
                 cure = f"Is this a {layout} file? Known layouts: {', '.join(_LAYOUTS)}."
                 cure = f"It looks like {fits[0]}: use layout {fits[0]}." if fits and layout not in fits else cure
             raise DataError(f"{source}, {place}: {error}. {cure}") from error
+        read = True
+        yield example
+    if left_out and not read:
+        raise DataError(f"{source}: every row is left out, as {left_out}.")

@@ -15,12 +15,22 @@ from common.records import Passage, clean, nfkc
 
 Row = Mapping[str, object]
 
+
+class EmptyFieldError(DataError):
+    """A field that a row needs is there, but null or empty: such a row is left out and counted."""
+
+
 _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 
 
 def key(row: Row, field: str) -> str | None:
     """The first alternative of the field's name that the row has; None if it has none."""
     return next((name for name in field.split("|") if row.get(name) is not None), None)
+
+
+def has(row: Row, field: str) -> bool:
+    """Whether the row has the field, perhaps null."""
+    return any(name in row for name in field.split("|"))
 
 
 def quoted(field: str) -> str:
@@ -37,10 +47,12 @@ def get(row: Row, field: str) -> object:
     """The value of a field.
 
     Raises:
-        DataError: If it is absent.
+        DataError: If it is absent; `EmptyFieldError` if it is null.
     """
     name = key(row, field)
     if name is None:
+        if has(row, field):
+            raise EmptyFieldError(f"field {quoted(field)} is null")
         raise DataError(f"field {quoted(field)} is missing")
     return row[name]
 
@@ -100,8 +112,13 @@ def filled_text(row: Row, field: str) -> str:
     """A non-empty string field, cleaned.  Raises DataError if it is absent, empty or not a string."""
     cleaned = clean(text(row, field))
     if not cleaned:
-        raise DataError(f"field {quoted(field)} is empty")
+        raise EmptyFieldError(f"field {quoted(field)} is empty")
     return cleaned
+
+
+def text_or_empty(row: Row, field: str) -> str:
+    """A string field, "" if it is null.  Raises DataError if it is absent or not a string."""
+    return "" if has(row, field) and key(row, field) is None else text(row, field)
 
 
 def optional_text(row: Row, field: str) -> str:

@@ -10,6 +10,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from common.errors import DataError, UserError
+from common.progress import say
 from common.ranges import NonNegativeInt, PositiveInt, at_least
 from common.records import Answer, Question, clean
 from harness.interfaces import LanguageModel, System
@@ -166,13 +167,17 @@ def _batches(
         yield from ([typed] for typed in _typed())
     else:
         from datamodules.formats.reading import read_questions
+        from datamodules.formats.row_counts import RowCounts
 
-        rows = read_questions(layout, questions, limit)
+        counts = RowCounts()
+        rows = read_questions(layout, questions, limit, counts)
         batch = list(islice(rows, _QUESTIONS_AT_ONCE))
         _check_passages(system, batch[0])  # of a later one there may be none
         while batch:
             yield batch
             batch = list(islice(rows, _QUESTIONS_AT_ONCE))
+        for line in counts.lines():
+            say(f"{line}.")
 
 
 def _typed() -> Iterator[Question]:

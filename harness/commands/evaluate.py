@@ -45,6 +45,7 @@ def evaluate(
     llm: LanguageModel | None = None,
     judge: Judge | None = None,
     studies: bool = True,
+    strict: bool = False,
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
@@ -82,6 +83,7 @@ def evaluate(
         judge: A language model that judges answers and passages: --judge.llm with a class or a file, as --llm takes it.
         studies: Whether to measure what the paper of the system measures; false: only what every system has, and
             options of studies do nothing.
+        strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
     """
     read_by(system, llm)
     files, settings = files_and_settings(
@@ -98,6 +100,7 @@ def evaluate(
         seed,
         exclude_self,
         missing_gold,
+        strict,
     )
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
@@ -125,6 +128,7 @@ def files_and_settings(
     seed: int = 0,
     exclude_self: bool = False,
     missing_gold: MissingGold = "left_out",
+    strict: bool = False,
 ) -> "tuple[QuestionFiles, Settings]":
     """The question files of an evaluation that writes `out`, and its settings; resumable results lie beside `out`.
 
@@ -138,7 +142,8 @@ def files_and_settings(
     from harness.evaluation.answer_scores import Bootstrap
     from harness.evaluation.study import Settings, partial_folder
 
-    files = QuestionFiles(tuple(listed(questions)), layout, limit, validation_split, gold, exclude_self, missing_gold)
+    chosen = tuple(listed(questions)), layout, limit, validation_split, gold, exclude_self, missing_gold, strict
+    files = QuestionFiles(*chosen)
     bootstrap = Bootstrap(resamples, seed)
     named, partial = normalization or "squad", partial_folder(out)
     return files, Settings(layout, named, tuple(ks), paper, bootstrap, partial, by_script=normalization is None)

@@ -1,7 +1,7 @@
 """`infer.py index`: build an index folder from a corpus, from a folder of documents, or from both together."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from common.errors import UserError
+from common.progress import say
 from common.ranges import PositiveInt
 from common.records import Passage
+from datamodules.formats.row_counts import RowCounts
 from harness.commands.file_lists import listed
 from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, QdrantOptions, ReadingOptions
 from harness.documents.folder.options import ConversionOptions, Cutting, ReadingLimits
@@ -40,6 +42,7 @@ def index(
     device: str = "auto",
     workers: PositiveInt | None = None,
     overwrite: bool = False,
+    strict: bool = False,
 ) -> None:
     """Build an index folder from a corpus, a folder of documents, or both together, unless it is up to date.
 
@@ -66,6 +69,8 @@ def index(
         workers: Processes that read documents, or split passages into words for BM25; null: one for each processor, at
             most 8.
         overwrite: Whether another index at `out` or in the collection, or another unfinished build, may be replaced.
+        strict: Whether an unusual row of a corpus (an empty or repeated passage, one that the encoder cuts, a null
+            field) is an error; else they are counted.
     """
     if layout and not corpus:
         raise UserError("--layout is the layout of a corpus, and no corpus was given. Type --corpus FILE, or omit it.")
@@ -81,17 +86,18 @@ def index(
     place = _place(qdrant, kind, out)
     source = None if documents is None else _folder(documents, out, reading, cutting, workers, device)
     passages: Iterable[Passage] = ()
+    counts = RowCounts(strict)
     if corpus:
         from datamodules.formats.reading import read_passages
 
-        passages = read_passages(layout or "jsonl", listed(corpus, "corpus"), repeated=True)
+        passages = read_passages(layout or "jsonl", listed(corpus, "corpus"), repeated=True, counts=counts)
     of: Documents | None = None
     if source is not None:
         of = source.documents
         if corpus:  # another corpus is another index, which does not replace this one unasked
             made_with = {"layout": layout or "jsonl", "files": listed(corpus, "corpus")}
             of = replace(of, recipe={**of.recipe, "with": made_with})
-        passages = chain(passages, source.passages())
+        passages = chain(passages, _segments(source, counts))
     if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others
         INDEX.check_writable(out)
     first = os.environ.get("RANK", "0") == "0"
@@ -106,15 +112,15 @@ def index(
         if kind == "bm25":
             from harness.retrievers.bm25 import build_bm25
 
-            build_bm25(passages, out, bm25.k1, bm25.b, bm25.stop_words, overwrite, of, workers)
+            build_bm25(passages, out, bm25.k1, bm25.b, bm25.stop_words, overwrite, of, workers, counts)
         elif kind == "keywords":
             from harness.retrievers.keywords import build_keywords
 
-            build_keywords(passages, out, keywords.max_share, keywords.file, overwrite=overwrite, documents=of)
+            build_keywords(passages, out, keywords.max_share, keywords.file, overwrite, of, counts)
         elif kind == "links":
             from harness.retrievers.links import build_links
 
-            build_links(passages, out, overwrite, of)
+            build_links(passages, out, overwrite, of, counts)
         else:
             from harness.indexing.sentence_encoder import SentenceEncoder
             from harness.retrievers.dense import build_dense
@@ -125,13 +131,21 @@ def index(
             )  # fmt: skip
             build_dense(
                 passages, out, model, dense.chunk_passages, dense.faiss_index, dense.nlist, dense.hnsw_links, overwrite,
-                of, dense.pq_bytes,
+                of, dense.pq_bytes, counts,
             )  # fmt: skip
             if place is not None and first:
                 from harness.indexing.index_folder import open_index
                 from harness.indexing.qdrant_collection import upload
 
                 upload(open_index(out, "dense"), place, overwrite)
+    for line in counts.lines():
+        say(f"{line}.")
+
+
+def _segments(source: "DocumentFolder", counts: RowCounts) -> Iterator[Passage]:
+    """The segments of documents, which are no rows."""
+    counts.here = ("", "")
+    yield from source.passages()
 
 
 def _folder(

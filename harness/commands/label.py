@@ -24,6 +24,7 @@ def label(
     depth: PositiveInt = 100,
     half_rank: PositiveFloat = 10.0,
     limit: PositiveInt | None = None,
+    strict: bool = False,
 ) -> None:
     """Write, for each training question, how retrieval changes without each of its words.
 
@@ -44,6 +45,7 @@ def label(
         depth: Passages per search; gold passages below count 0.
         half_rank: Rank at which a gold passage counts half.
         limit: Use only this many questions, from the beginning.
+        strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
     """
     sources = listed(questions)
     import json
@@ -52,7 +54,8 @@ def label(
     from common.errors import DataError
     from common.progress import say
     from common.words import WORDS
-    from datamodules.formats.reading import check_questions, read_questions
+    from datamodules.formats.reading import check_questions, read_joined_questions
+    from datamodules.formats.row_counts import RowCounts
     from datamodules.formats.word_labels import from_row, to_row
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import check_same_corpus, with_gold_in_index
@@ -68,7 +71,11 @@ def label(
     retrievers = [retriever, *(feedback_retrievers or [])]
     load(*retrievers)
     check_same_corpus(retrievers)
-    asked = list(islice((question for source in sources for question in read_questions(layout, source)), limit))
+    unusual = RowCounts(strict)
+    read = (each for source in sources for each in read_joined_questions(layout, source, counts=unusual))
+    asked = list(islice(read, limit))
+    for line in unusual.lines():
+        say(f"{line}.")
     known = with_gold_in_index(retriever, asked)
     if not known:
         raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")

@@ -31,6 +31,7 @@ def mine(
     second_retriever: Retriever | None = None,
     corpus: str | None = None,
     exclude_self: bool = False,
+    strict: bool = False,
 ) -> None:
     """Write, for each training question, the passages that both retrieval stages find and that are not gold.
 
@@ -54,6 +55,7 @@ def mine(
             corpus_questions.
         exclude_self: Leave the passage that is the question itself, by its id in the corpus or its text, out of what is
             retrieved.
+        strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
     """
     import json
     from itertools import chain
@@ -62,6 +64,7 @@ def mine(
     from datamodules.formats.gold_in_corpus import CORPUS_LAYOUT, read_questions_with_gold
     from datamodules.formats.mined_negatives import mined_line
     from datamodules.formats.reading import check_questions, read_passages
+    from datamodules.formats.row_counts import RowCounts
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import check_gold_in_index, check_same_corpus
     from harness.retrievers.hard_negatives import HardNegatives
@@ -82,17 +85,20 @@ def mine(
     negatives = HardNegatives(retriever, per_question, anchors, depth, question_weight, second_retriever)
     counts = Counter[str]()
 
-    def read() -> "Iterator[Question]":
-        found = chain.from_iterable(read_questions_with_gold(layout, source, corpus=corpus) for source in sources)
+    def read(counts: RowCounts | None = None) -> "Iterator[Question]":
+        found = chain.from_iterable(
+            read_questions_with_gold(layout, source, corpus=corpus, counts=counts) for source in sources
+        )
         return (question.excluding_self() for question in found) if exclude_self else found
 
     def survey() -> tuple[int, dict[str, object] | None]:
         """Number of questions, and what their lines depend on."""
         count, gold = 0, set[str]()
+        unusual = RowCounts(strict)
 
         def looked_at() -> "Iterator[Question]":
             nonlocal count
-            for question in track(read(), None, "reading questions"):
+            for question in track(read(unusual), None, "reading questions"):
                 count += 1
                 gold.update(question.support)
                 yield question
@@ -104,6 +110,8 @@ def mine(
             "hardware": hardware(),
         }  # fmt: skip
         check_gold_in_index(retriever, gold)
+        for line in unusual.lines():
+            say(f"{line}.")
         return count, None if None in searched else depends_on
 
     def lines(batch: "Sequence[Question]") -> list[str]:

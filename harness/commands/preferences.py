@@ -33,6 +33,7 @@ def preferences(
     limit: PositiveInt | None = None,
     validation_split: OpenShare | None = None,
     feedback_retriever: Retriever | None = None,
+    strict: bool = False,
 ) -> None:
     """Write, for each training question, candidate rewrites with their rewards: what a rewriter learns from.
 
@@ -57,6 +58,7 @@ def preferences(
         validation_split: Use only the questions that a training holds out whose data.validation_fraction this is: those
             that the rewriter has not learned from.
         feedback_retriever: Finds the passages that an extractive rewriter reads; `retriever` itself when omitted.
+        strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
     """
     sources = listed(questions)
     import time
@@ -96,7 +98,7 @@ def preferences(
                 "The reward or the rewriter reads passages. Type --retriever CLASS --retriever.index FOLDER."
             )
         drafts = Drafter(rewriter, strategies, samples, temperature, seed)
-        asked, skipped = _asked(sources, layout, limit, validation_split, reward, retriever)
+        asked, skipped = _asked(sources, layout, limit, validation_split, reward, retriever, strict)
         depth = depth or max(1, reward.depth)
         facts = {
             **sampler_facts(rewriter), **drafts.facts, "reward": reward.facts, "retriever": configuration(retriever),
@@ -136,6 +138,7 @@ def _asked(
     validation_split: float | None,
     reward: Reward,
     retriever: Retriever | None,
+    strict: bool,
 ) -> "tuple[list[Question], Counter[str]]":
     """The different questions that the reward is defined for, and how many others there are, by reason.
 
@@ -146,15 +149,20 @@ def _asked(
     """
     from itertools import islice
 
+    from common.progress import say
     from common.records import nfkc
     from common.validation_split import validation_share
-    from datamodules.formats.reading import read_questions
+    from datamodules.formats.reading import read_joined_questions
+    from datamodules.formats.row_counts import RowCounts
     from harness.retrievers.corpora import with_gold_in_index
 
-    every = (question for source in sources for question in read_questions(layout, source))
+    unusual = RowCounts(strict)
+    every = (each for source in sources for each in read_joined_questions(layout, source, counts=unusual))
     read = list(
         islice((each for each in every if validation_split is None or validation_share(each) < validation_split), limit)
     )
+    for line in unusual.lines():
+        say(f"{line}.")
     if validation_split is not None and not read:
         raise UserError(
             f"A training with validation_fraction {validation_split:g} holds out none of {[*sources]}: raise "

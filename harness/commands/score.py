@@ -53,6 +53,7 @@ def score(
     from common.records import passage_id
     from datamodules.formats.open_data import rows
     from datamodules.formats.reading import check_questions, read_questions
+    from datamodules.formats.row_counts import RowCounts
     from harness.indexing.sentence_encoder import SentenceEncoder
     from harness.retrievers.question_passages import cosines
     from harness.runtime.distributed import join_process_group
@@ -64,10 +65,12 @@ def score(
         SCORED.check_writable(out)
     model = SentenceEncoder(encoder or MINILM, device, precision=precision)
     counts = {"questions": 0, "passages": 0, "replaced": 0}
+    unusual = RowCounts()
 
     def read() -> "Iterator[tuple[Question, dict[str, Any]]]":
-        pairs = zip(read_questions(LAYOUT, questions), rows(questions), strict=True)
-        return ((question, row) for question, (_, row) in pairs)
+        again = rows(questions)
+        for question in read_questions(LAYOUT, questions, counts=unusual):
+            yield question, next(row for place, row in again if place == unusual.here[1])  # some rows are left out
 
     def survey() -> tuple[int, dict[str, object]]:
         """Number of questions, and what their lines depend on."""
@@ -77,6 +80,8 @@ def score(
             counts["questions"] += 1
             counts["passages"] += len(row["ctxs"])
             counts["replaced"] += bool(question.scores)
+        for line in unusual.lines():
+            say(f"{line}.")
         if not counts["passages"]:
             raise DataError(f"{questions}: no question has passages to score. Choose a file with passages (ctxs).")
         return counts["questions"], {
@@ -89,7 +94,8 @@ def score(
         for (question, row), cosine_C in zip(batch, found, strict=True):
             score_of = dict(zip((passage.id for passage in question.passages), cosine_C.tolist(), strict=True))
             for item in row["ctxs"]:
-                item["score"] = round(score_of[passage_id(item.get("title") or "", item["text"])], 6)
+                score = score_of.get(passage_id(item.get("title") or "", item["text"] or ""))  # none if it is empty
+                item["score"] = None if score is None else round(score, 6)
         return [json.dumps({**row, "scored_by": model.name}) for _, row in batch]
 
     failed = write_shared(

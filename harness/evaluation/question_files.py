@@ -43,6 +43,7 @@ class QuestionFiles:
         exclude_self: Whether the passage that is the question itself is not retrieved (`Question.exclude_self`).
         gold: `file`: the gold passages that a question ships; `index`: those of its title or id in the system's index.
         missing_gold: See `harness.evaluation.gold_in_index.with_gold_in_index`.
+        strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
     """
 
     sources: tuple[str, ...]
@@ -52,6 +53,7 @@ class QuestionFiles:
     gold: Gold = "file"
     exclude_self: bool = False
     missing_gold: MissingGold = "left_out"
+    strict: bool = False
 
     @property
     def name(self) -> str:
@@ -75,9 +77,11 @@ class QuestionFiles:
             UserError: If there is none, or the system searches no index in which gold passages can be looked up.
         """
         from datamodules.formats.reading import read_distinct_questions
+        from datamodules.formats.row_counts import RowCounts
         from harness.evaluation.gold_in_index import with_gold_in_index
 
-        found = track(read_distinct_questions(self.layout, self.sources), None, "reading questions")
+        counts = RowCounts(self.strict)
+        found = track(read_distinct_questions(self.layout, self.sources, counts), None, "reading questions")
         chosen = (
             each for each in found if self.validation_split is None or validation_share(each) < self.validation_split
         )
@@ -109,7 +113,7 @@ class QuestionFiles:
             f"questions: {self.name} ({self.layout}{part}), {len(usable):,} evaluated, {skipped:,} skipped (no gold "
             "answer and no gold passages)"
         )
-        return AskedQuestions(usable, len(loaded), [files, *facts])
+        return AskedQuestions(usable, len(loaded), [files, *facts, *counts.lines()])
 
     def _why_none(self, loaded: int) -> str:
         if self.gold == "index":

@@ -18,6 +18,7 @@ from common.errors import ArtifactError, UserError
 from common.files import read_json, write_atomically, write_json
 from common.outputs import OutputFolder
 from common.progress import say, track
+from datamodules.formats.row_counts import CUT_PASSAGE, RowCounts
 from harness.indexing.faiss_building import UNFINISHED
 from harness.indexing.index_folder import differs_in_content_only
 from harness.indexing.known_vectors import KnownVectors
@@ -27,6 +28,8 @@ from harness.runtime.distributed import ProcessGroup
 from harness.runtime.provenance import differences
 
 _RECIPE = "recipe.json"
+_CHECKED_AT_ONCE = 4096
+_SHOWN = 60  # characters
 PARTIAL = OutputFolder(
     "`infer.py index`",
     "an unfinished build",
@@ -77,8 +80,19 @@ def encode_chunks(
     chunk_passages: int,
     processes: ProcessGroup,
     known: KnownVectors,
+    counts: RowCounts | None = None,
 ) -> None:
     """Encode this process's missing chunks.
+
+    Args:
+        store: The passages.
+        partial: Receives the chunks.
+        encoder: Encodes them.
+        chunk_passages: Passages of a chunk.
+        processes: All of them call this.
+        known: Vectors that need not be computed.
+        counts: Counts the passages that were cut by any process; not those of an earlier one, or whose vectors are
+            known.
 
     Raises:
         UserError: If the encoder returns a vector that is not finite.
@@ -86,14 +100,39 @@ def encode_chunks(
     """
     assigned = range(processes.rank, chunk_count(len(store), chunk_passages), processes.size)
     missing = [i for i in assigned if _load(partial, i, _rows(store, i, chunk_passages), encoder) is None]
+    cut, first = 0, ""
+
+    def encode(texts: list[str]) -> np.ndarray:
+        nonlocal cut, first
+        vectors_ND = encoder.encode_passages(texts)
+        if encoder.cut_rows:
+            cut, first = cut + len(encoder.cut_rows), first or texts[encoder.cut_rows[0]]
+        return vectors_ND
+
     for chunk in track(missing, len(missing), f"encoding chunks of {chunk_passages:,} passages"):
         texts = [indexed_text(store[position]) for position in _rows(store, chunk, chunk_passages)]
-        embeddings_CD = known.completed(texts, encoder.encode_passages)
+        embeddings_CD = known.completed(texts, encode)
         if not np.isfinite(embeddings_CD).all():
             raise UserError(
                 f"{encoder.name} returns vectors that are not finite. Try --dense.precision fp32 or another encoder."
             )
         write_atomically(_path(partial, chunk), partial_function(_save, embeddings_CD))
+    for number, text in processes.gathered((cut, first)):
+        if counts is not None and number:
+            counts.add(CUT_PASSAGE, shortened(text), number)
+
+
+def refuse_long_passages(store: PassageStore, encoder: SentenceEncoder, counts: RowCounts) -> None:
+    """Raise the DataError of strict counts if the encoder cuts a passage, before any is encoded."""
+    for start in range(0, len(store), _CHECKED_AT_ONCE):
+        texts = [indexed_text(passage) for passage in store.part(start, min(start + _CHECKED_AT_ONCE, len(store)))]
+        for row in encoder.longer(texts):
+            counts.add(CUT_PASSAGE, shortened(texts[row]))
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text, for a message."""
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN].rsplit(" ", 1)[0] + " ...")
 
 
 def read_chunks(

@@ -24,6 +24,7 @@ from common.outputs import OutputFolder, known_files
 from common.progress import say, track
 from common.records import Passage
 from common.sealed_json import unsealed, write_sealed
+from datamodules.formats.row_counts import RowCounts
 from harness.indexing.passage_store import (
     IMAGES,
     OFFSETS,
@@ -189,6 +190,7 @@ def build_index(
     libraries: list[str],
     overwrite: bool = False,
     documents: Documents | None = None,
+    counts: RowCounts | None = None,
 ) -> None:
     """Build an index folder that one process writes, unless it is up to date.
 
@@ -202,6 +204,7 @@ def build_index(
         libraries: Distributions whose versions the manifest records.
         overwrite: Whether an index of another recipe may be replaced.
         documents: The documents that the passages come from, if they do.
+        counts: See `write_passages`.
 
     Raises:
         UserError: If `out` holds something else, or another process is writing it.
@@ -209,7 +212,7 @@ def build_index(
         ArtifactError: If writing to disk fails.
     """
     with INDEX.locked(out), scratch_folder(out) as staging:
-        corpus = write_passages(staging, track(passages, None, "reading passages"))
+        corpus = write_passages(staging, track(passages, None, "reading passages"), counts)
         recipe = recipe_of(kind, corpus, documents, **parts)
         if is_built(out, recipe, overwrite, documents=documents):
             return

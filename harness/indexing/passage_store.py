@@ -17,6 +17,7 @@ from typing import Any
 from common.errors import ArtifactError, DataError
 from common.files import read_json, write_atomically, write_text
 from common.records import Passage, nfkc
+from datamodules.formats.row_counts import REPEATED_PASSAGE, RowCounts
 
 PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
 OTHER_IDS = "passages.other_ids.json"  # further own ids of passages, where there are any
@@ -67,13 +68,15 @@ class Corpus:
     other_ids: int  # passages not written because an earlier one has their title and text, under another own id
 
 
-def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
+def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts | None = None) -> Corpus:
     """Write a corpus; of passages with the same title and text only the first is written, with its own id and metadata.
 
     Args:
         folder: Receives `PASSAGES`, `OFFSETS` and, where a passage has several own ids, `OTHER_IDS`, each written
             atomically.
         passages: Read once, as a stream.
+        counts: Counts rows that are not written; it must be what counts in reading the passages. Segments of documents
+            have no row.
 
     Raises:
         DataError: If there is no passage.
@@ -96,6 +99,8 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
                     other_ids += seen[passage.id] != own
                     if passage.corpus_id and seen[passage.id] != own:
                         further.setdefault(passage.corpus_id, []).append(passage.id)
+                    if counts is not None and counts.is_reading:
+                        counts.add(REPEATED_PASSAGE)
                     continue
                 seen[passage.id] = own
                 digest.update(passage.id.encode() + b"\n")

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import AutoModel
+from transformers import AutoModel, BatchEncoding
 
 from common.errors import ArtifactError, UserError
 from common.files import sha256
@@ -139,6 +139,7 @@ class SentenceEncoder:
         passage_prompt = prompts.get("document", prompts.get("passage", ""))
         self.passage_prefix = passage_prompt if passage_prefix is None else passage_prefix
         self._kept: dict[str, np.ndarray] = {}  # passage -> vector
+        self.cut_rows: list[int] = []  # which of the texts that were encoded last are longer than `max_tokens`
         self.dimensions: int = self.model.config.hidden_size
         self.size_bytes: int = sum(p.numel() * p.element_size() for p in self.model.parameters())
 
@@ -201,11 +202,20 @@ class SentenceEncoder:
         """Name of the data type that the network computes in: float32 or bfloat16."""
         return str(self.compute_dtype).removeprefix("torch.")
 
+    def longer(self, texts: Sequence[str]) -> list[int]:
+        """Which passage texts are longer than `max_tokens`: their places."""
+        return _cut_rows(self._tokens([self.passage_prefix + text for text in texts]))
+
+    def _tokens(self, texts: list[str]) -> BatchEncoding:
+        return self.tokenizer(texts, truncation=True, max_length=self.max_tokens, padding=False)
+
     def _encode(self, texts: list[str]) -> np.ndarray:
         embeddings_ND = np.empty((len(texts), self.dimensions), dtype=np.float32)
         if not texts:
+            self.cut_rows = []
             return embeddings_ND
-        tokens = self.tokenizer(texts, truncation=True, max_length=self.max_tokens, padding=False)
+        tokens = self._tokens(texts)
+        self.cut_rows = _cut_rows(tokens)
 
         @torch.inference_mode()
         def encode(rows: list[int]) -> np.ndarray:
@@ -225,6 +235,10 @@ class SentenceEncoder:
                 embeddings_ND[rows] = vectors_BD
                 progress.advance(len(rows))
         return embeddings_ND
+
+
+def _cut_rows(tokens: BatchEncoding) -> list[int]:
+    return [row for row, encoding in enumerate(tokens.encodings or ()) if encoding.overflowing]
 
 
 def pool_tokens(hidden_BTD: Tensor, attention_BT: Tensor, how: str) -> Tensor:

@@ -19,6 +19,7 @@ from common.files import check_space, read_json
 from common.progress import in_bytes, say
 from common.ranges import PositiveInt
 from common.records import Passage, Ranked, as_texts, clean
+from datamodules.formats.row_counts import RowCounts
 from harness.indexing.analyser import Analyser, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
@@ -42,6 +43,7 @@ def build_bm25(
     overwrite: bool = False,
     documents: Documents | None = None,
     workers: int | None = 1,
+    counts: RowCounts | None = None,
 ) -> None:
     """Build a BM25 index folder, unless it is up to date.
 
@@ -58,6 +60,7 @@ def build_bm25(
         documents: The documents that the passages come from, if they do.
         workers: Processes that split passages into words, of more than one block; None: one for each processor, at most
             8.
+        counts: See `harness.indexing.passage_store.write_passages`.
 
     Raises:
         UserError: If `out` holds something else, or another process is writing it.
@@ -73,7 +76,7 @@ def build_bm25(
         return f"BM25 index of {len(store):,} passages, {len(runs.vocabulary):,} words"
 
     parts = {"k1": k1, "b": b, "analyser": analyser.recipe}
-    build_index("bm25", passages, out, parts, write, ["bm25s", "numpy"], overwrite, documents)
+    build_index("bm25", passages, out, parts, write, ["bm25s", "numpy"], overwrite, documents, counts)
 
 
 def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":

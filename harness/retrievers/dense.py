@@ -10,6 +10,7 @@ from common.errors import ArtifactError
 from common.progress import in_bytes, say, track
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts
+from datamodules.formats.row_counts import RowCounts
 from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, write_passages
 
@@ -34,6 +35,7 @@ def build_dense(
     overwrite: bool = False,
     documents: Documents | None = None,
     pq_bytes: int | None = None,
+    counts: RowCounts | None = None,
 ) -> None:
     """Build a dense index folder, unless it is up to date.
 
@@ -53,6 +55,8 @@ def build_dense(
             theirs at `out` has are taken from it.
         pq_bytes: Bytes of a compressed vector of `ivfpq`; None: the greatest divisor of its dimensions that is at most
             64.
+        counts: As of `harness.indexing.passage_store.write_passages`; on rank 0 also of the passages that the encoder
+            cuts.
 
     Raises:
         UserError: If the kind of FAISS index does not fit the corpus, `out` holds something else, or another process is
@@ -82,6 +86,7 @@ def build_dense(
                     (faiss_index, nlist, hnsw_links, pq_bytes),
                     overwrite,
                     documents,
+                    counts,
                 )
                 status = "encode" if recipe is not None else "up to date"
             finally:
@@ -101,7 +106,7 @@ def build_dense(
             f"{processes.size} process(es)."
         )
         known = KnownVectors(out if documents is not None else None, encoder)
-        encode_chunks(store, partial, encoder, chunk_passages, processes, known)
+        encode_chunks(store, partial, encoder, chunk_passages, processes, known, counts)
         processes.barrier()
         if processes.rank != 0 or recipe is None:
             return
@@ -135,6 +140,7 @@ def _prepare(
     kind: "tuple[FaissIndex, int | None, int, int | None]",
     overwrite: bool,
     documents: Documents | None,
+    counts: RowCounts | None,
 ) -> dict | None:
     """On rank 0: write the corpus, determine the recipe and record it in the partial folder.
 
@@ -143,7 +149,7 @@ def _prepare(
     """
     import torch
 
-    from harness.indexing.corpus_encoding import PARTIAL, discard, start_or_resume
+    from harness.indexing.corpus_encoding import PARTIAL, discard, refuse_long_passages, start_or_resume
     from harness.indexing.faiss_library import check_memory, check_parameters
     from models.device_memory import available_bytes
 
@@ -151,11 +157,13 @@ def _prepare(
     fresh = not partial.exists()
     partial.mkdir(parents=True, exist_ok=True)
     try:
-        corpus = write_passages(partial, track(passages, None, "reading passages"))
+        corpus = write_passages(partial, track(passages, None, "reading passages"), counts)
         faiss_index, nlist, hnsw_links, pq_bytes = kind
         size = (corpus.passages, encoder.dimensions)
         vectors = check_parameters(faiss_index, *size, nlist, hnsw_links, pq_bytes)
         recipe = recipe_of("dense", corpus, documents, encoder=encoder.recipe, dtype=encoder.dtype, vectors=vectors)
+        if counts is not None and counts.strict:
+            refuse_long_passages(PassageStore(partial), encoder, counts)
         # `auto` is another precision on another machine: an index that exists is good in either
         accepted = (
             [{**recipe, "dtype": dtype} for dtype in ("float32", "bfloat16")] if encoder.precision == "auto" else []

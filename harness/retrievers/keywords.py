@@ -19,6 +19,7 @@ from common.progress import say, track
 from common.records import Passage, Ranked, as_texts
 from common.sealed_json import fingerprint
 from datamodules.formats.file_kinds import OtherKindError, opened
+from datamodules.formats.row_counts import RowCounts
 from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import RECIPE, KeywordMatcher, as_keyword, critical_keywords
 from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
@@ -34,6 +35,7 @@ def build_keywords(
     given: Path | None = None,
     overwrite: bool = False,
     documents: Documents | None = None,
+    counts: RowCounts | None = None,
 ) -> None:
     """Build a keyword index folder, unless it is up to date.
 
@@ -44,6 +46,7 @@ def build_keywords(
         given: File of further keywords, one a line.
         overwrite: Whether an index of another recipe may be replaced.
         documents: The documents that the passages come from, if they do.
+        counts: See `harness.indexing.passage_store.write_passages`.
 
     Raises:
         UserError: If `out` holds something else, or another process is writing it.
@@ -68,7 +71,7 @@ def build_keywords(
         return f"index of {len(found):,} critical keywords of {len(store):,} passages"
 
     parts = {"max_share": max_share, "given": fingerprint(own), **RECIPE}
-    build_index("keywords", passages, out, parts, write, [], overwrite, documents)
+    build_index("keywords", passages, out, parts, write, [], overwrite, documents, counts)
 
 
 def _given(path: Path | None) -> list[str]:

@@ -21,6 +21,7 @@ from common.errors import ArtifactError
 from common.progress import in_bytes, say
 from common.ranges import NonNegativeInt, Share
 from common.records import Passage, Ranked, as_texts
+from datamodules.formats.row_counts import RowCounts
 from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
 from harness.indexing.passage_store import PassageStore
 from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
@@ -34,7 +35,11 @@ _READ = 512  # passages with equal scores whose words are compared with the quer
 
 
 def build_links(
-    passages: Iterable[Passage], out: Path, overwrite: bool = False, documents: Documents | None = None
+    passages: Iterable[Passage],
+    out: Path,
+    overwrite: bool = False,
+    documents: Documents | None = None,
+    counts: RowCounts | None = None,
 ) -> None:
     """Build an index folder of titles and links, unless it is up to date.
 
@@ -43,6 +48,7 @@ def build_links(
         out: The index folder.
         overwrite: Whether an index of another recipe may be replaced.
         documents: The documents that the passages come from, if they do.
+        counts: See `harness.indexing.passage_store.write_passages`.
 
     Raises:
         UserError: If `out` holds something else, or another process is writing it.
@@ -55,7 +61,7 @@ def build_links(
         links = TitleLinks(folder)
         return f"index of {links.forms:,} forms of titles and {links.links:,} links of {len(store):,} passages"
 
-    build_index("links", passages, out, {"matching": MATCHING}, write, ["numpy"], overwrite, documents)
+    build_index("links", passages, out, {"matching": MATCHING}, write, ["numpy"], overwrite, documents, counts)
 
 
 class LinkRetriever:

@@ -38,6 +38,16 @@ class ProcessGroup:
         distributed.broadcast_object_list(values, src=0)
         return values[0]
 
+    def gathered(self, value: Value) -> list[Value]:
+        """The values that all processes passed, by rank, when every process has called this."""
+        if self.size == 1:
+            return [value]
+        from torch import distributed
+
+        values = [value] * self.size
+        distributed.all_gather_object(values, value)
+        return values
+
 
 def join_process_group() -> ProcessGroup:
     """Join the processes that torchrun (or another launcher that sets WORLD_SIZE, RANK, MASTER_ADDR) started, until the

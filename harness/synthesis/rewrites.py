@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from common.records import Question, clean, nfkc
 from common.rewrites import Rewrites
 from datamodules.formats.reading import question_layouts, read_questions
 from datamodules.formats.rewrites import REWRITE_LAYOUTS, read_rewrites
+from datamodules.formats.row_counts import RowCounts
 from harness.rewriters.fallbacks import call_failed
 from harness.rewriters.llm import LlmRewriter
 from harness.runtime.journal import Journal
@@ -79,22 +81,24 @@ def read_distinct(layout: str, sources: Sequence[str], limit: int | None = None)
     check_layout(layout)
     found: dict[Key, Question] = {}
     repeated = 0
-    for source in sources:
-        for question in _questions(layout, source):
-            if _key(question) in found:
-                repeated += 1
-            elif limit is not None and len(found) == limit:
-                return Read(list(found.values()), repeated)
-            else:
-                found[_key(question)] = question
+    counts = RowCounts()
+    for question in chain.from_iterable(_questions(layout, source, counts) for source in sources):
+        if _key(question) in found:
+            repeated += 1
+        elif limit is not None and len(found) == limit:
+            break
+        else:
+            found[_key(question)] = question
+    for line in counts.lines():
+        say(f"{line}.")
     return Read(list(found.values()), repeated)
 
 
-def _questions(layout: str, source: str) -> Iterator[Question]:
+def _questions(layout: str, source: str, counts: RowCounts) -> Iterator[Question]:
     if layout not in REWRITE_LAYOUTS:
-        yield from read_questions(layout, source)
+        yield from read_questions(layout, source, counts=counts)
         return
-    for number, example in enumerate(read_rewrites(layout, source), 1):
+    for number, example in enumerate(read_rewrites(layout, source, counts=counts), 1):
         yield Question(str(number), example.question, history=example.history)
 
 

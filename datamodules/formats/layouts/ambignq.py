@@ -3,7 +3,7 @@
 from common.errors import DataError
 from common.records import Question
 from datamodules.formats import row_fields as fields
-from datamodules.formats.row_fields import Row
+from datamodules.formats.row_fields import EmptyFieldError, Row
 
 REQUIRED_FIELDS = ("id", "question", "annotations")
 CONSISTENT_FIELDS = ()
@@ -24,7 +24,7 @@ def question(row: Row) -> Question:
     """
     annotations = fields.records(fields.get(row, "annotations"), "field 'annotations'")
     if not annotations:
-        raise DataError("field 'annotations' is empty")
+        raise EmptyFieldError("field 'annotations' is empty")
     accepted: list[str] = []
     several = False
     for annotation in annotations:

@@ -8,6 +8,7 @@ from datamodules.formats.row_fields import Row
 
 REQUIRED_FIELDS = ("question", "ctxs")
 CONSISTENT_FIELDS = ("answers",)
+ROWS_JOIN = True
 SIGNATURE_FIELDS = ("question", "ctxs")
 
 HAS_ANSWER = "hasanswer|has_answer"
@@ -27,7 +28,9 @@ def question(row: Row) -> Question:
     items = fields.optional_objects(row, "ctxs")
     passages = [
         Passage.of(
-            fields.optional_text(item, "title"), fields.text(item, "text"), corpus_id=fields.corpus_id(item, "id")[0]
+            fields.optional_text(item, "title"),
+            fields.text_or_empty(item, "text"),
+            corpus_id=fields.corpus_id(item, "id")[0],
         )
         for item in items
     ]

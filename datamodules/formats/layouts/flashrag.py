@@ -7,10 +7,11 @@ from common.documents import Kind
 from common.errors import DataError
 from common.records import GoldSegment, Passage, Question, clean
 from datamodules.formats import row_fields as fields
-from datamodules.formats.row_fields import Row
+from datamodules.formats.row_fields import EmptyFieldError, Row
 
 REQUIRED_FIELDS = ("question", "golden_answers")
 CONSISTENT_FIELDS = ("id",)
+ROWS_JOIN = True
 SIGNATURE_FIELDS = ("question", "golden_answers")
 KINDS = get_args(Kind)  # of gold segments
 
@@ -28,7 +29,7 @@ def question(row: Row) -> Question:
     text = fields.filled_text(row, "question")
     metadata = fields.as_object(row.get("metadata") or {}, "field 'metadata'")
     gold = fields.distinct_passages(
-        Passage.of(fields.optional_text(one, "title"), fields.filled_text(one, "text"))
+        Passage.of(fields.optional_text(one, "title"), fields.text_or_empty(one, "text"))
         for one in fields.optional_objects(metadata, "gold_passages")
     )
     return Question(
@@ -49,7 +50,7 @@ def _gold_segment(row: Row) -> GoldSegment:
     several = isinstance(row.get("evidence"), list)
     evidence = tuple(map(clean, fields.optional_texts(row, "evidence") if several else [fields.text(row, "evidence")]))
     if not any(evidence):
-        raise DataError("field 'evidence' of a gold segment is empty")
+        raise EmptyFieldError("field 'evidence' of a gold segment is empty")
     page = fields.optional_number(row, "page")
     headings = tuple(map(clean, fields.optional_texts(row, "headings")))
     return GoldSegment(fields.identity(row, "document"), evidence, kind, headings, None if page is None else int(page))

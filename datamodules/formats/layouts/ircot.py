@@ -19,7 +19,7 @@ def question(row: Row) -> Question:
     """
     paragraphs = [
         (
-            Passage.of(fields.optional_text(item, "title"), fields.text(item, "paragraph_text")),
+            Passage.of(fields.optional_text(item, "title"), fields.text_or_empty(item, "paragraph_text")),
             fields.flag(item, "is_supporting"),
         )
         for item in fields.optional_objects(row, "contexts")

@@ -21,8 +21,8 @@ def passage(row: Row) -> Passage:
     """
     corpus_id, id_field = fields.corpus_id(row, "_id|id|doc_id")
     metadata = fields.metadata(row, ("title", "text", "contents", id_field))
-    if fields.key(row, "text"):
-        title, text = fields.optional_text(row, "title"), fields.text(row, "text")
+    if "text" in row or fields.key(row, "contents") is None:
+        title, text = fields.optional_text(row, "title"), fields.optional_text(row, "text")
     else:
         title, line_break, text = fields.text(row, "contents").partition("\n")
         title, text = (title.removeprefix('"').removesuffix('"'), text) if line_break else ("", title)

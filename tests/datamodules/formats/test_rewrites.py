@@ -10,6 +10,7 @@ from common.errors import DataError
 from common.records import Question
 from common.rewrites import RewriteExample
 from datamodules.formats.rewrites import read_rewrites
+from datamodules.formats.row_counts import RowCounts
 from harness.evaluation.serialization import digest
 
 CANARD = {
@@ -76,8 +77,7 @@ def test_rewrite_retrieve_read_pairs_two_files_line_by_line(tmp_path: Path, suff
     [
         ("a\nb\n", "x\n", r"train.source, line 2: .*train.source has this line, .*train.target ends before it"),
         ("a\n", "x\ny\n", r"train.source, line 2: .*train.target has this line, .*train.source ends before it"),
-        ("a\n \n", "x\ny\n", r"train.source, line 2: field 'source' is empty. Correct that row"),
-        ("a\nb\n", "x\n\n", r"train.source, line 2: field 'target' is empty"),
+        (" \n", "x\n", r"train.source: every row is left out, as line 1: field 'source' is empty\."),
         ("", "", r"train.source is empty"),
     ],
 )
@@ -89,12 +89,15 @@ def test_a_wrong_pair_of_files_names_file_and_line(tmp_path: Path, source: str, 
 @pytest.mark.parametrize(
     ("layout", "rows", "message"),
     [
-        ("canard", [CANARD, CANARD | {"Rewrite": ""}], r"row 2 \(line 1\): field 'Rewrite' is empty. Correct that row"),
         ("canard", [CANARD | {"History": "x"}], r"'History' is a string, not a list. Is this a canard file\?"),
         ("qrecc", [QRECC | {"conversation": "A: x"}], r"the line 'A: x', not 'Q: ... A: ...'"),
         ("qrecc", [CANARD], r"row 1 \(line 1\): .* It looks like canard: use layout canard"),
         ("rewrites", [QRECC], "It looks like qrecc"),
-        ("rewrites", [OURS | {"strategy": None}], r"field 'strategy' is missing. Is this a rewrites file\?"),
+        (
+            "rewrites",
+            [OURS | {"strategy": 3}],
+            r"'strategy' is a number, not a string. Is this a rewrites file\?",
+        ),
     ],
 )
 def test_a_wrong_row_names_file_and_line(tmp_path: Path, layout: str, rows: list[dict], message: str) -> None:
@@ -102,6 +105,18 @@ def test_a_wrong_row_names_file_and_line(tmp_path: Path, layout: str, rows: list
         list(read_rewrites(layout, written(tmp_path, json.dumps(rows))))
     assert caught.match(message)
     assert "\n" not in str(caught.value)
+
+
+def test_rows_with_an_empty_field_are_left_out_and_counted(tmp_path: Path) -> None:
+    rows = [CANARD, CANARD | {"Rewrite": ""}, CANARD | {"Rewrite": None}, CANARD | {"Rewrite": " "}]
+    file, counts = written(tmp_path, json.dumps(rows)), RowCounts()
+    assert len(list(read_rewrites("canard", file, counts=counts))) == 1
+    assert counts.lines() == [
+        f"a row whose field 'Rewrite' is empty: 2, left out; the first: {file}, row 2 (line 1)",
+        f"a row whose field 'Rewrite' is null: 1, left out; the first: {file}, row 3 (line 1)",
+    ]
+    lines = pair(tmp_path, "a\nb\n \n", "x\n\ny\n")
+    assert [each.question for each in read_rewrites("rrr", lines)] == ["a"]
 
 
 def test_a_history_belongs_to_a_question_and_to_its_digest() -> None:

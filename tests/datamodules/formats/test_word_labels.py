@@ -39,12 +39,12 @@ def test_rounded_to_four_decimals_and_zero_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"recall": None}, "field 'recall' is missing"),
+        ({"recall": None}, "field 'recall' is null"),
         ({"recall": 1.5}, "field 'recall' is 1.5, not a number from 0 to 1"),
         ({"with": {"amber": "0.25"}}, "'amber' in field 'with' is \"0.25\", not a number from -1 to 1"),
         ({"with": {"amber": -2}}, "'amber' in field 'with' is -2, not a number from -1 to 1"),
         ({"without": ["kiln"]}, "field 'without' is a list, not an object"),
-        ({"without": None}, "field 'without' is missing"),
+        ({"without": None}, "field 'without' is null"),
         ({"question": " "}, "field 'question' is empty"),
         ({"passages": ["amber"]}, "item 1 of field 'passages' is a string, not an object"),
         ({"passages": [{"title": "north"}]}, "field 'text' is missing"),

@@ -56,6 +56,18 @@ def test_every_passage_gets_its_cosine_and_all_else_stays(
     assert [q.support for q in after] == [q.support for q in before]
 
 
+def test_rows_and_passages_that_are_empty(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    rows = fid_rows(3)
+    rows[0]["question"] = " "
+    rows[1]["ctxs"] = [{"title": "", "text": None}, *rows[1]["ctxs"]]
+    ended = scored(tmp_path, checkpoints["bert"], rows)
+    assert ended.code == 0, ended.err
+    assert "a row whose field 'question' is empty: 1, left out; the first: file.jsonl.gz, line 1." in ended.err
+    written = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text().splitlines()]
+    assert [row["question"] for row in written] == [row["question"] for row in rows[1:]]
+    assert [item["score"] is None for item in written[0]["ctxs"]] == [True] + [False] * (len(written[0]["ctxs"]) - 1)
+
+
 def test_a_file_of_its_own_is_replaced_with_the_same_scores(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
     rows = fid_rows(2)
     assert scored(tmp_path, checkpoints["bert"], rows).code == 0

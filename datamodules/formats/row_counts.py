@@ -1,0 +1,82 @@
+"""Counts of rows that can be read but are not as they should be, by kind, each with its first example.
+
+Empty, repeated and null rows, and those that are too long.  Standard library only.
+"""
+
+from typing import NamedTuple
+
+from common.errors import DataError
+
+
+class RowKind(NamedTuple):
+    """What a row is, and what becomes of it."""
+
+    what: str
+    outcome: str
+
+
+LEFT_OUT = "left out"
+EMPTY_PASSAGE = RowKind("a passage without title and text", LEFT_OUT)
+TITLE_ALONE = RowKind("a passage with a title and no text", "kept")
+REPEATED_PASSAGE = RowKind("a passage with the title and text of an earlier one", LEFT_OUT)
+CUT_PASSAGE = RowKind("a passage longer than the encoder reads", "cut")
+NO_GOLD = RowKind("a question without a gold answer and a gold passage", "not used")
+JOINED = RowKind("a row of an earlier question", "joined with it")
+REPEATED_QUESTION = RowKind("a row with the question of an earlier one", LEFT_OUT)
+IN_EARLIER_FILE = RowKind("a question of an earlier file", LEFT_OUT)
+
+
+class RowCounts:
+    """Counts of unusual rows.
+
+    Args:
+        strict: Whether the first one is an error; rows that are joined are none.
+    """
+
+    def __init__(self, strict: bool = False) -> None:
+        self.strict = strict
+        self.here = ("", "")  # source and place of the row that was read last; empty when there is none
+        self._found: dict[RowKind, tuple[int, str]] = {}
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a row was read last."""
+        return bool(self.here[0])
+
+    @property
+    def place(self) -> str:
+        """Of the row that was read last."""
+        return ", ".join(self.here)
+
+    def add(self, kind: RowKind, place: str | None = None, count: int = 1) -> None:
+        """Count a row.
+
+        Args:
+            kind: What it is.
+            place: Of the first such row; the row that was read last by default.
+            count: Number of rows.
+
+        Raises:
+            DataError: If strict.
+        """
+        place = self.place if place is None else place
+        if self.strict and kind != JOINED:
+            raise DataError(f"{place}: {kind.what}. Correct it, or omit strict: it is then {kind.outcome}.")
+        before, first = self._found.get(kind, (0, place))
+        self._found[kind] = before + count, first
+
+    def lines(self) -> list[str]:
+        """A line for each kind that was met."""
+        return [
+            f"{kind.what}: {count:,}, {kind.outcome}; the first: {first}"
+            for kind, (count, first) in self._found.items()
+        ]
+
+    def as_json(self) -> list[list[object]]:
+        """The counts, JSON types only."""
+        return [[*kind, *counted] for kind, counted in self._found.items()]
+
+    def add_all(self, counted: list[list[str | int]]) -> None:
+        """Count what `as_json` has returned.  Raises as `add`."""
+        for what, outcome, count, first in counted:
+            self.add(RowKind(str(what), str(outcome)), str(first), int(count))

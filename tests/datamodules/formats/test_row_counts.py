@@ -1,0 +1,156 @@
+"""Rows that are not as they should be are counted by kind with the first one's place, or are an error if strict."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import DataError
+from common.records import GoldSegment, Passage
+from datamodules.examples.data_files import QuestionDataFile, distinct_questions
+from datamodules.formats.reading import read_joined_questions, read_passages, read_questions
+from datamodules.formats.row_counts import JOINED, RowCounts
+from tests.helpers.layout_rows import AMBIGNQ, FID, FLASHRAG, FRESHQA, HOTPOT, MASQA, MUSIQUE, as_csv, as_lines, source
+
+CORPUS = [
+    {"id": "1", "title": "Ode", "text": "a"}, {"id": "2", "title": "", "text": " \u200b\u00ad\n"},
+    {"id": "3", "text": None}, {"id": "4", "title": "Ode"} | {"text": ""}, {"id": "5", "contents": ""},
+    {"id": "6", "title": "Elegy", "text": None},
+]  # fmt: skip
+
+
+def test_passages_of_a_corpus(tmp_path: Path) -> None:
+    file, counts = source(tmp_path, as_lines(CORPUS)), RowCounts()
+    found = list(read_passages("jsonl", [file], counts=counts))
+    assert [passage.corpus_id for passage in found] == ["1", "4", "6"]
+    assert counts.lines() == [
+        f"a passage without title and text: 3, left out; the first: {file}, line 2",
+        f"a passage with a title and no text: 2, kept; the first: {file}, line 4",
+    ]
+    rows = [{"title": "", "text": "", "id": "1"}, {"title": "A", "text": "", "id": "2"}]
+    table = source(tmp_path, as_csv(rows), "a.csv")
+    assert [passage.title for passage in read_passages("jsonl", [table])] == ["A"]
+
+
+FILLED = {"title": "T", "text": "x"}
+NO_LABEL = "a question without a gold answer and a gold passage: 2, not used"
+
+
+@pytest.mark.parametrize(
+    ("layout", "row", "change", "kind"),
+    [
+        ("hotpotqa", HOTPOT, {"question": "\u200b"}, "a row whose field 'question' is empty: 2, left out"),
+        ("hotpotqa", HOTPOT, {"question": None}, "a row whose field 'question' is null: 2, left out"),
+        ("hotpotqa", HOTPOT, {"_id": None}, "a row whose field '_id' or 'id' is null: 2, left out"),
+        ("masqa", MASQA, {"Question": ""}, "a row whose field 'Question' is empty: 2, left out"),
+        ("freshqa", FRESHQA, {"answer_0": None}, "a row whose field 'answer_0' is null: 2, left out"),
+        ("ambignq", AMBIGNQ, {"annotations": []}, "a row whose field 'annotations' is empty: 2, left out"),
+        ("flashrag", FLASHRAG, {"metadata": {"gold_segments": [{"document": None, "evidence": "x"}]}},
+            "a row whose field 'document' is null: 2, left out"),
+        ("flashrag", FLASHRAG, {"metadata": {"gold_segments": [{"document": "a", "evidence": [" "]}]}},
+            "a row whose field 'evidence' of a gold segment is empty: 2, left out"),
+        ("hotpotqa", HOTPOT, {"context": None}, "a row whose field 'context' is null: 2, read without it"),
+        ("fid", FID, {"answers": [], "ctxs": [FILLED]}, NO_LABEL),
+        ("fid", FID, {"ctxs": [FILLED, {"text": None}]}, "a passage without title and text: 2, left out"),
+        ("musique", MUSIQUE, {"paragraphs": [{"title": "T", "paragraph_text": None}]},
+            "a passage with a title and no text: 2, kept"),
+    ],
+)  # fmt: skip
+def test_rows_of_questions(layout: str, row: dict, change: dict, kind: str, tmp_path: Path) -> None:
+    rows = [row, row | change, row, row | change]
+    file, counts = source(tmp_path, as_lines(rows)), RowCounts()
+    questions = list(read_questions(layout, file, counts=counts))
+    assert counts.lines() == [f"{kind}; the first: {file}, line 2"]
+    assert len(questions) == (2 if "row whose" in kind and "left out" in kind else 4)
+    first = source(tmp_path, as_lines(rows[1:]))  # of a file that begins with such a row
+    assert len(list(read_questions(layout, first))) == len(questions) - 1
+    strict = RowCounts(strict=True)
+    with pytest.raises(DataError, match=f"line 2: {kind.partition(':')[0]}. Correct it, or omit strict: it is then"):
+        list(read_questions(layout, source(tmp_path, as_lines(rows)), counts=strict))
+
+
+def test_a_file_of_which_no_row_is_left(tmp_path: Path) -> None:
+    file = source(tmp_path, as_lines([HOTPOT | {"question": None}] * 2))
+    with pytest.raises(DataError, match=r"every row is left out, as line 1: field 'question' is null\. Is this a hot"):
+        list(read_questions("hotpotqa", file))
+
+
+def test_empty_passages_of_a_question_take_their_scores_and_gold_with_them(tmp_path: Path) -> None:
+    ctxs = [{"text": "", "score": 3, "isgold": True}, FILLED | {"score": 2, "isgold": True}]
+    ctxs.append({"title": "U", "text": "", "score": 1})
+    (question,) = read_questions("fid", source(tmp_path, as_lines([FID | {"ctxs": ctxs}])))
+    assert [passage.title for passage in question.passages] == ["T", "U"]
+    assert (question.scores, question.gold) == ((2.0, 1.0), (Passage.of("T", "x"),))
+
+
+def click(question: str, *gold: str, **more: object) -> dict:
+    return {"question": question, "gold_doc_ids": list(gold), **more}
+
+
+def test_clicks_become_one_question_with_the_gold_of_all(tmp_path: Path) -> None:
+    rows = [click("q one", "a"), click("Q two", "b"), click("q  one", "c"), click("q one", "a", "d")]
+    rows.append(click("Q two", "b"))
+    file, counts = source(tmp_path, as_lines(rows)), RowCounts()
+    found = list(read_joined_questions("corpus_questions", file, counts=counts))
+    assert [(each.text, each.gold_corpus_ids) for each in found] == [("q one", ("a", "c", "d")), ("Q two", ("b",))]
+    assert counts.lines() == [f"a row of an earlier question: 3, joined with it; the first: {file}, line 3"]
+    assert [each.gold_corpus_ids for each in read_joined_questions("corpus_questions", file, 3)] == [("a", "c"), ("b",)]
+    RowCounts(strict=True).add(JOINED)  # no error
+
+
+def test_training_and_mining_read_the_gold_passages_of_all_clicks(tmp_path: Path) -> None:
+    corpus = source(tmp_path, as_lines([{"id": name, "text": name} for name in "abc"]), "corpus.jsonl")
+    file = source(tmp_path, as_lines([click("q", "a"), click("r", "c"), click("q", "b"), click("q", "a")]))
+    found = list(distinct_questions([QuestionDataFile("corpus_questions", file, corpus=corpus)]))
+    assert [[passage.text for passage in question.gold] for question in found] == [["a", "b"], ["c"]]
+
+
+def ctx(name: str, gold: bool = False, score: float | None = None) -> dict:
+    return {"title": name, "text": name, "isgold": gold, "score": score}
+
+
+def test_which_rows_are_one_question(tmp_path: Path) -> None:
+    def titles(*rows: dict, layout: str = "fid") -> list[tuple[str, str]]:
+        """Gold and other passages of the questions that are read."""
+        found = read_joined_questions(layout, source(tmp_path, as_lines(list(rows))))
+        return [
+            ("".join(p.title for p in each.gold), "".join(p.title for p in each.passages if p not in each.gold))
+            for each in found
+        ]
+
+    def row(answers: list[str], *ctxs: dict) -> dict:
+        return {"question": "q", "answers": answers, "ctxs": list(ctxs)}
+
+    shown = ctx("A", True), ctx("B")
+    assert titles(row([], *shown), row([], ctx("B", True), ctx("C"))) == [("AB", "C")]
+    assert titles(row(["x"], *shown), row(["x"], *shown), row([], ctx("D", True))) == [("AD", "B")]
+    assert titles(row(["x"], *shown), row(["y"], ctx("A"), ctx("B", True))) == [("A", "B"), ("B", "A")]  # two of PopQA
+    assert titles(row(["x"], *shown), row(["x"], ctx("B"))) == [("A", "B"), ("", "B")]
+    full = [MUSIQUE, MUSIQUE | {"paragraphs": MUSIQUE["paragraphs"][:1]}]
+    assert titles(*full, layout="musique") == [("Hamlet", "Globe"), ("", "Globe")]
+
+
+def test_scores_and_segments_of_joined_rows(tmp_path: Path) -> None:
+    rows = [{"question": "q", "answers": [], "ctxs": ctxs} for ctxs in (
+        [ctx("A", True, 1.0), ctx("B", score=2.0)], [ctx("B", True, 5.0), ctx("C", score=0.5)])]  # fmt: skip
+    (question,) = read_joined_questions("fid", source(tmp_path, as_lines(rows)))
+    assert question.given_scores == (1.0, 5.0, 0.5)
+    segments = [{"document": name, "evidence": "x"} for name in "ab"]
+    rows = [{"question": "q", "golden_answers": ["y"], "metadata": {"gold_segments": [each]}} for each in segments]
+    (question,) = read_joined_questions("flashrag", source(tmp_path, as_lines(rows)))
+    assert question.gold_segments == (GoldSegment("a", ("x",)), GoldSegment("b", ("x",)))
+
+
+def test_training_counts_what_it_leaves_out(tmp_path: Path) -> None:
+    same = HOTPOT | {"_id": "h2", "context": HOTPOT["context"][:1]}
+    files = [source(tmp_path, as_lines(rows), name) for rows, name in (([HOTPOT, same], "1"), ([HOTPOT], "2"))]
+    counts = RowCounts()
+    found = list(distinct_questions([QuestionDataFile("hotpotqa", file) for file in files], counts))
+    assert [question.id for question in found] == ["h1"]
+    assert counts.lines() == [
+        f"a row with the question of an earlier one: 1, left out; the first: {files[0]}, line 2",
+        f"a question of an earlier file: 1, left out; the first: {files[1]}, line 1",
+    ]
+    again = RowCounts()
+    again.add_all(json.loads(json.dumps(counts.as_json())))
+    assert again.lines() == counts.lines()

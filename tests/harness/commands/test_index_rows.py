@@ -1,0 +1,62 @@
+"""Unusual rows of a corpus on indexing: counted in one line each, or an error that leaves nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import DataError
+from harness.commands.index import index
+from harness.commands.index_options import DenseOptions
+from harness.indexing.index_folder import open_index
+
+ROWS = [
+    {"_id": "e", "title": "", "text": ""}, {"_id": "b", "title": "", "text": " \u200b "},
+    {"_id": "t", "title": "Only title", "text": ""}, {"_id": "p", "title": "Town", "text": "A river market."},
+    {"_id": "q", "title": "Town", "text": "A river  market."},
+    {"_id": "l", "title": "", "text": "a stone market " * 40},
+]  # fmt: skip
+COUNTED = [
+    "a passage without title and text: 2, left out; the first: c.jsonl, line 1.",
+    "a passage with a title and no text: 1, kept; the first: c.jsonl, line 3.",
+    "a passage with the title and text of an earlier one: 1, left out; the first: c.jsonl, line 5.",
+]
+CUT = "a passage longer than the encoder reads: 1, cut; the first: 'a stone market "
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return tmp_path
+
+
+@pytest.fixture
+def dense(checkpoints: dict[str, Path]) -> DenseOptions:
+    return DenseOptions(str(checkpoints["bert"]), max_tokens=32)
+
+
+@pytest.mark.parametrize("kind", ["bm25", "links", "dense"])
+def test_they_are_counted(kind: str, dense: DenseOptions, capsys: pytest.CaptureFixture) -> None:
+    index(Path("out"), "c.jsonl", kind, dense=dense, device="cpu", workers=1 if kind == "bm25" else None)
+    assert [passage.corpus_id for passage in open_index(Path("out"), kind).stored] == ["t", "p", "l"]
+    said = capsys.readouterr().err.splitlines()
+    if kind == "dense":
+        assert said.pop().startswith(CUT)
+    assert said[-3:] == COUNTED
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (ROWS, "c.jsonl, line 1: a passage without title and text."),
+        (ROWS[2:], "c.jsonl, line 1: a passage with a title and no text."),
+        (ROWS[3:], "c.jsonl, line 2: a passage with the title and text of an earlier one."),
+        ([ROWS[3], ROWS[5]], "'a stone market .* ...': a passage longer than the encoder reads."),
+    ],
+)
+def test_they_are_errors(rows: list[dict], message: str, dense: DenseOptions, place: Path) -> None:
+    Path("c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match=message + " Correct it, or omit strict: it is then "):
+        index(Path("out"), "c.jsonl", dense=dense, device="cpu", strict=True)
+    assert {each.name for each in place.iterdir()} <= {"c.jsonl", "out.lock", ".out.lock"}
