@@ -149,7 +149,7 @@ class Question:
 
         In ArguAna, for example, every question is an argument of the corpus.
         """
-        return clean(passage.corpus_id) == self.id or clean(passage.text) == clean(self.text)
+        return clean(passage.corpus_id) == self.id or nfkc(passage.text) == nfkc(self.text)
 
     def excluding_self(self) -> "Question":
         """The question with `exclude_self`, without itself among its passages; `support` stays."""

@@ -110,7 +110,7 @@ def each_apart(answer: Callable[[Any, Sequence[Question]], list[Answer]]) -> Cal
 
     @wraps(answer)
     def answered(self: Any, questions: Asked) -> list[Answer]:
-        asked = [questions] if isinstance(questions, str) else questions
+        asked = [questions] if isinstance(questions, str | Question) else questions
         records = [
             one if isinstance(one, Question) else Question(str(place), clean(one))
             for place, one in enumerate(asked, start=1)
