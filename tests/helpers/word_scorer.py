@@ -10,7 +10,7 @@ class WordScorer:
     """The share of a passage's words that the question has, plus a small preference by the passage's id."""
 
     def __init__(self) -> None:
-        self.encode = SimpleNamespace(max_tokens=100_000)
+        self.encode = SimpleNamespace(max_tokens=100_000, tokenizer=None)
         self.tokens_read = 0
         self.asked: list[tuple[str, str]] = []  # question, passage id
 

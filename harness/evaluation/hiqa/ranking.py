@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from common.progress import track_batches
 from common.records import Passage, Question, Ranked
-from common.retrieval import without_itself
+from common.retrieval import without_copies, without_itself
 from harness.evaluation.retrieval_scores import by_document, gold_places, holders_of, retrieval_scores
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import passages_of
@@ -113,10 +113,11 @@ def rank_all(
         holders = [holders_of(question, of_document) for question in batch]
         found.append(retrieval_scores(batch, rankings, (k,), indexed=count, gamma=gamma, holders=holders))
         for question, ranking, held in zip(batch, rankings, holders, strict=True):
-            words = [words_of[hit.passage.id] for hit in ranking] if budgets else []
+            distinct = without_copies(ranking) if budgets else []  # as the system searches
+            words = [words_of[hit.passage.id] for hit in distinct]
             for own, (budget, within) in zip(contexts, shown.items(), strict=True):
-                own.append([ranking[place] for place in fitting(words, budget)])
-                within.append(_of_context(gold_places(question, [hit.passage for hit in own[-1]], held)[0]))
+                own.append([distinct[place] for place in fitting(words, budget)])
+                within.append(_of_context(gold_places(question, [hit.passage for hit in own[-1]])[0]))
             for size, scores in smaller.items():
                 kept = kept_documents(question, documents, size, seed)
                 hits = [hit for hit in ranking if document_of(hit.passage) in kept]
