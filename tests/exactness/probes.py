@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from common.records import Passage
+from common.records import Passage, nfkc
 from models.dmqr.candidates import candidate_batch, candidates_logp
 from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategy_classifier import StrategyClassifier
@@ -78,7 +78,7 @@ def _choice(serving: Path) -> list[float]:
 
 def _t5(serving: Path) -> list[float]:
     network, tokenizer = load_seq2seq(str(serving / "t5"), "t5", 0.0, False)
-    batch = tokenizer([passage.text for passage in PASSAGES], return_tensors="pt", padding=True)
+    batch = tokenizer([nfkc(passage.text) for passage in PASSAGES], return_tensors="pt", padding=True)
     labels = tokenizer([*ANSWERS, "yes"], return_tensors="pt", padding=True)["input_ids"]
     labels = labels.masked_fill(labels == tokenizer.pad_token_id, IGNORE)
     with torch.inference_mode():

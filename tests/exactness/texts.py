@@ -36,7 +36,7 @@ ODD_ROWS: tuple[dict[str, Any], ...] = (
         "title": "Cafe\u0301",
         "text": "Combining and ﬁrst composed: \u00e9 e\u0301, ①, \uff46\uff55\uff4c\uff4c",
     },
-    {"id": "e", "title": "Café", "text": "Combining and first composed: é é, 1, full"},  # the same as before
+    {"id": "e", "title": "Café", "text": "Combining and first composed: é é, 1, full"},  # models read the same
     {"id": "f", "title": "Zero", "text": "zero\u200bwidth and soft\u00adhyphen and \ufeffmark"},
     {"id": "g", "title": "Lines", "text": "one\ntwo\r\n\tthree"},
     {"id": "h", "title": "Case", "text": "a PLAIN passage."},
@@ -69,7 +69,7 @@ def passage_ids() -> dict[str, Any]:
 def token_ids() -> dict[str, Any]:
     """Text format -> token ids of its inputs."""
     questions = list(read_questions("hotpotqa", "world/test.json"))[:QUESTIONS]
-    odd = list(read_passages("jsonl", [str(write_odd_corpus(Path("odd.jsonl")))]))
+    odd = [each for each in read_passages("jsonl", [str(write_odd_corpus(Path("odd.jsonl")))]) if each.corpus_id != "e"]
     asked = [*ODD_QUESTIONS, *(question.text for question in questions)][:QUESTIONS]
     passages = [*odd, *(passage for question in questions for passage in question.passages[:2])]
     several = [tuple(passages[start : start + 3]) for start in range(QUESTIONS)]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.preferences import Candidate, RewritePreferences
+from common.records import TEXT_VERSION
 from datamodules.formats.preferences import LAYOUT, MANIFEST, ROWS, preference_lines
 from datamodules.world.world import WorldConfig
 from datamodules.world.writing import write_world
@@ -76,4 +77,5 @@ def _greedy(question: str, made: dict[str, str]) -> list[RewritePreferences]:
 def _write_preferences(folder: Path, found: Sequence[RewritePreferences]) -> None:
     folder.mkdir()
     (folder / ROWS).write_text("".join(preference_lines(found)), encoding="utf-8")
-    (folder / MANIFEST).write_text(json.dumps({"layout": LAYOUT, "round": 1, "fused": True, "depth": 5}))
+    manifest = {"layout": LAYOUT, "text_version": TEXT_VERSION, "round": 1, "fused": True, "depth": 5}
+    (folder / MANIFEST).write_text(json.dumps(manifest))
