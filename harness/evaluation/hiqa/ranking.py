@@ -113,7 +113,7 @@ def rank_all(
         holders = [holders_of(question, of_document) for question in batch]
         found.append(retrieval_scores(batch, rankings, (k,), indexed=count, gamma=gamma, holders=holders))
         for question, ranking, held in zip(batch, rankings, holders, strict=True):
-            distinct = without_copies(ranking) if budgets else []  # as the system searches
+            distinct = without_copies(ranking) if budgets else []  # as the system fills its context
             words = [words_of[hit.passage.id] for hit in distinct]
             for own, (budget, within) in zip(contexts, shown.items(), strict=True):
                 own.append([distinct[place] for place in fitting(words, budget)])

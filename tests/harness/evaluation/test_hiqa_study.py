@@ -161,7 +161,8 @@ def test_a_context_is_what_the_system_keeps(system: HiQa) -> None:
     for budget, contexts in zip((3, 20, 84), found, strict=True):
         expected = HiQa(system.retriever, 12, budget).answer(texts)
         assert [tuple(each) for each in contexts] == [answer.evidence for answer in expected]
-    assert [len(each) for each in found[0] + found[2]] == [1] * 6 + [7] * 6  # the first always; all of them, but each text once
+    # the first always; all of them, of which one is the care of six documents
+    assert [len(each) for each in found[0] + found[2]] == [1] * 6 + [7] * 6
 
 
 @given(st.lists(st.integers(1, 9), max_size=8), st.integers(1, 30))
