@@ -204,7 +204,7 @@ class MultiQueryRetriever:
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
         """What the scorer reads of a question that is too long; empty for any other."""
-        return judge_note(self.scorer, question)
+        return judge_note(self.__dict__.get("scorer"), question)  # not loaded for a note
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query after fusion, best first; equal queries are rewritten once.

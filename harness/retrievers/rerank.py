@@ -109,7 +109,7 @@ class RerankedRetriever:
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
         """What the estimator reads of a question that is too long; empty for any other."""
-        return judge_note(self.estimator, question)
+        return judge_note(self.__dict__.get("estimator"), question)  # not loaded for a note
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k most relevant of each query's candidates, best first; ties in the retriever's order."""

@@ -199,7 +199,7 @@ class FailedQuestions:
 
 def with_cut_notes(system: object, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
     """The answers, with a note which models of the system read only a part of the question."""
-    models = dict(_cutting(system, _DEPTH))
+    models = dict(each for part in getattr(system, "__dict__", {}).values() for each in _cutting(part, _DEPTH))
     noted = []
     for question, answer in zip(questions, answers, strict=True):
         cut = {name: note for name, each in models.items() if (note := each.cut_note(question.text, question.history))}

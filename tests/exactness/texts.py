@@ -108,8 +108,6 @@ def _rewrites(
     return {f"rewrite, {name}": encode(tasks), f"rewrite, {name}, target": encode.targets(made)}
 
 
-def _placed(pair: WordPair | None) -> Any:
-    if pair is None:
-        return None
+def _placed(pair: WordPair) -> Any:
     places = [[word.position for word in group] for group in (pair.question_words, pair.passage_words)]
     return [pair.ids, pair.question_tokens, *places]
