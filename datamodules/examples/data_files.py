@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from common.ranges import PositiveInt
 from common.records import Question, nfkc
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
-from datamodules.formats.row_counts import IN_EARLIER_FILE, REPEATED_QUESTION, RowCounts
+from datamodules.formats.row_counts import IN_EARLIER_FILE, REPEATED_ID, REPEATED_QUESTION, RowCounts
 
 
 @dataclass
@@ -57,11 +57,15 @@ def distinct_questions(sources: Sequence[QuestionDataFile], counts: RowCounts | 
     """The questions of all files, in order, without duplicate texts: the first counts; `counts` counts the others."""
     counts = counts or RowCounts()
     seen: dict[str, int] = {}  # -> number of the file
+    ids = set[str]()
     for number, source in enumerate(sources):
         for question in source.questions(counts):
             text = nfkc(question.text)
             if text not in seen:
                 seen[text] = number
+                if question.id in ids:
+                    counts.add(REPEATED_ID)
+                ids.add(question.id)
                 yield question
             else:
                 counts.add(REPEATED_QUESTION if seen[text] == number else IN_EARLIER_FILE)

@@ -24,7 +24,8 @@ def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, str | Non
 
     Args:
         file: UTF-8 encoded, its cells parted by commas, tabs, semicolons or bars, as its first lines show; quotes
-            doubled in quoted cells; a byte order mark is skipped. Lines before the header with at most one filled cell,
+            doubled in quoted cells, or in a file with tabs part of the text if its first lines do not quote so; a byte
+            order mark is skipped. Lines before the header with at most one filled cell,
             such as the warning above a spreadsheet, are skipped, and so are empty lines.
 
     Raises:
@@ -32,7 +33,10 @@ def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, str | Non
             another number of cells than the header; names the line, the caller adds the file.
         TruncatedError: If the file ends inside a quoted cell.
     """
-    parser = csv.reader(_text_lines(file), strict=True, delimiter=_delimiter(_beginning(file)))
+    beginning = _beginning(file)
+    delimiter = _delimiter(beginning)
+    quoting = csv.QUOTE_NONE if delimiter == "\t" and _has_bare_quotes(beginning) else csv.QUOTE_MINIMAL
+    parser = csv.reader(_text_lines(file), strict=True, delimiter=delimiter, quoting=quoting)
     header: list[str] | None = None
     first = 0  # line with text
     while True:
@@ -92,6 +96,16 @@ def _delimiter(text: str) -> str:
         return agree, -header, len(rows[header])
 
     return max(_DELIMITERS, key=fit)
+
+
+def _has_bare_quotes(text: str) -> bool:
+    """Whether the beginning of a file with tabs has a quote at the start of a cell that does not enclose it."""
+    try:
+        for _ in csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True):
+            pass
+    except csv.Error as error:
+        return "unexpected end of data" not in str(error)
+    return False
 
 
 def _filled(cells: list[str]) -> int:

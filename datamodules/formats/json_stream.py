@@ -13,7 +13,7 @@ from common.errors import DataError
 CHUNK_BYTES = 1 << 20
 
 _BOM = codecs.BOM_UTF8
-_BLANKS = frozenset(" \t\r\n")
+_BLANKS = frozenset(" \t\r\n\ufeff")  # a byte order mark is within a file if files were joined
 _DELIMITERS = _BLANKS | {",", "]"}
 _LONGEST_LITERAL = len("-Infinity")
 

@@ -23,6 +23,7 @@ CUT_PASSAGE = RowKind("a passage longer than the encoder reads", "cut")
 NO_GOLD = RowKind("a question without a gold answer and a gold passage", "not used")
 JOINED = RowKind("a row of an earlier question", "joined with it")
 REPEATED_QUESTION = RowKind("a row with the question of an earlier one", LEFT_OUT)
+REPEATED_ID = RowKind("a question with the id of another one", "kept")
 IN_EARLIER_FILE = RowKind("a question of an earlier file", LEFT_OUT)
 
 

@@ -118,7 +118,7 @@ def encode_chunks(
             )
         write_atomically(_path(partial, chunk), partial_function(_save, embeddings_CD))
     for number, text in processes.gathered((cut, first)):
-        if counts is not None and number:
+        if counts is not None and number and processes.rank == 0:
             counts.add(CUT_PASSAGE, shortened(text), number)
 
 

@@ -77,9 +77,11 @@ FORMS = {
     "indented objects": "\n".join(json.dumps(row, indent=2) for row in ROWS), "objects on one line": "".join(
     map(json.dumps, ROWS)), "lines, then indented": json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[1], indent=1),
     "lines of a Mac": "\r".join(map(json.dumps, ROWS)),
+    "joined files": "\ufeff".join(json.dumps(row) + "\n" for row in ROWS),
 }  # fmt: skip
 TABLES = {
     **{delimiter: table(delimiter) for delimiter in ",;\t|"}, "a line above": table(";", "Do not edit, ever;;\r\n"),
+    "its delimiter above, as of Excel": table(";", "sep=;\r\n"),
     "a quoted line above": table(",", '"Warning: a\nb; c"\r\n'), "lines of a Mac": table(";", end="\r"),
 }  # fmt: skip
 
@@ -125,6 +127,13 @@ def test_what_is_in_a_cell_does_not_matter(text: str, last: bool) -> None:
     csv.writer(target).writerows([["id", "text"], ["1", text], *([] if last else [["2", text]])])
     found = list(csv_rows(io.BufferedReader(io.BytesIO(target.getvalue().encode()))))
     assert [row["text"] for _, row in found] == [text] * (2 - last)
+
+
+def test_quotes_in_a_file_with_tabs(tmp_path: Path) -> None:
+    texts = ['"Ode" is a poem', 'an "ode"', '""']
+    lines = "".join(f"{place}\tO\t{text}\n" for place, text in enumerate(texts))
+    file = source(tmp_path, "id\ttitle\ttext\n" + lines, "a.tsv")
+    assert [passage.text for passage in read_passages("jsonl", [file])] == texts
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -143,12 +143,14 @@ def test_scores_and_segments_of_joined_rows(tmp_path: Path) -> None:
 
 def test_training_counts_what_it_leaves_out(tmp_path: Path) -> None:
     same = HOTPOT | {"_id": "h2", "context": HOTPOT["context"][:1]}
-    files = [source(tmp_path, as_lines(rows), name) for rows, name in (([HOTPOT, same], "1"), ([HOTPOT], "2"))]
+    other = HOTPOT | {"question": "Who wrote Lear?"}
+    files = [source(tmp_path, as_lines(rows), name) for rows, name in (([HOTPOT, same, other], "1"), ([HOTPOT], "2"))]
     counts = RowCounts()
     found = list(distinct_questions([QuestionDataFile("hotpotqa", file) for file in files], counts))
-    assert [question.id for question in found] == ["h1"]
+    assert [question.id for question in found] == ["h1", "h1"]
     assert counts.lines() == [
         f"a row with the question of an earlier one: 1, left out; the first: {files[0]}, line 2",
+        f"a question with the id of another one: 1, kept; the first: {files[0]}, line 3",
         f"a question of an earlier file: 1, left out; the first: {files[1]}, line 1",
     ]
     again = RowCounts()
