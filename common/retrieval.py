@@ -6,6 +6,7 @@ library only.
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 from common.gold_segments import documents_of
@@ -63,16 +64,27 @@ def without_copies(hits: Sequence[Ranked]) -> list[Ranked]:
     places: dict[tuple[str, str], int] = {}  # text and image of a segment of a document -> its place in `kept`
     for hit in hits:
         own = documents_of(hit.passage)
-        shown = clean(hit.passage.text), str((hit.passage.metadata or {}).get("image", ""))
-        place = places.setdefault(shown, len(kept)) if own else len(kept)
-        known = documents_of(kept[place].passage) if place < len(kept) else own
-        if place == len(kept) or own[0] in known[:1]:  # the first with its text, or one of the same document
+        if not own:
+            kept.append(hit)
+            continue
+        shown = _cleaned(hit.passage.text), str((hit.passage.metadata or {}).get("image", ""))
+        place = places.setdefault(shown, len(kept))
+        if place == len(kept):
+            kept.append(hit)
+            continue
+        known = documents_of(kept[place].passage)
+        if own[0] == known[0]:  # a document may have a text twice
             kept.append(hit)
         elif further := [name for name in own if name not in known]:
             first = kept[place]
             about = (first.passage.metadata or {}) | {"copies": [*known[1:], *further]}
             kept[place] = replace(first, passage=replace(first.passage, metadata=about))
     return kept
+
+
+@lru_cache(maxsize=2**16)  # a study looks at the same passages for every question and every row
+def _cleaned(text: str) -> str:
+    return clean(text)
 
 
 def share_found(gold: Sequence[Set[str]], found: Iterable[str]) -> float:
