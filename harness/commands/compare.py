@@ -1,5 +1,6 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
+import gc
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -113,6 +114,7 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
             say(f"System {number} of {len(given)}: {name}.")
             # taken out: what a system has loaded is freed before the next one loads
             system, study = given[name].pop("system"), studies.pop(name)
+            gc.collect()  # what the parser built is held in cycles
             load(system)
             own = replace(settings, partial=partial_folder(settings.partial / name))
             (folder / name).mkdir()
