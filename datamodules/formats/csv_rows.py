@@ -35,8 +35,13 @@ def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, str | Non
     """
     beginning = _beginning(file)
     delimiter = _delimiter(beginning)
-    quoting = csv.QUOTE_NONE if delimiter == "\t" and _has_bare_quotes(beginning) else csv.QUOTE_MINIMAL
-    parser = csv.reader(_text_lines(file), strict=True, delimiter=delimiter, quoting=quoting)
+    bare = delimiter == "\t" and _has_bare_quotes(beginning)
+    parser = csv.reader(
+        _text_lines(file),
+        strict=True,
+        delimiter=delimiter,
+        quoting=csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL,
+    )
     header: list[str] | None = None
     first = 0  # line with text
     while True:

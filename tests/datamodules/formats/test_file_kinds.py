@@ -202,6 +202,11 @@ def test_faults_of_these_kinds(content: str | bytes, expected: str, tmp_path: Pa
     assert expected in str(caught.value)
 
 
+def test_a_cut_within_a_character_of_utf_16(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"is truncated: [12] rows read"):
+        list(rows(source(tmp_path, table(",").encode("utf-16")[:-1], "a.csv")))
+
+
 def test_a_pipe_is_read_again(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -80,7 +80,7 @@ def test_empty_passages_of_a_question_take_their_scores_and_gold_with_them(tmp_p
     ctxs.append({"title": "U", "text": "", "score": 1})
     (question,) = read_questions("fid", source(tmp_path, as_lines([FID | {"ctxs": ctxs}])))
     assert [passage.title for passage in question.passages] == ["T", "U"]
-    assert (question.scores, question.gold) == ((2.0, 1.0), (Passage.of("T", "x"),))
+    assert (question.scores, question.support) == ((2.0, 1.0), (Passage.of("T", "x").id,))
 
 
 def click(question: str, *gold: str, **more: object) -> dict:

@@ -9,6 +9,7 @@ from common.errors import DataError
 from harness.commands.index import index
 from harness.commands.index_options import DenseOptions
 from harness.indexing.index_folder import open_index
+from harness.indexing.sentence_encoder import SentenceEncoder
 
 ROWS = [
     {"_id": "e", "title": "", "text": ""}, {"_id": "b", "title": "", "text": " \u200b "},
@@ -44,6 +45,17 @@ def test_they_are_counted(kind: str, dense: DenseOptions, capsys: pytest.Capture
     if kind == "dense":
         assert said.pop().startswith(CUT)
     assert said[-3:] == COUNTED
+
+
+def test_a_passage_of_just_the_encoder_s_length_is_not_cut(checkpoints: dict[str, Path]) -> None:
+    encoder = SentenceEncoder(str(checkpoints["bert"]), "cpu")
+    texts = ["a stone market", "a stone", "a stone market place"]
+    lengths = [len(ids) for ids in encoder.tokenizer(texts)["input_ids"]]
+    assert lengths[1] < lengths[0] < lengths[2]
+    short = SentenceEncoder(str(checkpoints["bert"]), "cpu", lengths[0])
+    assert short.longer(texts) == [2]
+    short.encode_passages(texts)
+    assert short.cut_rows == [2]
 
 
 @pytest.mark.parametrize(
