@@ -37,6 +37,8 @@ _UNSPACED = (
     "\u3041-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
     "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb\uffa0-\uffdc"  # Hangul
 )
+# zero-width joiners as stored texts have them: within a word of Persian or Hindi, which may be written without
+_JOINER = re.compile("(?<=[\u0590-\u1dff\ua800-\uabff])[\u200c\u200d]")
 _is_unspaced = re.compile(f"[{_UNSPACED}]").search
 
 
@@ -188,7 +190,7 @@ def _dpr_tokens(text: str) -> list[str]:
         pattern = rf"[{_UNSPACED}]\p{{M}}*|(?:(?![{_UNSPACED}])[\p{{L}}\p{{N}}\p{{M}}])+|[^\p{{Z}}\p{{C}}]"
         found = [unicodedata.normalize("NFD", token) for token in _pattern(pattern).findall(text)]
     else:
-        found = _pattern(pattern).findall(unicodedata.normalize("NFD", text))
+        found = _pattern(pattern).findall(unicodedata.normalize("NFD", _JOINER.sub("", text)))
     return [token.lower() for token in found]
 
 
@@ -223,7 +225,7 @@ def _folded(text: str) -> str | None:
 
     None where that depends on where a token ends, as the lower case of a Greek sigma does.
     """
-    normalized = unicodedata.normalize("NFD", nfkc(text) if is_unspaced(text) else text)
+    normalized = unicodedata.normalize("NFD", nfkc(text) if is_unspaced(text) else _JOINER.sub("", text))
     return None if _SIGMA in normalized else normalized.lower()
 
 

@@ -193,6 +193,7 @@ def test_answers_by_characters() -> None:
             True,
         ),
         ("\u0e01\u0e38\u0e07", "\u0e01\u0e07", False),  # a mark counts
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u062e", True),  # Persian, with and without its joiner
     ],
 )
 def test_has_answer_in_scripts_without_blanks(text: str, answer: str, expected: bool) -> None:

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from common.records import Passage, clean
+from common.records import Passage, nfkc
 from models.serving_manifest import read_manifest, write_manifest
 
 KIND, TEXT_FORMAT = "title_model", "shared words 1"
@@ -20,7 +20,7 @@ WEIGHTS, FEATURES = "model.safetensors", 3
 
 def features(question: str, passage: Passage) -> list[float]:
     """Shares of the question's words in the title and in the text, and the length of the text, (F,)."""
-    words, title, text = ({*clean(each).lower().split()} for each in (question, passage.title, passage.text))
+    words, title, text = ({*nfkc(each).lower().split()} for each in (question, passage.title, passage.text))
     return [len(words & title) / len(words), len(words & text) / len(words), log(1 + len(text)) / 10]
 
 
