@@ -24,7 +24,7 @@ _PUNCTUATION = frozenset(string.punctuation)
 _TRIVIAQA_PUNCTUATION = _PUNCTUATION | frozenset("\u2018\u2019\u00b4`")  # curly quotes, acute, grave
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ASCII_LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
-_ASCII_SEPARATORS = bytes([*range(33), 127])  # all that is no token in `_dpr_token_pattern`
+_ASCII_SEPARATORS = bytes([*range(33), 127])  # all that is no token in `_dpr_tokens`
 _ASCII_TOKENS = re.compile(r"[a-z0-9]+|[!-~]").findall
 _SIGMA = "\u03a3"
 # Letters and marks of the scripts without blanks between words, and of Korean, which writes particles on to words:
@@ -33,13 +33,15 @@ _UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u0edc-\u0edf"  # Thai, Lao
     "\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\uaa60-\uaa7f"  # Burmese
     "\u1780-\u17d3\u17d7\u17dc\u17dd"  # Khmer
-    "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese
+    "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Chinese
     "\u3041-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
     "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb\uffa0-\uffdc"  # Hangul
 )
 # zero-width joiners as stored texts have them: within a word of Persian or Hindi, which may be written without
 _JOINER = re.compile("(?<=[\u0590-\u1dff\ua800-\uabff])[\u200c\u200d]")
 _is_unspaced = re.compile(f"[{_UNSPACED}]").search
+_RARE = "\U00020000-\U0003ffff"  # Chinese characters, by themselves: a class with them is searched ten times slower
+_is_rare = re.compile(f"[{_RARE}]").search
 
 
 def squad(text: str) -> str:
@@ -72,13 +74,13 @@ def characters(text: str) -> str:
         for character in nfkc(text).lower()
         if character not in _PUNCTUATION and not unicodedata.category(character).startswith("P")
     )
-    spaced = _pattern(rf"[{_UNSPACED}]\p{{M}}*").sub(r" \g<0> ", kept)
+    spaced = _pattern(rf"[{_UNSPACED}{_RARE}]\p{{M}}*").sub(r" \g<0> ", kept)
     return " ".join(_ARTICLES.sub(" ", spaced).split())
 
 
 def is_unspaced(text: str) -> bool:
     """Whether a text has letters of a script without blanks between words; see `characters`."""
-    return _is_unspaced(text) is not None
+    return _is_unspaced(text) is not None or _is_rare(text) is not None
 
 
 Normalization = Literal["squad", "triviaqa", "re_rag", "characters"]
@@ -186,12 +188,16 @@ def _dpr_tokens(text: str) -> list[str]:
         return _ASCII_TOKENS(text.lower())
     pattern = r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]"
     if is_unspaced(text):  # before NFD, which would take syllables of Hangul apart
-        text = nfkc(text)
-        pattern = rf"[{_UNSPACED}]\p{{M}}*|(?:(?![{_UNSPACED}])[\p{{L}}\p{{N}}\p{{M}}])+|[^\p{{Z}}\p{{C}}]"
-        found = [unicodedata.normalize("NFD", token) for token in _pattern(pattern).findall(text)]
+        alone = f"[{_UNSPACED}{_RARE}]"
+        pattern = rf"{alone}\p{{M}}*|(?:(?!{alone})[\p{{L}}\p{{N}}\p{{M}}])+|[^\p{{Z}}\p{{C}}]"
+        found = [unicodedata.normalize("NFD", token) for token in _pattern(pattern).findall(nfkc(text))]
     else:
-        found = _pattern(pattern).findall(unicodedata.normalize("NFD", _JOINER.sub("", text)))
+        found = _pattern(pattern).findall(unicodedata.normalize("NFD", _without_joiners(text)))
     return [token.lower() for token in found]
+
+
+def _without_joiners(text: str) -> str:
+    return _JOINER.sub("", text) if "\u200c" in text or "\u200d" in text else text
 
 
 @functools.lru_cache(maxsize=4096)  # a question's answers are looked for in many passages, one after the other
@@ -225,7 +231,7 @@ def _folded(text: str) -> str | None:
 
     None where that depends on where a token ends, as the lower case of a Greek sigma does.
     """
-    normalized = unicodedata.normalize("NFD", nfkc(text) if is_unspaced(text) else _JOINER.sub("", text))
+    normalized = unicodedata.normalize("NFD", nfkc(text) if is_unspaced(text) else _without_joiners(text))
     return None if _SIGMA in normalized else normalized.lower()
 
 
