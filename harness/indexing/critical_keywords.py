@@ -5,27 +5,37 @@ Names, part numbers and acronyms, by patterns and corpus statistics, without a m
 A candidate is one of
     a run of capitalized words, digits may follow: "Text Height", "Alto Pump 300"
     a code of letters and digits: "CA-IF1051S", "A100"; not a number with its unit such as "12V"
-    an acronym: "EMC"
+    an acronym: "EMC", "R&D", "C++"
 and it is critical if it stands in few enough passages and its first word is mostly capitalized in the corpus.
-Words on a user's list always are.  Standard library only.
+Words on a user's list always are.  Keywords are found by their letters and digits, wherever a text has blanks or
+hyphens: LM-317T, LM317T, lm 317t.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from common.records import clean
-from common.words import WORDS, words_of
+from common.words import WORDS, word_texts, words_of
 
-Keyword = tuple[str, ...]  # its words, as `common.words.words_of` gives them
+if TYPE_CHECKING:
+    from regex import Pattern
+
+Keyword = tuple[str, ...]  # its words, as `common.words` compares them
 
 RECIPE = {"recognizer": "patterns", "version": 3, "words": WORDS}  # of `names`, for the index manifest
 _MAX_WORDS = 6  # of a keyword
-_CODE = re.compile(r"[^\W_]+(?:[-/.][^\W_]+)*")
+_CODE = r"[^\W_]+(?:[-/.&][^\W_]+)*(?:\+\+|#(?!\w))?"
 _UNIT = re.compile(r"\d+(?:[.,/-]\d+)*[^\W\d_]{0,4}")  # 12, 12V, 3rd, 10-20mm
-_CAPITALIZED = re.compile(r"(?<!\w)[A-Z][\w'\u2019-]*(?:[ \t]+(?:[A-Z][\w'\u2019-]*|\d[\w.-]*))*")
+_CAPITALIZED = r"(?<!\w){capital}[\w'\u2019&-]*(?:[ \t]+(?:{capital}[\w'\u2019&-]*|\d[\w.-]*))*"
+_ASCII = re.compile(_CAPITALIZED.format(capital="[A-Z]")), re.compile(_CODE)
 _BLANKS = re.compile(r"[ \t]+")
-_SENTENCE_START = re.compile(r"(?:^|\n|[.!?:;]\s+|\s[-*•]\s+)$")
+_TITLED = "".join(rf"(?<!\b{title})" for title in ("Mr", "Mrs", "Ms", "Dr", "St", "Prof", "[A-Z]"))  # Mr. O'Brien
+_SENTENCE_START = re.compile(rf"(?:^|\n|(?:{_TITLED}\.|[!?:;…])\s+|\s[-*•]\s+)$")
 _BEFORE = 8  # characters looked at for the end of a sentence
 
 
@@ -35,22 +45,32 @@ def names(text: str) -> Iterator[str]:
     The ends of a run are names too: "Tessin Drives FD 1015" is also called "FD 1015", and the first word of a
     sentence may be no part of the name.
     """
-    for match in _CAPITALIZED.finditer(text):
-        run = match[0].rstrip("'\u2019-.")
+    capitalized, codes = _ASCII if text.isascii() else _patterns()
+    for match in capitalized.finditer(text):
+        run = match[0].rstrip("'\u2019-.&")
         starts = [0, *(blank.end() for blank in _BLANKS.finditer(run))]
         if len(starts) == 1 and _SENTENCE_START.search(text[max(0, match.start() - _BEFORE) : match.start()]):
             continue
         yield from (run[place:] for place in starts[-_MAX_WORDS:] if run[place].isalpha())
-    for match in _CODE.finditer(text):
-        code = match[0]
+    for match in codes.finditer(text):
+        code, letters = match[0], match[0].replace("&", "")
         has_both = any(c.isdigit() for c in code) and any(c.isalpha() for c in code)
-        if (has_both and not _UNIT.fullmatch(code)) or (len(code) > 1 and code.isalpha() and code.isupper()):
+        is_acronym = len(letters) > 1 and letters.isalpha() and letters.isupper()
+        if (has_both and not _UNIT.fullmatch(code)) or is_acronym or code[-1] in "+#":
             yield code
+
+
+@cache
+def _patterns() -> "tuple[Pattern[str], Pattern[str]]":
+    """Of text that is not ASCII: capitals of all scripts, and words with their combining marks."""
+    import regex
+
+    return regex.compile(_CAPITALIZED.format(capital=r"[\p{Lu}\p{Lt}]")), regex.compile(_CODE)
 
 
 def as_keyword(text: str) -> Keyword:
     """The words of a name."""
-    return tuple(word.text for word in words_of(clean(text)))
+    return tuple(word_texts(clean(text)))
 
 
 def critical_keywords(
@@ -65,6 +85,7 @@ def critical_keywords(
     """
     held = ["\n".join(map(clean, text.splitlines())) for text in texts]
     own = {keyword for text in given if (keyword := as_keyword(text))}
+    own_letters = set(map(_letters, own))
     candidates = {
         keyword
         for text in held
@@ -85,42 +106,62 @@ def critical_keywords(
     return {
         keyword: positions
         for keyword, positions in sorted(found.items())
-        if keyword in own or (len(positions) <= most and 2 * capitalized[keyword[0]] > words[keyword[0]])
+        if _letters(keyword) in own_letters
+        or (len(positions) <= most and 2 * capitalized[keyword[0]] > words[keyword[0]])
     }
 
 
+def _letters(words: Sequence[str]) -> str:
+    """Words without blanks, but for those between digits."""
+    return "".join(
+        f".{word}" if before[-1].isdecimal() and word[0].isdecimal() else word
+        for before, word in pairwise(["-", *words])
+    )
+
+
 class KeywordMatcher:
-    """Finds keywords in texts, in any case of letters.
+    """Finds keywords in texts, in any case of letters, with or without blanks and hyphens.
 
     Args:
-        keywords: All keywords.
+        keywords: All keywords; of those with the same letters and digits the first in alphabetical order counts.
     """
 
     def __init__(self, keywords: Iterable[Keyword]) -> None:
-        self._keywords = set(keywords)
-        self._longest: dict[str, int] = {}  # by first word: length of the longest keyword, in words
-        for keyword in self._keywords:
-            self._longest[keyword[0]] = max(len(keyword), self._longest.get(keyword[0], 0))
+        self._by_letters: dict[str, Keyword] = {}
+        for keyword in sorted(set(keywords)):
+            self._by_letters.setdefault(_letters(keyword), keyword)
+        self._letters = sorted(self._by_letters)
+        self._begins: dict[str, bool] = {}  # words, and whether a keyword begins with them
 
     def contained(self, text: str) -> list[Keyword]:
         """All distinct keywords that stand in a text, those inside others included, in order of first appearance."""
-        words = [word.text for word in words_of(text)]
-        found = (
-            keyword
-            for start, word in enumerate(words)
-            for length in range(1, self._longest.get(word, 0) + 1)
-            if (keyword := tuple(words[start : start + length])) in self._keywords
-        )
-        return list(dict.fromkeys(found))
+        words = word_texts(text)
+        return list(dict.fromkeys(keyword for start in range(len(words)) for _, keyword in self._at(words, start)))
 
     def longest(self, text: str) -> list[Keyword]:
         """The distinct keywords of a query: from left to right the longest at each place, without overlap."""
-        words, start = [word.text for word in words_of(text)], 0
+        words, start = word_texts(text), 0
         found: dict[Keyword, None] = {}
         while start < len(words):
-            lengths = range(self._longest.get(words[start], 0), 0, -1)
-            keyword = next((k for n in lengths if (k := tuple(words[start : start + n])) in self._keywords), None)
+            *_, (start, keyword) = [(start + 1, None), *self._at(words, start)]
             if keyword:
                 found[keyword] = None
-            start += len(keyword or (words[start],))
         return list(found)
+
+    def _at(self, words: Sequence[str], start: int) -> Iterator[tuple[int, Keyword]]:
+        """The keywords that begin with a word, the shortest first, with the place behind their last word."""
+        letters = words[start]
+        if letters not in self._begins:
+            self._begins[letters] = self._begin_with(letters)
+        if not self._begins[letters]:
+            return
+        for end in range(start + 1, len(words) + 1):
+            if keyword := self._by_letters.get(letters):
+                yield end, keyword
+            if end == len(words) or not self._begin_with(letters := _letters([letters, words[end]])):
+                return
+
+    def _begin_with(self, letters: str) -> bool:
+        """Whether keywords begin with these letters."""
+        place = bisect_left(self._letters, letters)
+        return place < len(self._letters) and self._letters[place].startswith(letters)

@@ -23,7 +23,6 @@ That one of a billion sequences of words is taken for one of ten million forms t
 
 import re
 import unicodedata
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -227,8 +226,11 @@ class _Reading:
     """Texts as sequences of hashes, each of one word or of several that are joined."""
 
     def __init__(self) -> None:
-        self.hashes, self.weak, self.counts = array("Q"), array("b"), array("q")  # counts of words
-        self.begins, self.numbers = array("q"), array("q")  # of each text: place in `hashes`, number of its first word
+        self.hashes: list[int] = []
+        self.weak: list[bool] = []
+        self.counts: list[int] = []  # of words
+        self.begins: list[int] = []  # of each text: its place in `hashes`
+        self.numbers: list[int] = []  # and the number of its first word
 
     def begin(self, number: int) -> None:
         """The next text."""
