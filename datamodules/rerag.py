@@ -221,9 +221,9 @@ class ReRagData(StepData):
         self.steps_per_epoch = math.ceil(len(questions) / self.questions_per_step)
         self.units_per_step = len(questions) / self.steps_per_epoch
         self.examples_per_unit = 1.0 if module.packed else int(self.counts.sum()) / len(questions)
-        self.audit = self._audit(questions, training["relevant"], len(split.training), len(split.held_out)) | (
-            {"unusual_rows": unusual} if unusual else {}
-        )
+        self.audit = self._audit(questions, training["relevant"], len(split.training), len(split.held_out))
+        self.audit |= {"unusual_rows": unusual} if unusual else {}
+        self.audit |= {"copies_of_gold_left_out": int(training["copies"].sum())} if self.hard_negative_files else {}
         self.print_audit()
 
     @property

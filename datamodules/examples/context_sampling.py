@@ -15,7 +15,14 @@ from common.errors import UserError
 from common.progress import track
 from common.records import Passage, Question
 from datamodules.examples.context_augmentation import LOWER_WORD, AnswerSubstitutes, crop, substitute, swap_words
-from datamodules.examples.context_sets import ContextSampling, ContextSet, Labels, pick_contexts, relevant
+from datamodules.examples.context_sets import (
+    ContextSampling,
+    ContextSet,
+    Labels,
+    pick_contexts,
+    relevant,
+    without_copies,
+)
 
 
 @dataclass
@@ -55,11 +62,14 @@ class ContextSampler:
             context_sampling: How to select them.
             rng: `rng_of` this question and epoch.
         """
-        passages = tuple(
-            pick_contexts(question, self.hard_negatives.get(question.id, ()), contexts, context_sampling, rng)
-        )
+        mined = self.hard_negatives.get(question.id, ())
+        kept = without_copies(question, mined)
+        passages = tuple(pick_contexts(question, kept, contexts, context_sampling, rng))
         labels = relevant(question, passages, self.labels)
-        return ContextSet(question, passages, labels, rng.choice(question.answers), self._scores(question, passages))
+        scores = self._scores(question, passages)
+        return ContextSet(
+            question, passages, labels, rng.choice(question.answers), scores, copies=len(mined) - len(kept)
+        )
 
     def rng_of(self, question: Question, epoch: int) -> random.Random:
         """The source of a question's draws in an epoch; -1 is validation."""
@@ -123,15 +133,17 @@ def count_contexts(
 
     Returns:
         `place` of each question that has a set, and of its contexts the number (`contexts`), the number of relevant
-        ones (`relevant`), of those with a retriever's score (`scored`), and of their characters (`characters`).
+        ones (`relevant`), of those with a retriever's score (`scored`), and of their characters (`characters`); the
+        number of hard negatives left out as copies of gold passages (`copies`).
     """
     rows = []
     for place, question in enumerate(track(questions, total, "selecting and labelling contexts, questions")):
         if question.answers and (one := select(question)).passages:
             characters = sum(len(passage.text) for passage in one.passages)
-            rows.append((place, len(one.passages), sum(one.labels), len(one.scores), characters))
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
-    return dict(zip(("place", "contexts", "relevant", "scored", "characters"), columns, strict=True))
+            rows.append((place, len(one.passages), sum(one.labels), len(one.scores), characters, one.copies))
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+    names = ("place", "contexts", "relevant", "scored", "characters", "copies")
+    return dict(zip(names, columns, strict=True))
 
 
 def check_scores(questions: Sequence[Question], counted: Mapping[str, NDArray[np.int64]], files: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ Shape legend: B questions, N contexts per question, M encoded rows of one bucket
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from torch import Tensor
@@ -28,6 +28,7 @@ class ContextSet:
     labels: tuple[bool, ...]  # whether each passage is relevant
     answer: str  # the accepted answer used as target in this epoch
     scores: tuple[float, ...] = ()  # retriever scores of the passages; empty where contexts are not weighted by them
+    copies: int = field(default=0, compare=False)  # hard negatives left out, as they have a gold passage's text
 
 
 @dataclass
@@ -81,15 +82,13 @@ def pick_contexts(
 
     Args:
         question: The question with the passages of its file.
-        hard_negatives: Additional candidates, e.g. mined from an index; copies of gold passages are left out.
+        hard_negatives: Additional candidates, e.g. mined from an index, from `without_copies`.
         contexts: Maximum number of passages.
         context_sampling: How to select them.
         rng: Source of randomness.
     """
     shipped = question.ranking if context_sampling == "ranked" else question.passages
-    copies = GoldCopies.of(question.gold)
-    further = [passage for passage in hard_negatives if passage.id in question.support or passage not in copies]
-    passages = list({passage.id: passage for passage in (*shipped, *further)}.values())
+    passages = list({passage.id: passage for passage in (*shipped, *hard_negatives)}.values())
     if context_sampling == "ranked":
         return passages[:contexts]
     gold = [passage for passage in passages if passage.id in question.support]
@@ -100,6 +99,12 @@ def pick_contexts(
     chosen = gold + rng.sample(others, min(contexts - len(gold), len(others)))
     rng.shuffle(chosen)
     return chosen
+
+
+def without_copies(question: Question, hard_negatives: Sequence[Passage]) -> list[Passage]:
+    """The hard negatives that do not have the text of a gold passage (`common.gold_copies`)."""
+    copies = GoldCopies.of(question.gold)
+    return [passage for passage in hard_negatives if passage.id in question.support or passage not in copies]
 
 
 def relevant(question: Question, passages: Sequence[Passage], labels: Labels) -> tuple[bool, ...]:

@@ -16,7 +16,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from common.errors import UserError
 from common.records import Passage, Question
 from datamodules.examples.context_augmentation import shape, substitute
-from datamodules.examples.context_sets import ContextBatch, pick_contexts, relevant
+from datamodules.examples.context_sets import ContextBatch, pick_contexts, relevant, without_copies
 from datamodules.rerag import ReRagData
 from tests.conftest import NAMES
 from tests.helpers.rerag_data import context_data, fid_rows
@@ -52,7 +52,7 @@ def test_contexts_are_picked_as_said() -> None:
     assert pick_contexts(partly, extra, 9, "ranked", rng) == [*passages, extra[0]]
     assert set(pick_contexts(question, extra, 9, "gold", rng)) == {passages[3], passages[5]}
     copy = Passage.of("copy", passages[3].text)  # no negative: not mined, and relevant where the file has it
-    assert pick_contexts(question, [copy, *extra], 9, "ranked", rng) == [*passages, extra[0]]
+    assert without_copies(question, [copy, *extra, passages[3]]) == [*extra, passages[3]]
     assert relevant(question, [passages[0], copy, passages[5]], "gold") == (False, True, True)
     seen, places = set(), set()
     for _ in range(40):
