@@ -16,7 +16,7 @@ from typing import Any
 
 from common.errors import ArtifactError, DataError
 from common.files import read_json, write_atomically, write_text
-from common.records import Passage, nfkc
+from common.records import Passage, clean
 from datamodules.formats.row_counts import REPEATED_PASSAGE, RowCounts
 
 PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
@@ -26,15 +26,15 @@ IMAGES = "images"  # folder of the images of documents, in their index
 
 
 def indexed_text(passage: Passage) -> str:
-    """Title and text of a passage, or its `indexed`, in NFKC.
+    """Title and text of a passage, or its `indexed`: what retrievers index, and DR-RAG's second-stage queries append.
 
-    What retrievers index, and what DR-RAG's second-stage queries append.
+    Words (`common.words`) and encoders fold it further.
     """
-    return nfkc(passage.indexed or f"{passage.title} {passage.text}")
+    return clean(passage.indexed or f"{passage.title} {passage.text}")
 
 
 # recorded in every index manifest; change it together with `indexed_text` and `common.records.clean`
-TEXT_FORMAT = "nfkc(title + blank + text); stored in nfc"
+TEXT_FORMAT = "nfc(title + blank + text)"
 
 
 def as_row(passage: Passage) -> dict[str, object]:
