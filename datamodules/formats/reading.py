@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from common.errors import DataError, UserError
-from common.records import Passage, Question, clean
+from common.records import Passage, Question, nfkc
 from datamodules.formats import layouts as layout_modules
 from datamodules.formats import row_fields as fields
 from datamodules.formats.open_data import HUB, rows
@@ -109,7 +109,7 @@ def _joined(
     further = _further_rows(islice(again, limit), module)
     first: dict[str, Question] = {}
     for question in questions:
-        text = clean(question.text)
+        text = nfkc(question.text)
         if text not in further:
             yield question
         elif text not in first:
@@ -127,7 +127,7 @@ def _further_rows(found: Iterator[tuple[str, Row]], module: ModuleType) -> dict[
     further: dict[str, list[Question]] = {}
     for _, row in found:
         text = row.get("question")
-        if not isinstance(text, str) or not (text := clean(text)):
+        if not isinstance(text, str) or not (text := nfkc(text)):
             continue
         if hash(text) not in seen:
             seen.add(hash(text))
