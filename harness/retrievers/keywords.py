@@ -141,7 +141,7 @@ class KeywordRetriever:
         return KeywordMatcher(self._postings)
 
     def keywords(self, query: str) -> list[str]:
-        """The critical keywords of a query, in lower case."""
+        """The critical keywords of a query, by their words as they are compared."""
         return [" ".join(keyword) for keyword in self._matcher.longest(query)]
 
     def scores(self, query: str) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@
     weight(f) = (1 - ln(1 + mentions(f)) / ln(1 + N)) / (1 + ln passages(f))
 
 with N passages in all, mentions(f) of other titles whose text mentions f, and passages(f) whose title it is: a common
-title ("It", a year) or an ambiguous one counts little. A passage that one passage leads to comes after it, a passage
+title or an ambiguous one counts little. A passage that one passage leads to comes after it, a passage
 that several lead to comes before one that only one of them leads to. Passages with equal scores, such as those of one
 article, come in the order of the distinct words that they share with the query, then in that of the corpus. What is a
 form, and named: `harness.indexing.titles`.

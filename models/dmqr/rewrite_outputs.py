@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from common.records import clean, nfkc
+from common.words import word_texts
 
 if TYPE_CHECKING:
     from models.dmqr.strategies import Strategy
@@ -14,7 +15,6 @@ SEPARATOR = "; "  # between the queries of a strategy that makes several
 _SEMICOLON, _COLON = "[;\uff1b]", "[:：]"  # also as they are written among Chinese
 REASON = "reason"  # what the line with the reason of a choice begins with
 _BULLET = re.compile(r"^(?:(?:\d{1,3}[.)]|[-*•])\s+)+")  # before a title, as language models write lists
-_WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def queries_of(text: str, several: bool) -> tuple[str, ...]:
 
 
 def words_of(query: str) -> tuple[str, ...]:
-    """The words of a query in lower case, without punctuation: queries with the same words count as one."""
-    return tuple(_WORDS.findall(nfkc(query).lower()))
+    """The words of a query as they are compared: queries with the same words count as one."""
+    return tuple(word_texts(query))
 
 
 def label_of(text: str) -> str:
