@@ -37,7 +37,8 @@ def retrievers(tmp_path_factory: pytest.TempPathFactory, encoder) -> Mapping[str
     dense = DenseRetriever(folder / "dense", "cpu", encoder=encoder.name)
     reranked = RerankedRetriever(bm25, folder)
     reranked.estimator = SimpleNamespace(  # type: ignore[assignment]  # longer texts first
-        encode=SimpleNamespace(max_tokens=1000, tokenizer=None), scores=lambda pairs: [len(passage.text) for _, passage in pairs]
+        encode=SimpleNamespace(max_tokens=1000, tokenizer=None),
+        scores=lambda pairs: [len(passage.text) for _, passage in pairs],
     )
     return {
         "bm25": bm25, "dense": dense, "keywords": keywords, "links": LinkRetriever(folder / "links"),
