@@ -27,9 +27,6 @@ def test_no_question_at_all(made: Callable[[str], Path], monkeypatch: pytest.Mon
     for stdin in (io.StringIO(""), io.StringIO(" \n\n"), None):
         monkeypatch.setattr(sys, "stdin", stdin)
         refused(command(made("asking"), *typed), 2, "no question is given: type --question TEXT")
-    not_utf8 = io.BytesIO(b"alba river\n" * 2000 + b"\xff\n")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(not_utf8, encoding="utf-8"))
-    refused(command(made("asking"), *typed, "--json"), 65, "standard input is not UTF-8 text")
 
 
 def test_every_option_that_is_true_or_false_can_be_given_without_a_value() -> None:

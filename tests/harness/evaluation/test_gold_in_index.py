@@ -156,7 +156,6 @@ def test_the_layout_of_questions_over_a_corpus(tmp_path) -> None:
         ({"gold_doc_ids": [" "]}, "item 1 of field 'gold_doc_ids' is empty"),
         ({"id": 7.0}, "field 'id' is the number 7.0, not a string or an integer"),
         ({"id": False}, "field 'id' is true or false, not a string or an integer"),
-        ({"id": None}, "field 'id' is missing"),
     ],
 )
 def test_an_id_that_is_none_is_named(tmp_path, change, message) -> None:
