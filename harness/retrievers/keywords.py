@@ -80,7 +80,7 @@ def _given(path: Path | None) -> list[str]:
         return []
     try:
         with ExitStack() as stack:
-            lines = io.TextIOWrapper(opened(path, stack), "utf-8-sig").read().splitlines()
+            lines = stack.enter_context(io.TextIOWrapper(opened(path, stack), "utf-8-sig")).read().splitlines()
     except (OSError, UnicodeDecodeError, OtherKindError) as error:
         raise DataError(
             f"{path}: the keywords cannot be read ({error}). Give a UTF-8 text file, one a line."
