@@ -35,7 +35,8 @@ def clean(text: str) -> str:
 
 def _joiner(run: re.Match[str]) -> str:
     """The first of some joiners if it means something where it stands; else nothing."""
-    before, after = run.string[: run.start()][-1:], run.string[run.end() :][:1]
+    text, start, end = run.string, run.start(), run.end()
+    before, after = text[max(0, start - 1) : start], text[end : end + 1]
     joins = _may_join(before) and (_may_join(after) or unicodedata.combining(before) == _VIRAMA)
     return run[0][0] if joins else ""
 

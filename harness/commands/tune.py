@@ -67,5 +67,6 @@ def tune(
             told = fitting.tune(system, kept, out, settings)
         remove_saved(settings.partial)
     print("\n".join(f"{out}: {line}." for line in told))
-    if lost := [each.id for each in asked.questions if each not in kept]:
+    used = set(map(id, kept))
+    if lost := [each.id for each in asked.questions if id(each) not in used]:
         raise SomeFailedError(f"{len(lost):,} of {len(asked.questions):,} questions failed, the first: {lost[0]}.")

@@ -21,7 +21,7 @@ def passage(row: Row) -> Passage:
     """
     corpus_id, id_field = fields.corpus_id(row, "_id|id|doc_id")
     metadata = fields.metadata(row, ("title", "text", "contents", id_field))
-    if "text" in row or fields.key(row, "contents") is None:
+    if fields.key(row, "text") is not None or fields.key(row, "contents") is None:
         title, text = fields.optional_text(row, "title"), fields.optional_text(row, "text")
     else:
         title, line_break, text = fields.text(row, "contents").partition("\n")
