@@ -143,7 +143,8 @@ def _is_one(question: Question, other: Question) -> bool:
     """Whether two questions with the same text are one."""
     if question.history != other.history:
         return False
-    if question.gold_corpus_ids and other.gold_corpus_ids:
+    named = [bool(each.gold_corpus_ids) for each in (question, other)]
+    if all(named) or (any(named) and not question.passages and not other.passages):  # a row of clicks may have none
         return True
     agree = question.answers == other.answers or not question.answers or not other.answers
     return agree and _has_gold_passages(question) and _has_gold_passages(other)
@@ -198,7 +199,7 @@ def _labelled(questions: Iterator[Question], counts: RowCounts) -> Iterator[Ques
     """The questions; of a file that has labels, those without are counted."""
     labelled, without, first = False, 0, ""
     for question in questions:
-        if question.answers or _has_gold_passages(question):
+        if question.answers or question.withheld or _has_gold_passages(question):
             labelled = True
         else:
             without, first = without + 1, first or counts.place

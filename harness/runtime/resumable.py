@@ -14,7 +14,7 @@ from common.progress import Progress, say, track
 from harness.runtime.journal import Journal
 from harness.runtime.provenance import LIBRARIES
 
-_FORMAT = 3  # version of the lines; increase it when the meaning of a result changes
+_FORMAT = 4  # version of the lines; increase it when the meaning of a result changes
 _Batch = TypeVar("_Batch", bound=Sequence)
 
 

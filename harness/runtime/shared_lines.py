@@ -27,7 +27,7 @@ from harness.runtime.failures import Apart, FailedQuestions, Failure
 from harness.runtime.provenance import LIBRARIES, differences
 
 _WORK = "work.json"
-_FORMAT = 1  # of the lines' files; increase it when the meaning of a line changes
+_FORMAT = 2  # of the lines' files; increase it when the meaning of a line changes
 PARTIAL = OutputFolder(
     "an interrupted command", "unfinished lines", lambda _: [_WORK, "lines-*.jsonl", "failed-*.json"]
 )

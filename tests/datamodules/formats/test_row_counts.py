@@ -156,3 +156,12 @@ def test_training_counts_what_it_leaves_out(tmp_path: Path) -> None:
     again = RowCounts()
     again.add_all(json.loads(json.dumps(counts.as_json())))
     assert again.lines() == counts.lines()
+
+
+def test_a_first_row_without_a_click_joins_the_clicks_of_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "clicks.jsonl"
+    clicks = [[], ["d1"], ["d2"]]
+    rows = [{"id": f"m{n}", "question": "Who?", "gold_doc_ids": gold} for n, gold in enumerate(clicks)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (question,) = read_joined_questions("corpus_questions", str(file))
+    assert question.gold_corpus_ids == ("d1", "d2")
