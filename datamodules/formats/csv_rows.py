@@ -66,6 +66,10 @@ def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, str | Non
         elif filled:
             if len(cells) != len(header):
                 raise DataError(f"line {line}: the row has {len(cells)} cells, the header {len(header)}")
+            if delimiter == "\t" and any("\t" in cell and "\n" in cell for cell in cells):  # several rows taken as one
+                raise DataError(
+                    f"line {line}: a quote that begins a cell is not closed in it: double quotes, or leave out"
+                )
             yield f"line {line}", {name: cell or None for name, cell in zip(header, cells, strict=True) if name}
 
 

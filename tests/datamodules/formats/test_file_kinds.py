@@ -230,3 +230,11 @@ def test_mined_negatives_and_keywords_of_these_kinds(tmp_path: Path) -> None:
     assert read_mined([str(mined)]) == {"q": PASSAGES}
     words = Path(source(tmp_path, "LM317\nAD9361\n".encode("utf-16")))
     assert _given(words) == ["ad9361", "lm317"]
+
+
+def test_rows_behind_a_bare_quote_far_into_a_tsv_are_not_taken_as_one(tmp_path: Path) -> None:
+    rows = [f"{number}\tt\t{'word ' * 20}" for number in range(200)]
+    rows += ['a\tt\t"we could be', "b\tt\tx", 'c\tt\tfoo"']
+    (tmp_path / "c.tsv").write_text("\n".join(["id\ttitle\ttext", *rows]) + "\n")
+    with pytest.raises(DataError, match="line 202: a quote that begins a cell is not closed"):
+        list(read_passages("jsonl", [str(tmp_path / "c.tsv")]))
