@@ -6,7 +6,8 @@ Standard library only.
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 
 from common.errors import DataError
 from datamodules.formats.json_stream import TruncatedError
@@ -15,6 +16,8 @@ LONGEST_CELL = 1 << 27  # characters; a quote that is not closed would else take
 _DELIMITERS = ",\t;|"
 _SEEN = 1 << 16  # bytes of a beginning
 _CELL_OF_HEADER = re.compile(r"\s*[\w .()/-]{1,60}\s*")
+_NAME = re.compile(r"[^\W\d]\w{0,59}")  # of a column, where it is the only one
+_QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*("?)')  # a cell, whose last quote ends it
 _RETURN = re.compile(r"(?<=\r)(?!\n)")  # ends a line of old files
 csv.field_size_limit(LONGEST_CELL)
 
@@ -23,10 +26,11 @@ def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, str | Non
     """Each row with its position for error messages ("line 3", where it begins); an empty cell is None.
 
     Args:
-        file: UTF-8 encoded, its cells parted by commas, tabs, semicolons or bars, as its first lines show; quotes
-            doubled in quoted cells, or in a file with tabs part of the text if its first lines do not quote so; a byte
+        file: UTF-8 encoded, its cells parted by commas, tabs, semicolons or bars, as its first lines show; quotes are
+            doubled in quoted cells, and of a file with tabs part of the text where they do not enclose the cell; a byte
             order mark is skipped. Lines before the header with at most one filled cell,
-            such as the warning above a spreadsheet, are skipped, and so are empty lines.
+            such as the warning above a spreadsheet, are skipped, and so are empty lines. Below a name alone, such as
+            `text`, every line is a cell.
 
     Raises:
         DataError: If the file is not UTF-8 or not CSV, it has no header, that names a column twice, or a row has
@@ -34,43 +38,109 @@ def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, str | Non
         TruncatedError: If the file ends inside a quoted cell.
     """
     beginning = _beginning(file)
-    delimiter = _delimiter(beginning)
-    bare = delimiter == "\t" and _has_bare_quotes(beginning)
-    parser = csv.reader(
-        _text_lines(file),
-        strict=True,
-        delimiter=delimiter,
-        quoting=csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL,
-    )
-    header: list[str] | None = None
+    fewest = 1 if _is_one_column(beginning) else 2
+    delimiter = _delimiter(beginning) if fewest > 1 else "\t"
+    records = _tab_records if delimiter == "\t" else _csv_records
+    header: list[str] = []
     first = 0  # line with text
-    while True:
-        line = parser.line_num + 1
-        try:
-            cells = next(parser, None)
-        except csv.Error as error:
-            if "unexpected end of data" in str(error):
-                raise TruncatedError from error
-            raise DataError(f"line {line}: invalid CSV: {error}") from error
-        if cells is None:
-            if first and header is None:
-                raise DataError(
-                    f"line {first}: no header: a table begins with the names of its columns, two or more, parted by "
-                    "commas, tabs, semicolons or bars"
-                )
-            return
+    for line, cells in records(_text_lines(file), delimiter, header):
         filled = _filled(cells)
         first = first or (line if filled else 0)
-        if header is None:
-            header = _header(cells, line) if filled > 1 else None
+        if not header:
+            if filled >= fewest and (line == first or all(map(_CELL_OF_HEADER.fullmatch, filter(None, cells)))):
+                header += _header(cells, line)
         elif filled:
             if len(cells) != len(header):
                 raise DataError(f"line {line}: the row has {len(cells)} cells, the header {len(header)}")
-            if delimiter == "\t" and any("\t" in cell and "\n" in cell for cell in cells):  # several rows taken as one
-                raise DataError(
-                    f"line {line}: a quote that begins a cell is not closed in it: double quotes, or leave out"
-                )
             yield f"line {line}", {name: cell or None for name, cell in zip(header, cells, strict=True) if name}
+    if first and not header:
+        raise DataError(
+            f"line {first}: no header: a table begins with the names of its columns, parted by commas, tabs, "
+            "semicolons or bars; a name alone, of one column, is one word"
+        )
+
+
+def _csv_records(lines: Iterator[str], delimiter: str, _header: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """The records with the numbers of their first lines.  Raises as `csv_rows`."""
+    parser = csv.reader(lines, strict=True, delimiter=delimiter)
+    while True:
+        line = parser.line_num + 1
+        try:
+            yield line, next(parser)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if _is_open(error):
+                raise TruncatedError from error
+            raise DataError(f"line {line}: invalid CSV: {error}") from error
+
+
+def _tab_records(lines: Iterator[str], delimiter: str, header: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """The records of a file with tabs, in which a line with as many cells as the header is a record.
+
+    So a bare quote, which begins a cell and does not end it, joins no lines. But if the lines below such a quote are
+    none of these, and the quote ends in one of them, csv's record over several lines counts.
+
+    Raises:
+        DataError, TruncatedError: As `csv_rows`.
+    """
+    waiting: deque[str] = deque()  # lines that were read ahead
+    number = 0
+
+    def continued(taken: list[str]) -> Iterator[str]:
+        """A line and those below it that are no records; these are added to `taken`."""
+        yield taken[0]
+        while line := waiting.popleft() if waiting else next(lines, ""):
+            if len(_split(line)) == len(header) > 1:
+                waiting.appendleft(line)
+                return
+            taken.append(line)
+            yield line
+
+    while line := waiting.popleft() if waiting else next(lines, ""):
+        number += 1
+        split = _split(line)
+        cells, alone = [_unquoted(cell) for cell in split], len(split) == len(header) or not header
+        if '"' not in line or (alone and not any(map(_is_open_cell, split))):
+            yield number, cells
+            continue
+        taken, open_to_the_end = [line], False
+        try:
+            found = next(csv.reader(continued(taken), strict=True, delimiter=delimiter))
+        except csv.Error as error:
+            found, open_to_the_end = [], _is_open(error) and not waiting
+        if found and (not alone or not header or len(found) == len(header)):
+            yield number, found
+            number += len(taken) - 1
+        elif header and open_to_the_end and (not alone or any(map(str.strip, taken[1:]))):
+            raise TruncatedError
+        elif alone or len(taken) == 1:
+            waiting.extendleft(reversed(taken[1:]))
+            yield number, cells
+        else:
+            raise DataError(
+                f"line {number}: a quote that begins a cell is not closed in it: double quotes, or leave out"
+            )
+
+
+def _is_open(error: csv.Error) -> bool:
+    """Whether csv found no end of a quoted cell."""
+    return "unexpected end of data" in str(error)
+
+
+def _split(line: str) -> list[str]:
+    return line.rstrip("\r\n").split("\t")
+
+
+def _is_open_cell(cell: str) -> bool:
+    """Whether a cell begins with a quote that may end in another line."""
+    return (found := _QUOTED.fullmatch(cell)) is not None and not found[1]
+
+
+def _unquoted(cell: str) -> str:
+    """The text of a cell, which is quoted if quotes enclose it and those in it are doubled."""
+    found = _QUOTED.fullmatch(cell)
+    return cell[1:-1].replace('""', '"') if found is not None and found[1] else cell
 
 
 def is_table(file: io.BufferedReader, named_so: bool) -> bool:
@@ -107,14 +177,16 @@ def _delimiter(text: str) -> str:
     return max(_DELIMITERS, key=fit)
 
 
-def _has_bare_quotes(text: str) -> bool:
-    """Whether the beginning of a file with tabs has a quote at the start of a cell that does not enclose it."""
-    try:
-        for _ in csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True):
-            pass
-    except csv.Error as error:
-        return "unexpected end of data" not in str(error)
-    return False
+def _is_one_column(text: str) -> bool:
+    """Whether the beginning of a table is a name alone, and not a title above the names of several columns."""
+    lines = [line for line in text.splitlines() if line.strip()][:3]
+    if not lines or not _NAME.fullmatch(_unquoted(lines[0].strip())):
+        return False
+    for delimiter in _DELIMITERS:
+        _, *below = csv.reader(lines, delimiter=delimiter)
+        if len(below) == 2 and len(below[0]) == len(below[1]) > 1 and all(map(_NAME.fullmatch, below[0])):
+            return False
+    return True
 
 
 def _filled(cells: list[str]) -> int:

@@ -129,11 +129,51 @@ def test_what_is_in_a_cell_does_not_matter(text: str, last: bool) -> None:
     assert [row["text"] for _, row in found] == [text] * (2 - last)
 
 
-def test_quotes_in_a_file_with_tabs(tmp_path: Path) -> None:
-    texts = ['"Ode" is a poem', 'an "ode"', '""']
-    lines = "".join(f"{place}\tO\t{text}\n" for place, text in enumerate(texts))
-    file = source(tmp_path, "id\ttitle\ttext\n" + lines, "a.tsv")
-    assert [passage.text for passage in read_passages("jsonl", [file])] == texts
+QUOTES = {  # cells with tabs as they are in the file: what is read
+    '"Ode" is a poem': '"Ode" is a poem', 'an "ode"': 'an "ode"', '"we could be': '"we could be', "b": "b",
+    'heroes"': 'heroes"', '"a ""b"", c"': 'a "b", c', '""': None, '"two\n\nlines"': "two\n\nlines", '"a\tb"': "a\tb",
+    '"""Ode"""': '"Ode"', '"Ode" and "Elegy"': '"Ode" and "Elegy"', '"a\tb\nc"': "a\tb\nc",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_a_quote_that_does_not_enclose_a_cell_is_text_in_a_file_with_tabs(last: bool, tmp_path: Path) -> None:
+    above = [f"{number}\tt\t{'word ' * 20}" for number in range(700)]  # more than a beginning
+    for head in ([], above):
+        lines = [f"x\tO\t{cell}" if last else f"x\t{cell}\tO" for cell in QUOTES]
+        file = source(tmp_path, "\n".join(["id\ttitle\ttext", *head, *lines]) + "\n", "a.tsv")
+        found = list(rows(file))[len(head) :]
+        assert [row["text" if last else "title"] for _, row in found] == list(QUOTES.values())
+        assert found[-1][0] == f"line {len(head) + len(QUOTES) + 3}"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('1\t"a\n2\tx\ty\n', "line 2: the row has 2 cells, the header 3"),
+        ('1\t"a\nb\n2\tx\ty\n', "line 2: a quote that begins a cell is not closed in it"),
+        ('1\tx\t"a\nb', "is truncated: 0 rows read"),
+        ('1\t"a\nb"\n', "line 2: the row has 2 cells, the header 3"),
+    ],
+)
+def test_faults_of_quotes_in_a_file_with_tabs(content: str, expected: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=expected):
+        list(rows(source(tmp_path, "id\ttitle\ttext\n" + content)))
+
+
+def test_tables_of_one_column(tmp_path: Path) -> None:
+    for name in ("a.csv", "a.tsv"):
+        file = source(tmp_path, 'text\nHello, you | all; bye\n\n"a ""b"", c"\n"two\nlines"\n', name)
+        assert [row for _, row in rows(file)] == [
+            {"text": text} for text in ("Hello, you | all; bye", 'a "b", c', "two\nlines")
+        ]
+    for content, place in (
+        ("Questions\nid,question\n1,a\n2,b\n", "line 3"),
+        ("Some notes\nid,question\n1,a\n", "line 3"),
+    ):
+        assert next(rows(source(tmp_path, content, "a.csv"))) == (place, {"id": "1", "question": "a"})
+    with pytest.raises(DataError, match="line 1: no header"):
+        list(rows(source(tmp_path, "Who wrote it?\nWho, me?\n", "a.csv")))
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -187,7 +227,8 @@ def test_other_kinds_are_named(content: bytes, kind: str, tmp_path: Path) -> Non
             f"line {len(HOTPOT_LINES) - 1}, column 2: invalid JSON",
         ),
         (json.dumps(HOTPOT, indent=1)[:-9], "is truncated: 0 rows read"),
-        ("question\nWho?\n", "line 1: no header: a table begins with the names of its columns, two or more"),
+        ("question\nWho?\n", "line 2: field '_id' or 'id' is missing"),
+        ("Who?\nWhy?\n", "line 1: no header: a table begins with the names of its columns"),
         (as_lines([HOTPOT]).encode("utf-16")[:-3], "is truncated: 0 rows read"),
         (as_lines([HOTPOT]).encode("utf-16")[:-2] + b"\x00\xd8x\x00", "not UTF-16: illegal UTF-16 surrogate"),
         (bz2.compress(JSONL)[:-9], "is truncated: 0 rows read"),
@@ -230,11 +271,3 @@ def test_mined_negatives_and_keywords_of_these_kinds(tmp_path: Path) -> None:
     assert read_mined([str(mined)]) == {"q": PASSAGES}
     words = Path(source(tmp_path, "LM317\nAD9361\n".encode("utf-16")))
     assert _given(words) == ["ad9361", "lm317"]
-
-
-def test_rows_behind_a_bare_quote_far_into_a_tsv_are_not_taken_as_one(tmp_path: Path) -> None:
-    rows = [f"{number}\tt\t{'word ' * 20}" for number in range(200)]
-    rows += ['a\tt\t"we could be', "b\tt\tx", 'c\tt\tfoo"']
-    (tmp_path / "c.tsv").write_text("\n".join(["id\ttitle\ttext", *rows]) + "\n")
-    with pytest.raises(DataError, match="line 202: a quote that begins a cell is not closed"):
-        list(read_passages("jsonl", [str(tmp_path / "c.tsv")]))
