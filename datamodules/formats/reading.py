@@ -13,6 +13,7 @@ A layout is a module of `datamodules.formats.layouts`, found by its name.  It de
 import difflib
 import importlib
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -23,13 +24,15 @@ from common.errors import DataError, UserError
 from common.records import Passage, Question, nfkc
 from datamodules.formats import layouts as layout_modules
 from datamodules.formats import row_fields as fields
+from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import HUB, rows
 from datamodules.formats.row_counts import (
     EMPTY_PASSAGE,
     IN_EARLIER_FILE,
     JOINED,
-    LEFT_OUT,
     NO_GOLD,
+    REPEATED_ID,
+    REPEATED_PASSAGE,
     TITLE_ALONE,
     RowCounts,
     RowKind,
@@ -54,7 +57,7 @@ def read_questions(
     Args:
         layout: One of `question_layouts()`.
         source: A file, `FILE:SPLIT`, or `hf:<id or local data-set folder>[:<config>]:<split>`.
-        limit: Maximum number of questions; all by default.
+        limit: Maximum number of rows that are read; all by default.
         counts: Counts what is unusual.
 
     Raises:
@@ -71,7 +74,7 @@ def read_questions(
     if limit is not None and limit < 1:
         raise UserError(f"limit is {limit}: give at least 1, or null for all rows")
     counts = counts or RowCounts()
-    return _labelled(islice(_records(module, source, module.question, counts), limit), counts)
+    return _labelled(_records(module, islice(rows(source), limit), source, module.question, counts), counts)
 
 
 def read_joined_questions(
@@ -81,7 +84,7 @@ def read_joined_questions(
 
     In layouts with `ROWS_JOIN`, rows of one question become one question at the first one's place, with its id, the
     gold passages and the answers of all: a log of clicks has a row a click.  These are rows that name gold passages by
-    a corpus's ids, and rows with gold passages whose answers do not differ.  Such a file is read twice.
+    a corpus's ids, and rows with gold passages that have the same answers, or none.  Such a file is read several times.
 
     Args:
         layout: As of `read_questions`, also the others.
@@ -92,62 +95,61 @@ def read_joined_questions(
     Raises:
         As `read_questions`.
     """
-    counts = counts or RowCounts()
+    module, counts = _layout(layout), counts or RowCounts()
     questions = read_questions(layout, source, limit, counts)
-    if not hasattr(_layout(layout), "ROWS_JOIN"):
-        return questions
-    return _joined(questions, rows(source), _layout(layout), limit, counts)
+    return _joined(questions, module, source, limit, counts) if hasattr(module, "ROWS_JOIN") else questions
 
 
 def _joined(
-    questions: Iterator[Question],
-    again: Iterator[tuple[str, Row]],
-    module: ModuleType,
-    limit: int | None,
-    counts: RowCounts,
+    questions: Iterator[Question], module: ModuleType, source: str, limit: int | None, counts: RowCounts
 ) -> Iterator[Question]:
-    further = _further_rows(islice(again, limit), module)
-    first: dict[str, Question] = {}
+    groups = {text: iter(_groups(each)) for text, each in _repeated(module, source, limit).items()}
     for question in questions:
-        text = nfkc(question.text)
-        if text not in further:
-            yield question
-        elif text not in first:
-            first[text] = question
-            yield _join([question, *(other for other in further[text] if _is_one(question, other))])
-        elif _is_one(first[text], question):
-            counts.add(JOINED)
+        group = next(groups.get(nfkc(question.text), iter([[question]])))
+        if group:
+            yield _join(group)
         else:
-            yield question
+            counts.add(JOINED)
 
 
-def _further_rows(found: Iterator[tuple[str, Row]], module: ModuleType) -> dict[str, list[Question]]:
-    """By their text, the questions of rows that are not the first of theirs; only these rows are converted."""
-    seen: set[int] = set()  # hashes of texts
-    further: dict[str, list[Question]] = {}
-    for _, row in found:
-        text = row.get("question")
-        if not isinstance(text, str) or not (text := nfkc(text)):
-            continue
-        if hash(text) not in seen:
-            seen.add(hash(text))
-            continue
-        try:
-            further.setdefault(text, []).append(module.question(row))
-        except DataError:  # said when the row is read
-            continue
-    return further
+def _repeated(module: ModuleType, source: str, limit: int | None) -> dict[str, list[Question]]:
+    """The questions whose text several rows have, by their text; no other row is converted."""
+
+    def found() -> Iterator[tuple[int, tuple[str, Row]]]:
+        """The rows with hashes of their texts."""
+        for place, row in islice(rows(source), limit):
+            text = row.get("question")
+            yield hash(nfkc(text)) if isinstance(text, str) else 0, (place, row)
+
+    times = Counter(text for text, _ in found())
+    several = (each for text, each in found() if times[text] > 1)
+    repeated: dict[str, list[Question]] = {}
+    if max(times.values(), default=0) > 1:
+        for question in _records(module, several, source, module.question, RowCounts(), some=False):
+            repeated.setdefault(nfkc(question.text), []).append(question)
+    return repeated
 
 
-def _is_one(question: Question, other: Question) -> bool:
-    """Whether two questions with the same text are one."""
-    if question.history != other.history:
-        return False
-    named = [bool(each.gold_corpus_ids) for each in (question, other)]
-    if all(named) or (any(named) and not question.passages and not other.passages):  # a row of clicks may have none
-        return True
-    agree = question.answers == other.answers or not question.answers or not other.answers
-    return agree and _has_gold_passages(question) and _has_gold_passages(other)
+def _groups(questions: Sequence[Question]) -> list[list[Question]]:
+    """For each question with the same text those that are one with it, itself first; none if an earlier one has it."""
+    turns = [tuple(map(nfkc, each.history)) for each in questions]
+    named = {own for own, each in zip(turns, questions, strict=True) if each.gold_corpus_ids}
+    answers = [frozenset(map(nfkc, each.answers)) for each in questions]
+    answered: dict[object, frozenset[str]] = {}  # of the first question that has gold passages and answers, by turns
+    for own, accepted, each in zip(turns, answers, questions, strict=True):
+        if accepted and _has_gold_passages(each):
+            answered.setdefault(own, accepted)
+    groups: dict[object, list[Question]] = {}
+    found: list[list[Question]] = []
+    for number, (own, accepted, each) in enumerate(zip(turns, answers, questions, strict=True)):
+        of: object = number
+        if each.gold_corpus_ids or (own in named and not each.passages):  # a row of clicks may have none
+            of = own, "ids"
+        elif _has_gold_passages(each):
+            of = own, accepted or answered.get(own)
+        found.append([] if of in groups else groups.setdefault(of, []))
+        groups[of].append(each)
+    return found
 
 
 def _join(parts: Sequence[Question]) -> Question:
@@ -171,7 +173,8 @@ def _join(parts: Sequence[Question]) -> Question:
 def read_distinct_questions(layout: str, sources: Sequence[str], counts: RowCounts | None = None) -> Iterator[Question]:
     """The questions of several files, in their order, each file as by `read_joined_questions`.
 
-    Of a question that an earlier file has, by its id, only the first.
+    Of a question that an earlier file has, with its id and its text, only the first; another question with its id is
+    counted.
 
     Within a file all questions count: MuSiQue-Full has an id twice, for an answerable and an unanswerable question.
 
@@ -183,15 +186,20 @@ def read_distinct_questions(layout: str, sources: Sequence[str], counts: RowCoun
 
 
 def _new_ones(files: Sequence[Iterator[Question]], counts: RowCounts) -> Iterator[Question]:
-    earlier: set[str] = set()
+    ids, earlier = set[str](), set[int]()  # hashes of questions
     for questions in files:
-        own: set[str] = set()
+        own_ids, own = set[str](), set[int]()
         for question in questions:
-            own.add(question.id)
-            if question.id not in earlier:
-                yield question
-            else:
+            mark = hash((question.id, nfkc(question.text), tuple(map(nfkc, question.history))))
+            own_ids.add(question.id)
+            own.add(mark)
+            if mark in earlier:
                 counts.add(IN_EARLIER_FILE)
+                continue
+            if question.id in ids:
+                counts.add(REPEATED_ID)
+            yield question
+        ids |= own_ids
         earlier |= own
 
 
@@ -249,13 +257,15 @@ def read_passages(
     module, counts = _layout(layout), counts or RowCounts()
     if not sources:
         raise UserError("no source of passages is given: give at least one file")
+    opened = [(source, rows(source)) for source in sources]
     if _has_questions(module):
-        questions = [_records(module, source, module.question, counts) for source in sources]
-        found = (p for each in questions for question in each for p in question.passages)
+        each = (_records(module, found, source, module.question, counts) for source, found in opened)
+        passages = _shipped(chain.from_iterable(each), counts)
     else:
-        passages = [_records(module, source, module.passage, counts) for source in sources]
-        found = (p for each in passages for p in each)
-    return _filled(found if repeated else _distinct(found), layout, sources)
+        passages = chain.from_iterable(
+            _records(module, found, source, module.passage, counts) for source, found in opened
+        )
+    return _filled(passages if repeated else _distinct(passages, counts), layout, sources)
 
 
 def question_layouts() -> list[str]:
@@ -263,12 +273,21 @@ def question_layouts() -> list[str]:
     return [name for name in layouts() if _has_questions(_layout(name))]
 
 
-def _distinct(passages: Iterator[Passage]) -> Iterator[Passage]:
+def _shipped(questions: Iterator[Question], counts: RowCounts) -> Iterator[Passage]:
+    """The passages of questions, which are no rows: that several questions have one is usual, and not counted."""
+    for question in questions:
+        counts.here = ("", "")
+        yield from question.passages
+
+
+def _distinct(passages: Iterator[Passage], counts: RowCounts) -> Iterator[Passage]:
     seen: set[str] = set()
     for passage in passages:
         if passage.id not in seen:
             seen.add(passage.id)
             yield passage
+        elif counts.is_reading:
+            counts.add(REPEATED_PASSAGE)
 
 
 def _filled(passages: Iterator[Passage], layout: str, sources: Sequence[str]) -> Iterator[Passage]:
@@ -280,39 +299,52 @@ def _filled(passages: Iterator[Passage], layout: str, sources: Sequence[str]) ->
         raise DataError(f"{_list_of(sources)}: {layout} questions without passages: give files that contain passages")
 
 
-def _records(module: ModuleType, source: str, convert: Callable[[Row], Record], counts: RowCounts) -> Iterator[Record]:
-    """The records of one source.  Opens the source immediately and reads it lazily."""
-    return _filled_ones(_converted(module, source, rows(source), convert, counts), counts)
-
-
-def _converted(
+def _records(
     module: ModuleType,
+    found: Iterator[tuple[str, Row]],
     source: str,
-    places_and_rows: Iterator[tuple[str, dict]],
     convert: Callable[[Row], Record],
     counts: RowCounts,
+    some: bool = True,
 ) -> Iterator[Record]:
-    """The records of the rows, but of those that lack what they need: a field that is null or empty."""
-    first: tuple[str, Row] | None = None
-    left_out = ""
-    for place, row in places_and_rows:
-        if first is None and not left_out:
-            _check_layout(module, source, row)
-        counts.here = source, place
-        try:
-            _check_fields(module, row, first or (place, row), counts)
-            record = convert(row)
-        except EmptyFieldError as error:
-            counts.add(RowKind(f"a row whose {error}", LEFT_OUT))
-            left_out = left_out or f"{place}: {error}"
-            continue
-        except DataError as error:
-            cure = _whose(module, row) if first is None else "Correct that row or fetch the file again."
-            raise DataError(f"{source}, {place}: {error}. {cure}") from error
-        first = first or (place, row)
+    """The records of rows of one source, read lazily; `some` as of `converted`."""
+    example: tuple[str, Row] | None = None  # the first row that is read
+
+    def of_layout() -> Iterator[tuple[str, Row]]:
+        for number, (place, row) in enumerate(found):
+            if not number:
+                _check_layout(module, source, row)
+            yield place, row
+
+    def checked(row: Row) -> Record:
+        nonlocal example
+        here = counts.here[1], row
+        _check_fields(module, row, example or here)
+        record = convert(row)
+        example = example or here
+        return record
+
+    def cure(row: Row, is_first: bool) -> str:
+        return _whose(module, row) if is_first else "Correct that row or fetch the file again."
+
+    records = converted(source, of_layout(), checked, cure, counts, some)
+    return _filled_ones(_with_nulls_counted(records, module, counts), counts)
+
+
+def _with_nulls_counted(records: Iterator[Record], module: ModuleType, counts: RowCounts) -> Iterator[Record]:
+    """The records; of a field that some rows have, those in which it is null are counted."""
+    given: set[str] = set()
+    null: dict[str, tuple[str, int]] = {}  # the first place, and how many; of fields that no row had until here
+    for record in records:
+        for field in module.CONSISTENT_FIELDS:
+            if key(counts.row, field) is not None:
+                given.add(field)
+            elif has(counts.row, field):
+                place, count = null.get(field, (counts.place, 0))
+                null[field] = place, count + 1
+            if field in given and field in null:
+                counts.add(RowKind(f"a row whose field {quoted(field)} is null", "read without it"), *null.pop(field))
         yield record
-    if first is None and left_out:
-        raise DataError(f"{source}: every row is left out, as {left_out}. {_whose(module, {})}")
 
 
 def _filled_ones(records: Iterator[Record], counts: RowCounts) -> Iterator[Record]:
@@ -368,7 +400,7 @@ def _check_layout(module: ModuleType, source: str, row: Row) -> None:
         raise DataError(f"{source} looks like {best}: use layout {best} instead of {name}.")
 
 
-def _check_fields(module: ModuleType, row: Row, example: tuple[str, Row], counts: RowCounts) -> None:
+def _check_fields(module: ModuleType, row: Row, example: tuple[str, Row]) -> None:
     first_place, first = example
     for field in module.REQUIRED_FIELDS:
         if key(row, field) is None:
@@ -377,10 +409,8 @@ def _check_fields(module: ModuleType, row: Row, example: tuple[str, Row], counts
             if _has_questions(module):
                 raise EmptyFieldError(f"field {quoted(field)} is null")
     for field in module.CONSISTENT_FIELDS:
-        if key(row, field) is None and key(first, field) is not None:
-            if not has(row, field):
-                raise DataError(f"field {quoted(field)} is missing; {first_place} has it")
-            counts.add(RowKind(f"a row whose field {quoted(field)} is null", "read without it"))
+        if not has(row, field) and key(first, field) is not None:
+            raise DataError(f"field {quoted(field)} is missing; {first_place} has it")
         if key(row, field) is not None and not has(first, field):
             raise DataError(f"field {quoted(field)} is present; {first_place} does not have it")
 

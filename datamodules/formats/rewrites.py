@@ -19,9 +19,10 @@ from common.errors import DataError, UserError
 from common.records import clean
 from common.rewrites import RewriteExample
 from datamodules.formats import row_fields as fields
+from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import paired_lines, rows
-from datamodules.formats.row_counts import LEFT_OUT, RowCounts, RowKind
-from datamodules.formats.row_fields import EmptyFieldError, Row
+from datamodules.formats.row_counts import RowCounts
+from datamodules.formats.row_fields import Row
 
 _TURN = re.compile(r"Q: (.*?) A: (.*)")
 
@@ -100,7 +101,7 @@ def read_rewrites(
         layout: One of REWRITE_LAYOUTS.
         source: A file (of rrr the .source file), or `hf:<id or local data-set folder>[:<config>]:<split>`.
         strategy: What the rewrites count as; the layout's when None: decomposition of rrr, gqr of qrecc and canard.
-        limit: Maximum number of examples; all by default.
+        limit: Maximum number of rows that are read; all by default.
         counts: Counts the rows that are left out: those with a null or empty field.
 
     Raises:
@@ -111,7 +112,20 @@ def read_rewrites(
     """
     check_rewrites(layout, strategy)
     found = _rrr_rows(source) if layout == "rrr" else rows(source)
-    return islice(_examples(layout, source, found, strategy, counts or RowCounts()), limit)
+    chosen = _LAYOUTS[layout]
+
+    def example(row: Row) -> RewriteExample:
+        return chosen.example(row, strategy or chosen.strategy or "")
+
+    def cure(row: Row, is_first: bool) -> str:
+        if not is_first:
+            return "Correct that row or fetch the file again."
+        fits = [name for name, other in _LAYOUTS.items() if all(fields.key(row, field) for field in other.signature)]
+        if fits and layout not in fits:
+            return f"It looks like {fits[0]}: use layout {fits[0]}."
+        return f"Is this a {layout} file? Known layouts: {', '.join(_LAYOUTS)}."
+
+    return converted(source, islice(found, limit), example, cure, counts or RowCounts())
 
 
 def _rrr_rows(source: str) -> Iterator[tuple[str, dict]]:
@@ -122,31 +136,3 @@ def _rrr_rows(source: str) -> Iterator[tuple[str, dict]]:
         )
     start, _, end = path.name.rpartition(".source")
     return paired_lines(source, [("source", path), ("target", path.with_name(f"{start}.target{end}"))])
-
-
-def _examples(
-    layout: str, source: str, found: Iterator[tuple[str, dict]], strategy: str | None, counts: RowCounts
-) -> Iterator[RewriteExample]:
-    chosen = _LAYOUTS[layout]
-    read, left_out = False, ""
-    for place, row in found:
-        counts.here = source, place
-        try:
-            example = chosen.example(row, strategy or chosen.strategy or "")
-        except EmptyFieldError as error:
-            counts.add(RowKind(f"a row whose {error}", LEFT_OUT))
-            left_out = left_out or f"{place}: {error}"
-            continue
-        except DataError as error:
-            cure = "Correct that row or fetch the file again."
-            if not read:
-                fits = [
-                    name for name, other in _LAYOUTS.items() if all(fields.key(row, field) for field in other.signature)
-                ]
-                cure = f"Is this a {layout} file? Known layouts: {', '.join(_LAYOUTS)}."
-                cure = f"It looks like {fits[0]}: use layout {fits[0]}." if fits and layout not in fits else cure
-            raise DataError(f"{source}, {place}: {error}. {cure}") from error
-        read = True
-        yield example
-    if left_out and not read:
-        raise DataError(f"{source}: every row is left out, as {left_out}.")

@@ -3,6 +3,7 @@
 Empty, repeated and null rows, and those that are too long.  Standard library only.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from common.errors import DataError
@@ -37,6 +38,7 @@ class RowCounts:
     def __init__(self, strict: bool = False) -> None:
         self.strict = strict
         self.here = ("", "")  # source and place of the row that was read last; empty when there is none
+        self.row: Mapping[str, object] = {}  # this row
         self._found: dict[RowKind, tuple[int, str]] = {}
 
     @property

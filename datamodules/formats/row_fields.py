@@ -8,12 +8,15 @@ Face copies fill absent fields with null.
 import hashlib
 import json
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from common.errors import DataError
 from common.records import Passage, clean, nfkc
 
 Row = Mapping[str, object]
+_left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 
 class EmptyFieldError(DataError):
@@ -21,6 +24,26 @@ class EmptyFieldError(DataError):
 
 
 _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+
+
+@contextmanager
+def left_out() -> Iterator[list[str]]:
+    """What the functions below leave out of a row meanwhile, such as `an item of field 'answers' that is null`."""
+    found: list[str] = []
+    token = _left_out.set(found)
+    try:
+        yield found
+    finally:
+        _left_out.reset(token)
+
+
+def is_there(value: object, what: str) -> bool:
+    """Whether `value` is not null and no empty text; else it is noted as left out, by `what`."""
+    if value is not None and not (isinstance(value, str) and not clean(value)):
+        return True
+    if (noted := _left_out.get()) is not None:
+        noted.append(f"{what} that is {'null' if value is None else 'empty'}")
+    return False
 
 
 def key(row: Row, field: str) -> str | None:
@@ -76,13 +99,13 @@ def as_id(value: object, what: str) -> str:
     """`value`, an id, as a string: 7 and "7" are the same id.
 
     Raises:
-        DataError: If it is neither a string nor an integer (7.0 and true are none), or empty; the message names it by
-            `what`.
+        DataError: If it is neither a string nor an integer (7.0 and true are none); `EmptyFieldError` if it is empty;
+            the message names it by `what`.
     """
     if isinstance(value, str):
-        if not value.strip():
-            raise DataError(f"{what} is empty")
-        return as_text(value, what)
+        if not clean(as_text(value, what)):
+            raise EmptyFieldError(f"{what} is empty")
+        return value
     if not isinstance(value, int) or isinstance(value, bool):
         shown = f"the number {value}" if isinstance(value, float) else json_name(value)
         raise DataError(f"{what} is {shown}, not a string or an integer")
@@ -134,19 +157,27 @@ def optional_list(row: Row, field: str) -> list:
 
 
 def optional_texts(row: Row, field: str) -> list[str]:
-    """A field that holds a list of strings; [] if absent.  Raises DataError if it has another type."""
-    return [as_text(item, f"item {i} of field {quoted(field)}") for i, item in enumerate(optional_list(row, field), 1)]
+    """A field that holds a list of strings, without null and empty ones; [] if absent.
+
+    Raises DataError if it has another type.
+    """
+    return [as_text(item, what) for item, what in _items(optional_list(row, field), f"field {quoted(field)}")]
 
 
 def optional_ids(row: Row, field: str) -> list[str]:
-    """A field that holds a list of ids, see `as_id`; [] if absent.  Raises DataError if it has another type."""
-    return [as_id(item, f"item {i} of field {quoted(field)}") for i, item in enumerate(optional_list(row, field), 1)]
+    """A field that holds a list of ids, see `as_id`, without null and empty ones; [] if absent.
+
+    Raises DataError if it has another type.
+    """
+    return [as_id(item, what) for item, what in _items(optional_list(row, field), f"field {quoted(field)}")]
 
 
 def optional_objects(row: Row, field: str) -> list[dict]:
-    """A field that holds a list of objects; [] if absent.  Raises DataError if it has another type."""
-    items = enumerate(optional_list(row, field), 1)
-    return [as_object(item, f"item {number} of field {quoted(field)}") for number, item in items]
+    """A field that holds a list of objects, without those that are null; [] if absent.
+
+    Raises DataError if it has another type.
+    """
+    return [as_object(item, what) for item, what in _items(optional_list(row, field), f"field {quoted(field)}")]
 
 
 def records(value: object, what: str) -> list[dict]:
@@ -156,11 +187,18 @@ def records(value: object, what: str) -> list[dict]:
         DataError: If it is neither; the message names it by `what`.
     """
     if not isinstance(value, dict):
-        return [as_object(item, f"item {number} of {what}") for number, item in enumerate(as_list(value, what), 1)]
+        return [as_object(item, name) for item, name in _items(as_list(value, what), what)]
     columns = {name: as_list(column, f"'{name}' of {what}") for name, column in value.items()}
     if len(set(map(len, columns.values()))) > 1:
         raise DataError(f"{what} has " + ", ".join(f"{len(column)} '{name}'" for name, column in columns.items()))
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def _items(values: list, what: str) -> Iterator[tuple[object, str]]:
+    """The items of a list with their names for error messages, without those that are null or an empty text."""
+    for number, item in enumerate(values, 1):
+        if is_there(item, f"an item of {what}"):
+            yield item, f"item {number} of {what}"
 
 
 def flag(row: Row, field: str) -> bool:
@@ -194,15 +232,13 @@ def optional_number(row: Row, field: str) -> float | None:
 
 def identity(row: Row, field: str) -> str:
     """An id field, cleaned, see `as_id`.  Raises DataError if it is absent, empty or has another type."""
-    cleaned = clean(as_id(get(row, field), f"field {quoted(field)}"))
-    if not cleaned:
-        raise DataError(f"field {quoted(field)} is empty")
-    return cleaned
+    return clean(as_id(get(row, field), f"field {quoted(field)}"))
 
 
 def id_or_hash(row: Row, field: str, question: str) -> str:
-    """An id field; if absent, 16 hex digits of the question's SHA-256: equal questions have equal ids in all files."""
-    if key(row, field) is not None:
+    """An id field; if absent or empty, 16 hex digits of the question's SHA-256, so that equal questions have equal ids
+    in all files."""
+    if key(row, field) is not None and is_there(get(row, field), f"a field {quoted(field)}"):
         return identity(row, field)
     return hashlib.sha256(nfkc(question).encode()).hexdigest()[:16]
 
@@ -216,10 +252,9 @@ def corpus_id(row: Row, field: str) -> tuple[str, str | None]:
         DataError: If it is neither a string nor an integer.
     """
     name = key(row, field)
-    value = None if name is None else row[name]
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if name is None or not is_there(row[name], f"a field '{name}'"):
         return "", name
-    return as_id(value, f"field '{name}'"), name
+    return as_id(row[name], f"field '{name}'"), name
 
 
 def metadata(row: Row, used: Container[str | None]) -> dict[str, object] | None:

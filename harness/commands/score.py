@@ -51,7 +51,6 @@ def score(
 
     from common.progress import say, track
     from common.records import passage_id
-    from datamodules.formats.open_data import rows
     from datamodules.formats.reading import check_questions, read_questions
     from datamodules.formats.row_counts import RowCounts
     from harness.indexing.sentence_encoder import SentenceEncoder
@@ -68,9 +67,8 @@ def score(
     unusual = RowCounts()
 
     def read() -> "Iterator[tuple[Question, dict[str, Any]]]":
-        again = rows(questions)
         for question in read_questions(LAYOUT, questions, counts=unusual):
-            yield question, next(row for place, row in again if place == unusual.here[1])  # some rows are left out
+            yield question, dict(unusual.row)
 
     def survey() -> tuple[int, dict[str, object]]:
         """Number of questions, and what their lines depend on."""
@@ -93,7 +91,7 @@ def score(
         found = cosines([question for question, _ in batch], model)
         for (question, row), cosine_C in zip(batch, found, strict=True):
             score_of = dict(zip((passage.id for passage in question.passages), cosine_C.tolist(), strict=True))
-            for item in row["ctxs"]:
+            for item in filter(None, row["ctxs"]):  # one may be null
                 score = score_of.get(passage_id(item.get("title") or "", item["text"] or ""))  # none if it is empty
                 item["score"] = None if score is None else round(score, 6)
         return [json.dumps({**row, "scored_by": model.name}) for _, row in batch]

@@ -48,20 +48,29 @@ def multi_hop_question(row: Row, between_sentences: str) -> Question:
 def _context(row: Row) -> list[tuple[str, list[str]]]:
     """Title and sentences of each paragraph, from `[[title, [sentence]]]` or `{title: [], sentences: [[]]}`."""
     return [
-        (fields.as_text(title, "a title of field 'context'"), _sentences(sentences))
+        (_text(title, "a title of field 'context'"), _sentences(sentences))
         for title, sentences in _pairs(row, "context", "title", "sentences")
     ]
 
 
 def _sentences(value: object) -> list[str]:
-    what = "a sentence of field 'context'"
-    return [fields.as_text(sentence, what) for sentence in fields.as_list(value, "a paragraph of field 'context'")]
+    """A null one is an empty one, so that those after it keep their numbers."""
+    what, whole = "a sentence of field 'context'", "a paragraph of field 'context'"
+    return [_text(sentence, what) for sentence in fields.as_list(value, whole)] if fields.is_there(value, whole) else []
+
+
+def _text(value: object, what: str) -> str:
+    return fields.as_text(value, what) if value is not None or fields.is_there(value, what) else ""
 
 
 def _facts(row: Row) -> dict[str, int]:
     """The maximum sentence index of each supporting title, from `[[title, index]]` or `{title: [], sent_id: []}`."""
     greatest: dict[str, int] = {}
     for title, index in _pairs(row, "supporting_facts", "title", "sent_id"):
+        if not fields.is_there(title, "a title of field 'supporting_facts'"):
+            continue
+        if not fields.is_there(index, "a sentence index of field 'supporting_facts'"):
+            index = 0
         if not isinstance(index, int):
             raise DataError(f"a sentence index of field 'supporting_facts' is {fields.json_name(index)}, not a number")
         title = clean(fields.as_text(title, "a title of field 'supporting_facts'"))
@@ -79,7 +88,7 @@ def _pairs(row: Row, field: str, first: str, second: str) -> list[tuple[object, 
         if len(firsts) != len(seconds):
             raise DataError(f"field '{field}' has {len(firsts)} '{first}' but {len(seconds)} '{second}'")
         return list(zip(firsts, seconds, strict=True))
-    pairs = fields.optional_list(row, field)
+    pairs = [pair for pair in fields.optional_list(row, field) if fields.is_there(pair, f"an item of field '{field}'")]
     for number, pair in enumerate(pairs, 1):
         if not isinstance(pair, list) or len(pair) != 2:
             raise DataError(f"item {number} of field '{field}' is not a list of two, [{first}, {second}]")

@@ -20,7 +20,7 @@ def question(row: Row) -> Question:
     """
     paragraphs = [
         (
-            Passage.of(fields.text(item, "title"), fields.text_or_empty(item, "paragraph_text")),
+            Passage.of(fields.text_or_empty(item, "title"), fields.text_or_empty(item, "paragraph_text")),
             fields.flag(item, "is_supporting"),
         )
         for item in fields.optional_objects(row, "paragraphs")

@@ -81,7 +81,7 @@ GOLD = {"document": "a.pdf", "evidence": "It weighs 3 kg."}  # a gold segment
     [
         ("hotpotqa", {"question": 3}, "field 'question' is a number, not a string"),
         ("hotpotqa", {"context": [["Globe"]]}, "item 1 of field 'context' is not a list of two, [title, sentences]"),
-        ("hotpotqa", {"context": [["Globe", ["x", None]]]}, "a sentence of field 'context' is null, not a string"),
+        ("hotpotqa", {"context": [["Globe", ["x", 3]]]}, "a sentence of field 'context' is a number, not a string"),
         ("hotpotqa", {"supporting_facts": [["Globe", "0"]]},
             "a sentence index of field 'supporting_facts' is a string, not a number"),
         ("hotpotqa", {"context": {"title": ["Globe"], "sentences": []}},

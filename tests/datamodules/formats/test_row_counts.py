@@ -8,7 +8,12 @@ import pytest
 from common.errors import DataError
 from common.records import GoldSegment, Passage
 from datamodules.examples.data_files import QuestionDataFile, distinct_questions
-from datamodules.formats.reading import read_joined_questions, read_passages, read_questions
+from datamodules.formats.reading import (
+    read_distinct_questions,
+    read_joined_questions,
+    read_passages,
+    read_questions,
+)
 from datamodules.formats.row_counts import JOINED, RowCounts
 from tests.helpers.layout_rows import AMBIGNQ, FID, FLASHRAG, FRESHQA, HOTPOT, MASQA, MUSIQUE, as_csv, as_lines, source
 
@@ -32,6 +37,10 @@ def test_passages_of_a_corpus(tmp_path: Path) -> None:
     assert [passage.title for passage in read_passages("jsonl", [table])] == ["A"]
 
 
+def click(question: str, *gold: str, **more: object) -> dict:
+    return {"question": question, "gold_doc_ids": list(gold), **more}
+
+
 FILLED = {"title": "T", "text": "x"}
 NO_LABEL = "a question without a gold answer and a gold passage: 2, not used"
 
@@ -42,6 +51,21 @@ NO_LABEL = "a question without a gold answer and a gold passage: 2, not used"
         ("hotpotqa", HOTPOT, {"question": "\u200b"}, "a row whose field 'question' is empty: 2, left out"),
         ("hotpotqa", HOTPOT, {"question": None}, "a row whose field 'question' is null: 2, left out"),
         ("hotpotqa", HOTPOT, {"_id": None}, "a row whose field '_id' or 'id' is null: 2, left out"),
+        ("hotpotqa", HOTPOT, {"_id": " "}, "a row whose field '_id' or 'id' is empty: 2, left out"),
+        ("hotpotqa", HOTPOT, {"context": [["T", ["a", None]]]},
+            "a sentence of field 'context' that is null: 2, left out"),
+        ("hotpotqa", HOTPOT, {"context": [[None, ["a"]]]}, "a title of field 'context' that is null: 2, left out"),
+        ("hotpotqa", HOTPOT, {"context": [None, *HOTPOT["context"]]},
+            "an item of field 'context' that is null: 2, left out"),
+        ("hotpotqa", HOTPOT, {"supporting_facts": [[None, 0], *HOTPOT["supporting_facts"]]},
+            "a title of field 'supporting_facts' that is null: 2, left out"),
+        ("musique", MUSIQUE, {"answer_aliases": [None]}, "an item of field 'answer_aliases' that is null: 2, left out"),
+        ("corpus_questions", click("q", "a"), {"gold_doc_ids": ["", "a"]},
+            "an item of field 'gold_doc_ids' that is empty: 2, left out"),
+        ("flashrag", FLASHRAG, {"id": ""}, "a field 'id' that is empty: 2, left out"),
+        ("flashrag", FLASHRAG, {"golden_answers": [None, "x"]},
+            "an item of field 'golden_answers' that is null: 2, left out"),
+        ("fid", FID, {"ctxs": [None, FILLED]}, "an item of field 'ctxs' that is null: 2, left out"),
         ("masqa", MASQA, {"Question": ""}, "a row whose field 'Question' is empty: 2, left out"),
         ("freshqa", FRESHQA, {"answer_0": None}, "a row whose field 'answer_0' is null: 2, left out"),
         ("ambignq", AMBIGNQ, {"annotations": []}, "a row whose field 'annotations' is empty: 2, left out"),
@@ -83,10 +107,6 @@ def test_empty_passages_of_a_question_take_their_scores_and_gold_with_them(tmp_p
     assert (question.scores, question.support) == ((2.0, 1.0), (Passage.of("T", "x").id,))
 
 
-def click(question: str, *gold: str, **more: object) -> dict:
-    return {"question": question, "gold_doc_ids": list(gold), **more}
-
-
 def test_clicks_become_one_question_with_the_gold_of_all(tmp_path: Path) -> None:
     rows = [click("q one", "a"), click("Q two", "b"), click("q  one", "c"), click("q one", "a", "d")]
     rows.append(click("Q two", "b"))
@@ -126,8 +146,70 @@ def test_which_rows_are_one_question(tmp_path: Path) -> None:
     assert titles(row(["x"], *shown), row(["x"], *shown), row([], ctx("D", True))) == [("AD", "B")]
     assert titles(row(["x"], *shown), row(["y"], ctx("A"), ctx("B", True))) == [("A", "B"), ("B", "A")]  # two of PopQA
     assert titles(row(["x"], *shown), row(["x"], ctx("B"))) == [("A", "B"), ("", "B")]
+    several = [row([answer], ctx(name, True)) for answer, name in ("xA", "yB", "yC", "xD", "zE")]
+    assert titles(row([], ctx("F", True)), *several) == [("FAD", ""), ("BC", ""), ("E", "")]
+    assert titles(*several, row([], ctx("F", True))) == [("ADF", ""), ("BC", ""), ("E", "")]
+    both = row(["x", "y"], ctx("A", True)), row(["y", "x"], ctx("B", True))
+    assert titles(*both, row(["x"], ctx("C", True))) == [("AB", ""), ("C", "")]
+    empty = ctx("", True)
+    assert titles(row(["x"], ctx("A", True)), row(["x"], ctx("B", True), empty)) == [("AB", "")]
     full = [MUSIQUE, MUSIQUE | {"paragraphs": MUSIQUE["paragraphs"][:1]}]
     assert titles(*full, layout="musique") == [("Hamlet", "Globe"), ("", "Globe")]
+
+
+def test_rows_that_are_left_out_do_not_shift_those_that_are_joined(tmp_path: Path) -> None:
+    rows = [
+        click("q", "a", id=None),
+        click("q", "a"),
+        click("q", "b"),
+        click("r", "c"),
+        click(" ", "c"),
+        click(" ", "c"),
+    ]
+    rows[0]["gold_doc_ids"] = None
+    counts = RowCounts()
+    found = list(read_joined_questions("corpus_questions", source(tmp_path, as_lines(rows)), counts=counts))
+    assert [(each.text, each.gold_corpus_ids) for each in found] == [("q", ("a", "b")), ("r", ("c",))]
+    assert [count for *_, count, _ in counts.as_json()] == [1, 1, 2]
+    rows = [click("q", "a"), click(" ", "c"), click(" ", "c")]
+    assert len(list(read_joined_questions("corpus_questions", source(tmp_path, as_lines(rows))))) == 1
+
+
+def test_a_limit_counts_rows(tmp_path: Path) -> None:
+    rows = [click("q", "a"), click(" ", "b"), click("q", "c"), click("r", "d")]
+    file = source(tmp_path, as_lines(rows))
+    assert [len(list(read_questions("corpus_questions", file, limit))) for limit in (1, 2, 3, 4)] == [1, 1, 2, 3]
+    assert [len(list(read_joined_questions("corpus_questions", file, limit))) for limit in (1, 2, 3, 4)] == [1, 1, 1, 2]
+
+
+def test_null_answers_are_counted_in_any_order(tmp_path: Path) -> None:
+    null = HOTPOT | {"answer": None}
+    for rows, place in (([null, null, HOTPOT], 1), ([HOTPOT, null, null], 2), ([null, HOTPOT, null], 1)):
+        file, counts = source(tmp_path, as_lines(rows)), RowCounts()
+        list(read_questions("hotpotqa", file, counts=counts))
+        assert counts.lines() == [
+            f"a row whose field 'answer' is null: 2, read without it; the first: {file}, line {place}"
+        ]
+        with pytest.raises(
+            DataError, match=f"line {place}: a row whose field 'answer' is null. Correct it, or omit strict"
+        ):
+            list(read_questions("hotpotqa", file, counts=RowCounts(strict=True)))
+    counts = RowCounts()
+    list(read_questions("hotpotqa", source(tmp_path, as_lines([null, null])), counts=counts))
+    assert counts.lines() == []  # of a test file
+
+
+def test_different_questions_of_several_files_with_one_id_are_all_read(tmp_path: Path) -> None:
+    files = [
+        source(tmp_path, as_lines([HOTPOT | {"question": text} for text in texts]), name)
+        for name, texts in (("1", ["Q one?"]), ("2", ["Q  one?", "Q two?", "Q two?"]), ("3", ["Q two?", "Q three?"]))
+    ]
+    counts = RowCounts()
+    found = [each.text for each in read_distinct_questions("hotpotqa", files, counts)]
+    assert found == ["Q one?", "Q two?", "Q two?", "Q three?"]
+    assert [(what, count) for what, _, count, _ in counts.as_json()] == [
+        ("a question of an earlier file", 2), ("a question with the id of another one", 3)
+    ]  # fmt: skip
 
 
 def test_scores_and_segments_of_joined_rows(tmp_path: Path) -> None:

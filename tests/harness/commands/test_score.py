@@ -68,6 +68,22 @@ def test_rows_and_passages_that_are_empty(tmp_path: Path, checkpoints: dict[str,
     assert [item["score"] is None for item in written[0]["ctxs"]] == [True] + [False] * (len(written[0]["ctxs"]) - 1)
 
 
+def test_rows_that_share_a_line_and_rows_of_several_lines(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    rows = fid_rows(3)
+    rows[0]["question"] = " "
+    rows[1]["ctxs"].append(None)
+    (tmp_path / "a.json").write_text("".join(map(json.dumps, rows)))
+    (tmp_path / "b.json").write_text("\n".join(json.dumps(row, indent=1) for row in rows))
+    for name in ("a", "b"):
+        options = ["--questions", f"{name}.json", "--out", f"{name}.jsonl", "--encoder", str(checkpoints["bert"])]
+        ended = command(tmp_path, "infer.py", "score", *options, "--device", "cpu")
+        assert ended.code == 0, ended.err
+        written = [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
+        assert [row["question"] for row in written] == [row["question"] for row in rows[1:]]
+        assert written[0]["ctxs"][-1] is None
+        assert all(type(item["score"]) is float for row in written for item in filter(None, row["ctxs"]))
+
+
 def test_a_file_of_its_own_is_replaced_with_the_same_scores(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
     rows = fid_rows(2)
     assert scored(tmp_path, checkpoints["bert"], rows).code == 0

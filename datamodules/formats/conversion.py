@@ -1,0 +1,55 @@
+"""Turns the rows of a file into records; a row that lacks what it needs is left out and counted.
+
+Standard library only.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from common.errors import DataError
+from datamodules.formats import row_fields as fields
+from datamodules.formats.row_counts import LEFT_OUT, RowCounts, RowKind
+from datamodules.formats.row_fields import EmptyFieldError, Row
+
+Record = TypeVar("Record")
+
+
+def converted(
+    source: str,
+    found: Iterator[tuple[str, Row]],
+    convert: Callable[[Row], Record],
+    cure: Callable[[Row, bool], str],
+    counts: RowCounts,
+    some: bool = True,
+) -> Iterator[Record]:
+    """The record of each row, but of those of which a field that is needed is null or empty.
+
+    Args:
+        source: Name of the file.
+        found: The rows with their places.
+        convert: Raises DataError naming the wrong field, its subclass EmptyFieldError where it is null or empty.
+        cure: What to do about a row that is wrong, and whether no row before it was read.
+        counts: Counts the rows that are left out, and the parts of others.
+        some: Whether it is an error if no row is left.
+
+    Raises:
+        DataError: If a row is wrong, named with source and place, or `some` and no row is left.
+    """
+    read, left_out = False, ""
+    for place, row in found:
+        counts.here, counts.row = (source, place), row
+        try:
+            with fields.left_out() as parts:
+                record = convert(row)
+        except EmptyFieldError as error:
+            counts.add(RowKind(f"a row whose {error}", LEFT_OUT))
+            left_out = left_out or f"{place}: {error}"
+            continue
+        except DataError as error:
+            raise DataError(f"{source}, {place}: {error}. {cure(row, not read)}") from error
+        for part in parts:
+            counts.add(RowKind(part, LEFT_OUT))
+        read = True
+        yield record
+    if some and left_out and not read:
+        raise DataError(f"{source}: every row is left out, as {left_out}. {cure({}, True)}")
