@@ -101,11 +101,6 @@ def recipe_of(kind: str, corpus: Corpus, documents: Documents | None = None, **p
         documents: The documents that it comes from, if it does.
         parts: Everything else that determines the content, JSON types only.
     """
-    if corpus.other_ids:
-        say(
-            f"Passages with the title and text of an earlier one under another id: {corpus.other_ids:,}. "
-            "They are not indexed again; the first id and its metadata are returned, and a gold id finds them by each."
-        )
     labels = {"labels": corpus.labels} if corpus.labels else {}
     read = {"documents": documents.recipe} if documents is not None else {}
     return {"kind": kind, "corpus": corpus.fingerprint, "text": TEXT_FORMAT, **labels, **read, **parts}

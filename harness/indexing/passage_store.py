@@ -65,7 +65,6 @@ class Corpus:
     # own ids
     fingerprint: str
     labels: str | None  # sha256 over the corpus's own ids and metadata; None if it has neither
-    other_ids: int  # passages not written because an earlier one has their title and text, under another own id
 
 
 def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts | None = None) -> Corpus:
@@ -76,7 +75,7 @@ def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts 
             atomically.
         passages: Read once, as a stream.
         counts: Counts rows that are not written; it must be what counts in reading the passages. Segments of documents
-            have no row.
+            and passages of questions are no rows.
 
     Raises:
         DataError: If there is no passage.
@@ -86,17 +85,16 @@ def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts 
         str, int
     ] = {}  # id -> hash of the own id; about 150 bytes each: 3 GB for Wikipedia's 21 million passages
     digest, labels, offsets = hashlib.sha256(), hashlib.sha256(), array("Q")
-    labelled, other_ids = False, 0
+    labelled = False
     further: dict[str, list[str]] = {}  # own id -> the passages of an earlier own id that have it too
 
     def write(temporary: Path) -> None:
-        nonlocal labelled, other_ids
+        nonlocal labelled
         position = 0
         with temporary.open("wb") as file:
             for passage in passages:
                 own = hash(passage.corpus_id)
                 if passage.id in seen:
-                    other_ids += seen[passage.id] != own
                     if passage.corpus_id and seen[passage.id] != own:
                         further.setdefault(passage.corpus_id, []).append(passage.id)
                     if counts is not None and counts.is_reading:
@@ -126,7 +124,7 @@ def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts 
         write_text(folder / OTHER_IDS, json.dumps(further, ensure_ascii=False))
     else:
         (folder / OTHER_IDS).unlink(missing_ok=True)
-    return Corpus(len(seen), digest.hexdigest(), labels.hexdigest() if labelled or further else None, other_ids)
+    return Corpus(len(seen), digest.hexdigest(), labels.hexdigest() if labelled or further else None)
 
 
 def other_ids_of(folder: Path) -> dict[str, list[str]]:

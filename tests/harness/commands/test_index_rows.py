@@ -10,6 +10,7 @@ from harness.commands.index import index
 from harness.commands.index_options import DenseOptions
 from harness.indexing.index_folder import open_index
 from harness.indexing.sentence_encoder import SentenceEncoder
+from tests.helpers.layout_rows import HOTPOT
 
 ROWS = [
     {"_id": "e", "title": "", "text": ""}, {"_id": "b", "title": "", "text": " \u200b "},
@@ -56,6 +57,12 @@ def test_a_passage_of_just_the_encoder_s_length_is_not_cut(checkpoints: dict[str
     assert short.longer(texts) == [2]
     short.encode_passages(texts)
     assert short.cut_rows == [2]
+
+
+def test_a_paragraph_of_several_questions_is_usual(place: Path) -> None:
+    Path("c.jsonl").write_text("".join(json.dumps(HOTPOT | {"_id": name}) + "\n" for name in "ab"))
+    index(Path("out"), "c.jsonl", "bm25", "hotpotqa", workers=1, strict=True)
+    assert len(open_index(Path("out"), "bm25").stored) == len(HOTPOT["context"])
 
 
 @pytest.mark.parametrize(
