@@ -9,13 +9,17 @@ from typing import Self
 
 from common.errors import UserError
 
-TEXT_VERSION = 2  # of `clean`, and so of passage ids; files that hold either tell it.  Without a number: NFKC
+TEXT_VERSION = 3  # of `clean`, and so of passage ids; files that hold either tell it.  Without a number: NFKC
 OTHER_TEXTS = "another release wrote this file, which normalizes texts, and so names passages, in another way."
 _INVISIBLE = re.compile(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]"
 )  # zero-width and bidi control characters
 _JOINERS = re.compile("[\u200c\u200d]+")
 _OTHER_INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]")
+_NEVER_JOINED = re.compile(
+    "|[\0-\u058f\u0e00-\u0eff\u10a0-\u11ff\u1d00-\u1dbf\u1e00-\u1fff\u2c00-\u2dff\u2e80-\ua4cf\ua640-\ua69f\ua720-\ua7ff"
+    "\ua960-\ua97f\uaa80-\uaadf\uab30-\uab6f\uac00-\ud7ff\uf900-\ufb06\uff00-\uffef\U00020000-\U0003ffff]"
+).fullmatch  # nothing, Europe, Thai and Lao, Georgian, Hangul, Chinese, Japanese
 _VIRAMA = 9  # combining class of the marks that take the vowel from a letter of an Indic script
 
 
@@ -23,7 +27,8 @@ def clean(text: str) -> str:
     """Text as it is stored and shown: NFC, no invisible characters, every run of white space one blank.  Idempotent.
 
     The zero-width joiner and non-joiner stay where they carry meaning: between letters and marks of the scripts that
-    use them (Persian, Hindi, Malayalam ...) and in emoji.
+    use them (Persian, Hindi, Malayalam ...) and in emoji, but not in scripts of Europe, Georgian, Thai, Lao, Hangul,
+    Chinese and Japanese.
     """
     if text.isascii():  # most text: ten times faster without normalization
         return " ".join(text.split())
@@ -42,10 +47,8 @@ def _joiner(run: re.Match[str]) -> str:
 
 
 def _may_join(character: str) -> bool:
-    """Whether it is a letter, mark or symbol, and not of the scripts of Europe: there a joiner is left over."""
-    if character < "\u0590" or "\u1e00" <= character < "\u2000":
-        return False
-    return unicodedata.category(character)[0] in "LMS"
+    """Whether it is a letter, mark or symbol, and not of a script in which a joiner is left over."""
+    return not _NEVER_JOINED(character) and unicodedata.category(character)[:1] in ("L", "M", "S")
 
 
 def nfkc(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from common.errors import ArtifactError, DataError
 from common.files import read_json, write_atomically, write_text
-from common.records import Passage, clean
+from common.records import TEXT_VERSION, Passage, clean
 from datamodules.formats.row_counts import REPEATED_PASSAGE, RowCounts
 
 PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
@@ -33,8 +33,8 @@ def indexed_text(passage: Passage) -> str:
     return clean(passage.indexed or f"{passage.title} {passage.text}")
 
 
-# recorded in every index manifest; change it together with `indexed_text` and `common.records.clean`
-TEXT_FORMAT = "nfc(title + blank + text)"
+# recorded in every index manifest; change it together with `indexed_text`
+TEXT_FORMAT = f"nfc(title + blank + text); v{TEXT_VERSION}"
 
 
 def as_row(passage: Passage) -> dict[str, object]:

@@ -39,6 +39,8 @@ ODD = st.text(
             "\u0d28\u0d4d\u200d \u0d05",
             "\u0d28\u0d4d\u200d \u0d05",
         ),  # Malayalam: a letter of its own at the end of a word
+        ("北\u200d京 서\u200c울 ก\u200dา カ\u200dナ ა\u200cბ", "北京 서울 กา カナ აბ"),
+        ("ⲁ\u200dⲁ ﬁ\u200cﬁ", "ⲁⲁ ﬁﬁ"),
         ("👩\u200d👧 👩\u200d", "👩\u200d👧 👩"),
         ("line\u2028paragraph\u2029end", "line paragraph end"),  # white space, though as good as invisible
         ("no\u00a0break\u3000blank", "no break blank"),

@@ -78,7 +78,7 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
     assert chosen == [["kwr"], ["par", "cce"], []]
     manifest = json.loads((folder / "serving/serving.json").read_text())
     assert manifest["preferences"] == [
-        {"layout": "rewrite_preferences", "text_version": 2, "round": 1, "fused": True, "depth": 5}
+        {"layout": "rewrite_preferences", "text_version": 3, "round": 1, "fused": True, "depth": 5}
     ]
     assert list(manifest["data"]) == [str(workplace / "preferences" / "preferences.jsonl")]
     _, found = run_card(folder / "serving", monkeypatch)
