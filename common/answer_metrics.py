@@ -24,7 +24,7 @@ _PUNCTUATION = frozenset(string.punctuation)
 _TRIVIAQA_PUNCTUATION = _PUNCTUATION | frozenset("\u2018\u2019\u00b4`")  # curly quotes, acute, grave
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ASCII_LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
-_ASCII_SEPARATORS = bytes([*range(33), 127])  # all that is no token in `_dpr_tokens`
+_ASCII_SEPARATORS = bytes([*range(33), 127])  # all that is no token in `_tokens`
 _ASCII_TOKENS = re.compile(r"[a-z0-9]+|[!-~]").findall
 _SIGMA = "\u03a3"
 # Letters and marks of the scripts without blanks between words, and of Korean, which writes particles on to words:
@@ -39,7 +39,12 @@ _UNSPACED = (
 )
 # zero-width joiners as stored texts have them: within a word of Persian or Hindi, which may be written without
 _JOINER = re.compile("(?<=[\u0590-\u1dff\ua800-\uabff])[\u200c\u200d]")
-_is_unspaced = re.compile(f"[{_UNSPACED}]").search
+# what NFKC makes such letters of: 人 as a radical, (株) in one character, months, kana and Hangul in circles
+_COMPATIBLE = (
+    "\u2f00-\u2fd5\u3200-\u321e\u3220-\u3247\u3260-\u327e\u3280-\u32b0\u32c0-\u32cb\u32d0-\u3370\u337b-\u337f"
+    "\u33e0-\u33fe"
+)
+_is_unspaced = re.compile(f"[{_UNSPACED}{_COMPATIBLE}]").search
 _RARE = "\U00020000-\U0003ffff"  # Chinese characters, by themselves: a class with them is searched ten times slower
 _is_rare = re.compile(f"[{_RARE}]").search
 
@@ -92,11 +97,6 @@ NORMALIZATIONS: dict[Normalization, Normalize] = {
 }
 
 
-def usual(golds: Sequence[str]) -> Normalize:
-    """The normalization of a question where none is named: `characters` if a gold answer needs it, else `squad`."""
-    return characters if any(map(is_unspaced, golds)) else squad
-
-
 def exact_match(prediction: str, golds: Sequence[str], normalize: Normalize = squad) -> float:
     """1.0 if the prediction equals a gold answer after normalization, else 0.0.
 
@@ -122,6 +122,19 @@ def f1(prediction: str, golds: Sequence[str], normalize: Normalize = squad, yes_
     return max(_token_f1(predicted, normalize(gold), yes_no_rule) for gold in _not_empty(golds))
 
 
+def usual_scores(prediction: str, golds: Sequence[str]) -> tuple[float, float]:
+    """Exact match and F1 where no normalization is named, both sides in NFKC.
+
+    Each gold answer is compared by its own script: by `characters` if it needs that, else by `squad`.
+
+    Raises:
+        ValueError: If there is no gold answer.
+    """
+    predicted = nfkc(prediction)
+    pairs = [([gold], characters if is_unspaced(gold) else squad) for gold in map(nfkc, _not_empty(golds))]
+    return max(exact_match(predicted, *pair) for pair in pairs), max(f1(predicted, *pair) for pair in pairs)
+
+
 def inclusion(prediction: str, golds: Sequence[str], normalize: Normalize = squad) -> float:
     """1.0 if a normalized gold answer is a substring of the normalized prediction, else 0.0 (Adaptive-RAG's accuracy).
 
@@ -140,14 +153,15 @@ def has_answer(text: str, answers: Sequence[str]) -> bool:
 
     Both are NFD-normalized, split into tokens (runs of letters, digits and marks, or other single visible characters)
     and lower-cased; the answer's tokens must occur contiguously.  Titles are not searched.  No tokens, no match. DPR is
-    made for English: of scripts without blanks between words, each character is a token, as in `characters`, and
-    full-width forms beside them are plain.
+    made for English: in a text with a script without blanks between words, each of its characters is a token, as in
+    `characters`, and text and answer are compared in NFKC: full-width forms are plain, m² is m2.
     """
-    known = [_answer_tokens(answer) for answer in answers]
+    by_characters = is_unspaced(text)
+    known = [_answer_tokens(answer, by_characters) for answer in answers]
     possible = [tokens for tokens, joined in known if tokens and _may_occur(tokens, joined, text)]
     if not possible:  # most passages, at a tenth of the time
         return False
-    found = _dpr_tokens(text)
+    found = _tokens(text, by_characters)
     return any(_occurs(tokens, found) for tokens in possible)
 
 
@@ -183,11 +197,12 @@ def _pattern(pattern: str) -> "regex.Pattern[str]":
     return regex.compile(pattern)
 
 
-def _dpr_tokens(text: str) -> list[str]:
+def _tokens(text: str, by_characters: bool) -> list[str]:
+    """DPR's tokens of a text, or those in which a character of a script without blanks is a token."""
     if text.isascii():  # the same several times faster
         return _ASCII_TOKENS(text.lower())
     pattern = r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]"
-    if is_unspaced(text):  # before NFD, which would take syllables of Hangul apart
+    if by_characters:  # before NFD, which would take syllables of Hangul apart
         alone = f"[{_UNSPACED}{_RARE}]"
         pattern = rf"{alone}\p{{M}}*|(?:(?!{alone})[\p{{L}}\p{{N}}\p{{M}}])+|[^\p{{Z}}\p{{C}}]"
         found = [unicodedata.normalize("NFD", token) for token in _pattern(pattern).findall(nfkc(text))]
@@ -201,9 +216,9 @@ def _without_joiners(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=4096)  # a question's answers are looked for in many passages, one after the other
-def _answer_tokens(answer: str) -> tuple[list[str], bytes]:
+def _answer_tokens(answer: str, by_characters: bool) -> tuple[list[str], bytes]:
     """The tokens of an answer, and all of them in one word."""
-    tokens = _dpr_tokens(answer)
+    tokens = _tokens(answer, by_characters)
     return tokens, "".join(tokens).encode("utf-8", "surrogatepass")
 
 

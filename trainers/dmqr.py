@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from common.answer_metrics import exact_match, f1, usual
-from common.records import clean, nfkc
+from common.answer_metrics import usual_scores
+from common.records import clean
 from common.rewrites import Rewrites
 from datamodules.dmqr import RewriteBatch
 from datamodules.dmqr_recall import Recall, recalls
@@ -53,10 +53,7 @@ class RewriterTrainer(RewriterModule):
         recall_of = self._recalls([row for row in rows if row in data.gold])
         for row, nll, tokens in zip(rows, nll_P, tokens_P, strict=True):
             example, text = data.held_out[row].example, texts.get(row)
-            scores = None
-            if text is not None:
-                said, gold = nfkc(text), [nfkc(example.rewrite)]
-                scores = exact_match(said, gold, usual(gold)), f1(said, gold, usual(gold))
+            scores = None if text is None else usual_scores(text, [example.rewrite])
             empty = text is not None and not self.rewriter.queries(text, example.strategy)
             self.validated[row] = RewriteValidation(nll, tokens, example.strategy, scores, empty, recall_of.get(row))
 

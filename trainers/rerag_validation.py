@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from common.answer_metrics import exact_match, f1, usual
-from common.records import nfkc
+from common.answer_metrics import usual_scores
 from datamodules.examples.context_sets import ContextSet
 from models.metrics import auroc
 from models.rerag.calibration import Calibration
@@ -105,11 +104,7 @@ def score_questions(
             texts[place] = tuple(weigh(matrix, relevance_N / temperature).text for temperature in tried)
     scored = []
     for place, (row, one) in enumerate(zip(rows, sets, strict=True)):
-        gold = [*map(nfkc, one.question.answers)]
-        answers_read = tuple(
-            ReadAnswer(text, exact_match(nfkc(text), gold, usual(gold)), f1(nfkc(text), gold, usual(gold)))
-            for text in texts[place]
-        )
+        answers_read = tuple(ReadAnswer(text, *usual_scores(text, one.question.answers)) for text in texts[place])
         nats = float(gen_nats_B[place]) if gen_nats_B is not None else None
         scored.append(QuestionScores(row, tuple(scores[place]), one.labels, answers_read, nats))
     return scored

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from common.answer_metrics import exact_match, f1, has_answer, squad, usual
-from common.records import Passage, Question, Ranked, nfkc
+from common.answer_metrics import has_answer, squad, usual_scores
+from common.records import Passage, Question, Ranked
 from harness.interfaces import Reader
 from harness.synthesis.drafts import Draft, DraftTask
 
@@ -101,7 +101,5 @@ class RoundTrip:
         ]
 
     def _agrees(self, text: str, answer: str) -> bool:
-        text, golds = nfkc(text), [nfkc(answer)]
-        if self.min_f1 is None:
-            return exact_match(text, golds, usual(golds)) == 1.0
-        return f1(text, golds, usual(golds)) >= self.min_f1
+        match, f1 = usual_scores(text, [answer])
+        return match == 1.0 if self.min_f1 is None else f1 >= self.min_f1

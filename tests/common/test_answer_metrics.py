@@ -18,7 +18,7 @@ from common.answer_metrics import (
     re_rag,
     squad,
     triviaqa,
-    usual,
+    usual_scores,
     yes_or_no,
 )
 
@@ -173,8 +173,23 @@ def test_answers_by_characters() -> None:
     assert f1("北京", ["北京市"], characters) == pytest.approx(0.8)
     assert exact_match("北京。", ["北京"], characters) == 1.0
     assert inclusion("在北京市", ["北京"], characters) == 1.0
-    assert usual(["Beijing", "北京"]) is characters
-    assert usual(["Pek\u00edn", "\u0434\u0435\u043b\u0438", "\u0926\u093f\u0932\u094d\u0932\u0940"]) is squad
+
+
+@pytest.mark.parametrize(
+    ("prediction", "golds", "expected"),
+    [
+        ("北京", ["Beijing", "北京市"], (0.0, 0.8)),
+        ("the Bei-jing", ["Beijing", "北京"], (1.0, 1.0)),
+        ("\u201cBeijing\u201d", ["Beijing"], (0.0, 0.0)),  # SQuAD's rule knows no curly quotes
+        ("\u201cBeijing\u201d", ["Beijing", "北京"], (0.0, 0.0)),  # nor does it with an alias in Chinese beside it
+        ("5\u33a1", ["5 m\u00b2", "5m2"], (1.0, 1.0)),  # both in NFKC
+        ("\u0926\u093f\u0932\u094d\u0932\u0940", ["\u0926\u093f"], (0.0, 0.0)),  # words of Hindi are words
+    ],
+)
+def test_each_gold_answer_is_compared_by_its_own_script(
+    prediction: str, golds: list[str], expected: tuple[float, float]
+) -> None:
+    assert usual_scores(prediction, golds) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +208,13 @@ def test_answers_by_characters() -> None:
             True,
         ),
         ("\u0e01\u0e38\u0e07", "\u0e01\u0e07", False),  # a mark counts
+        ("面積は 5 m\u00b2 です", "5 m\u00b2", True),  # both in NFKC, whatever the answer's script
+        ("面積は5\u33a1です", "5 m\u00b2", False),  # 5m2 is one word
+        ("面積は5\u33a1です", "5m\u00b2", True),
+        ("\u2460番、カ\u3099ラス", "\uff11番", True),
+        ("カ\u3099ラス", "ｶﾞﾗｽ", True),
+        ("\u3231トヨタ", "株", True),
+        ("5 m\u00b2", "5 m2", False),  # DPR's own rule, in NFD
         ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u062e", True),  # Persian, with and without its joiner
     ],
 )
