@@ -1,10 +1,10 @@
 """Calls of a function in processes that are killed when one takes too much time or memory.  Standard library only.
 
 What a hostile file does to a parser hurts its own call only. A process serves one call after the other, and ends with
-the process that asks. It runs this file: arguments come pickled, results go as lines of JSON.
+the process that asks, however that ends. It runs this file: arguments come pickled, results go as lines of JSON.
 """
 
-import fcntl
+import ctypes
 import json
 import os
 import pickle
@@ -15,11 +15,13 @@ import sys
 import threading
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
+from queue import SimpleQueue
 from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
 _PASSED = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "OMP_NUM_THREADS"}  # no keys
 _WAIT = 4  # times the CPU time that a call may take: how long its result is waited for
+_PDEATHSIG = 1  # prctl: the signal that a process gets when the one that has started it ends
 _OUT_OF_MEMORY = 4  # exit code: after a MemoryError nothing in a process is to be relied on
 
 
@@ -42,6 +44,7 @@ class Killable:
         # -P: no module of the current folder is imported in the place of an installed one
         self._command = [sys.executable, "-P", __file__, function, str(seconds), str(mebibytes)]
         self._environment = {name: os.environ[name] for name in _PASSED.union(variables) & os.environ.keys()}
+        self._environment["MALLOC_ARENA_MAX"] = "1"  # else each thread takes 64 MiB of address space
         self._wait_seconds, self._closed = _WAIT * seconds or threading.TIMEOUT_MAX, False
         self._threads, self._own = ThreadPoolExecutor(processes), threading.local()  # each thread has a process
         self.running: set[Popen[bytes]] = set()
@@ -94,16 +97,18 @@ class Killable:
 def _serve(function: str, seconds: float, mebibytes: int) -> None:
     """Serve calls until standard input ends."""
     sys.path.insert(0, __file__.removesuffix("/common/killable.py"))
-    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if mebibytes:
         resource.setrlimit(resource.RLIMIT_AS, (mebibytes * 2**20,) * 2)
+    if sys.platform == "linux":  # at once; elsewhere, and before this line, when `_receive` gets to run
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
+    calls: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+    threading.Thread(target=_receive, args=(calls,), daemon=True).start()
     while True:
-        arguments = pickle.load(sys.stdin.buffer)  # an EOFError ends this process
-        fcntl.fcntl(0, fcntl.F_SETFL, os.O_ASYNC)  # SIGIO ends this process when the one that asks ends
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # SIGPROF ends it too, also within C code
+        arguments = calls.get()
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # SIGPROF ends this process, also within C code
         try:
             reply = True, pkgutil.resolve_name(function)(*arguments)
         except MemoryError:
@@ -111,9 +116,19 @@ def _serve(function: str, seconds: float, mebibytes: int) -> None:
         except Exception as error:
             reply = False, " ".join(f"{type(error).__name__}: {error}".split())
         signal.setitimer(signal.ITIMER_PROF, 0)
-        fcntl.fcntl(0, fcntl.F_SETFL, 0)
         replies.write(json.dumps(reply).encode() + b"\n")
         replies.flush()
+
+
+def _receive(calls: SimpleQueue[tuple[Any, ...]]) -> None:
+    """Take calls; the end of standard input ends this process, also during a call."""
+    try:
+        while True:
+            calls.put(pickle.load(sys.stdin.buffer))
+    except MemoryError:
+        os._exit(_OUT_OF_MEMORY)
+    except BaseException:
+        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -112,18 +112,25 @@ def test_processes_get_no_variables_but_the_named_ones(monkeypatch: pytest.Monke
     assert "HF_HOME" in named["variables"]
 
 
-@pytest.mark.parametrize("what", ["work", "sleep"])
-def test_a_process_ends_with_the_one_that_asks_also_during_a_call(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["work", "sleep", "hold"])
+@pytest.mark.parametrize("at", ["while it starts", "during a call"])
+def test_a_process_ends_with_the_one_that_asks(what: str, at: str) -> None:
     code = f"""
+import time
 from common.killable import Killable
 killable = Killable({DO!r}, 1)
-print(killable.submit("tell").result()["process"], flush=True)
-killable.submit({what!r}, 60).result()
+if {at == "during a call"}:
+    killable.submit("tell").result()
+asked = killable.submit({what!r}, 60)
+while not killable.running:
+    time.sleep(0.001)
+print(next(iter(killable.running)).pid, flush=True)
+asked.result()
 """
     asking = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert asking.stdout is not None
     process = int(asking.stdout.readline())
-    time.sleep(0.5)  # it has got the call
+    time.sleep(0.5 if at == "during a call" else 0)  # it has got the call
     asking.kill()
     asking.wait()
     until = time.monotonic() + 5

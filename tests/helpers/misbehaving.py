@@ -1,6 +1,7 @@
 """A function for `common.killable` that does what it is asked, also what hurts its process."""
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ def do(what: str, amount: Any = 0, data: bytes = b"") -> dict[str, Any]:
                 sum(range(1000))
         case "sleep":
             time.sleep(amount)
+        case "hold":  # the interpreter's lock, in C code
+            re.match("(a+)+$", "a" * int(amount) + "b")
         case "allocate":
             return {"bytes": len(bytearray(int(amount) * 2**20))}
         case "crash":
