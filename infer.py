@@ -29,6 +29,11 @@ from typing import Any
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle OpenMP threads sleep instead of spinning
 
+from common.stop_signals import stop_at_signals
+
+if __name__ == "__main__":
+    stop_at_signals("infer.py")  # before the imports that take seconds
+
 from jsonargparse import ArgumentParser, auto_cli, auto_parser, set_parsing_settings
 
 from common.command_line import CommandLine
@@ -117,7 +122,7 @@ def evaluations(systems: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
 
 
 def kept() -> str:
-    """What is left of the command that Ctrl-C has interrupted."""
+    """What is left of the command that Ctrl-C or a scheduler has stopped."""
     command = next((word for word in sys.argv[1:] if word in COMMANDS), "export")
     if command == "export":
         return "Nothing was written."

@@ -16,6 +16,11 @@ import sys
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads must not occupy the cores that other ranks need
 
+from common.stop_signals import stop_at_signals
+
+if __name__ == "__main__":
+    stop_at_signals("train.py")  # before the imports that take seconds
+
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -32,7 +37,7 @@ def main(args: list[str] | None = None) -> "TrainCLI | None":
 
     Raises:
         UserError: For what Lightning finds wrong with the options.
-        KeyboardInterrupt: At a second Ctrl-C, or one before training; Lightning would exit with 1.
+        KeyboardInterrupt: At a second Ctrl-C, or at a signal before training; Lightning would exit with 1.
     """
     text = quick_answer(sys.argv[1:] if args is None else args, __doc__ or "")
     if text is not None:
@@ -49,7 +54,7 @@ def main(args: list[str] | None = None) -> "TrainCLI | None":
             raise UserError(" ".join(str(error).split())) from error
         except SystemExit as stop:
             if isinstance(stop.__context__, KeyboardInterrupt):
-                raise KeyboardInterrupt from None
+                raise stop.__context__ from None
             raise
 
 

@@ -4,6 +4,7 @@ type; the command exits with `exit_code` (BSD sysexits codes where one fits).  S
 import os
 import re
 import select
+import signal
 import sys
 from collections.abc import Callable
 from io import TextIOWrapper
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 INTERRUPTED = 130  # exit code after Ctrl-C, as of a shell: 128 + SIGINT
+PREEMPTED = 75  # exit code of a command that a scheduler stopped and that the same line continues
 CLOSED_PIPE = 141  # exit code when the reader of the output has gone, as of a shell: 128 + SIGPIPE
 _INSTALLED = Path(__file__).resolve().parents[1].match("lightning_rag/source")  # where the package holds the folders
 SCRIPTS = {"train.py": "lightning-rag-train", "infer.py": "lightning-rag"}  # the commands of the installed package
@@ -20,6 +22,10 @@ class UserError(Exception):
     """Invalid user input: base class of all errors that the commands report in one line."""
 
     exit_code = 2
+
+
+class StoppedError(KeyboardInterrupt):
+    """A scheduler stops the command: SIGTERM or SIGUSR1.  The number of the signal is its argument."""
 
 
 class DataError(UserError):
@@ -73,13 +79,14 @@ def as_typed(text: str) -> str:
 def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] = lambda: "") -> int:
     """Run a command and return its exit code: 0, or the code of a `UserError`, whose message is printed to stderr.
 
-    After Ctrl-C it prints one line and returns INTERRUPTED. If the reader of the output has gone (`| head -1`), it
-    prints nothing and returns CLOSED_PIPE, the code that a shell shows for other programs in a pipe.
+    After Ctrl-C it prints one line and returns INTERRUPTED, after StoppedError PREEMPTED. If the reader of the output
+    has gone (`| head -1`), it prints nothing and returns CLOSED_PIPE, the code that a shell shows for other programs in
+    a pipe.
 
     Args:
         program: What error lines begin with, e.g. "infer.py".
         main: The command.
-        kept: Says, after Ctrl-C, what was kept and how to go on.
+        kept: Says, after Ctrl-C or a stop, what was kept and how to go on.
     """
     print_whatever_comes()
     try:
@@ -89,9 +96,11 @@ def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] 
             sys.stdout.flush()
             raise
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        print(as_typed(f"{program}: interrupted. {kept()}".strip()), file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as error:
+        stopped = isinstance(error, StoppedError)
+        by = f"stopped by {signal.Signals(error.args[0]).name}" if stopped else "interrupted"
+        print(as_typed(f"{program}: {by}. {kept()}".strip()), file=sys.stderr)
+        return PREEMPTED if stopped else INTERRUPTED
     except Exception as error:
         if isinstance(error, BrokenPipeError) and _closed(sys.stdout):
             return CLOSED_PIPE

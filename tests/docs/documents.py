@@ -232,6 +232,8 @@ def check(command: str) -> None:
 
 def _check(program: str, *given: str) -> None:
     arguments = list(given)
+    if arguments[:2] == ["-m", "lightning_rag.torchrun"]:
+        program, arguments = "torchrun", arguments[2:]
     if program == "torchrun":
         option, processes, *rest = arguments
         assert option == "--nproc-per-node"

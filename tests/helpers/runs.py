@@ -20,7 +20,7 @@ def fit(
     """A run of train.py as a process of its own, or with `torchrun` as so many under a strategy."""
     launch = [sys.executable]
     if torchrun:
-        launch += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(torchrun)]
+        launch += ["-m", "lightning_rag.torchrun", "--standalone", "--nproc-per-node", str(torchrun)]
         extra = (*extra, "--trainer.devices", str(torchrun), "--trainer.strategy", strategy)
     return subprocess.run(
         [*launch, str(ROOT / "train.py"), command, "--config", "config.yaml", *extra],

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from transformers import T5Config, T5ForConditionalGeneration
 
+from common.errors import PREEMPTED
 from common.files import digests
 from tests.conftest import save_t5
 from tests.helpers.commands import command, refused
@@ -59,12 +60,29 @@ def test_the_same_name_cannot_be_trained_twice_at_once(place: Path) -> None:
 
 
 @pytest.mark.slow
+def test_sigterm_to_torchrun_stops_the_run(place: Path) -> None:
+    first = subprocess.Popen(
+        [sys.executable, "-m", "lightning_rag.torchrun", "--standalone", "--nproc-per-node", "2",
+         str(ROOT / "train.py"), *FIT, "--name", "ended", "--trainer.devices", "2", "--trainer.max_epochs", "2000"],
+        cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    while first.poll() is None and not (place / "checkpoints/ended/metrics.jsonl").is_file():
+        time.sleep(0.02)
+    first.terminate()
+    out, _ = first.communicate(timeout=120)
+    assert first.returncode == PREEMPTED, out[-2000:]
+    assert "Traceback" not in out
+    assert "last.ckpt holds step" in out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_signal_to_one_rank_stops_all_after_the_same_step(place: Path, rank: int) -> None:
     name = f"ranks-{rank}"
     stop = signal_at(hook="on_train_batch_start", step=4, rank=rank)
     run = fit(place, "--name", name, *stop, torchrun=2)
-    assert run.returncode != 0  # torchrun's own code
+    assert run.returncode == PREEMPTED, run.stderr[-2000:]
+    assert "Traceback" not in run.stderr
     assert "last.ckpt holds step 5" in run.stderr
     assert run.stderr.count("train.py: stopped by SIGTERM") == 1
     assert fit(place, "--name", name, "--resume", "auto", torchrun=2).returncode == 0

@@ -17,12 +17,12 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from common.errors import UserError
+from common.errors import PREEMPTED, UserError
 from common.ranges import NonNegativeFloat, PositiveInt
 from trainers.run.collapse import collapse_of
 from trainers.run.lightning_private import set_max_steps, validate_now, validation_follows
 from trainers.run.resume import in_folder
-from trainers.run.stop_signals import PREEMPTED, RunStoppedError, StopSignals
+from trainers.run.stop_signals import RunStoppedError, StopSignals
 
 LAST = "last.ckpt"
 VALIDATION_DUE = "validation_due"  # key in a checkpoint

@@ -6,12 +6,7 @@ import threading
 from types import FrameType
 
 from common.errors import INTERRUPTED, UserError
-
-PREEMPTED = 75  # exit code of a run that a scheduler stopped and that can be resumed
-_EXIT_CODES = {"SIGINT": INTERRUPTED, "SIGTERM": PREEMPTED, "SIGUSR1": PREEMPTED}  # SLURM sends SIGUSR1 if so asked
-_CODES = {
-    getattr(signal, name): code for name, code in _EXIT_CODES.items() if hasattr(signal, name)
-}  # Windows: no SIGUSR1
+from common.stop_signals import EXIT_CODES
 
 
 class RunStoppedError(UserError):
@@ -41,7 +36,7 @@ class StopSignals:
         """Note signals from now on; may be called again after another library has installed its own handlers."""
         if threading.current_thread() is not threading.main_thread():
             return
-        for number in _CODES:
+        for number in EXIT_CODES:
             before = signal.signal(number, self._note)
             if before != self._note:
                 self._before.setdefault(number, before)
@@ -57,4 +52,4 @@ class StopSignals:
             if self.exit_code == INTERRUPTED:
                 raise KeyboardInterrupt
             os.write(2, b"\nCtrl-C: stopping after this step; press it again to stop at once.\n")
-        self.exit_code = max(self.exit_code, _CODES[number])
+        self.exit_code = max(self.exit_code, EXIT_CODES[number])
