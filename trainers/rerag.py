@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from common.errors import UserError
 from common.ranges import DropoutRate, PositiveFloat, PositiveInt
@@ -258,6 +259,12 @@ class ReRagTrainer(RunModule):
                 rate = own
             groups += decay_groups(part.parameters(), rate, self.optimizer.weight_decay)
         return self.optimizer.adamw(groups, self.trainer)
+
+    def learning_rates(self, optimizer: Optimizer) -> dict[str, float]:
+        """See `RunModule`; the estimator's own rate, if it has one, is that of the last groups."""
+        own = self.estimator is not None and self.optimizer.estimator_learning_rate is not None
+        rates = {"train/estimator_learning_rate": optimizer.param_groups[-1]["lr"]} if own else {}
+        return super().learning_rates(optimizer) | rates
 
     # Validation
 

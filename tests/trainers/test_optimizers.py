@@ -12,7 +12,7 @@ from torch import nn
 
 from common.errors import UserError
 from tests.helpers.recorder import RECORDED, adamw, recorded
-from tests.helpers.runs import fit_here
+from tests.helpers.runs import fit_here, metrics, trained
 from tests.helpers.tolerances import fp32_tolerance
 from tests.trainers import test_drrag, test_rerag_training, test_t5
 from trainers.run.optimizers import decay_groups, total_steps
@@ -58,6 +58,15 @@ def assert_trained_as(folder: Path, factors: list[float], rate_of: Callable[[str
             torch.testing.assert_close(step["weights"][name].double(), weight, rtol=0, atol=tolerance, msg=name)
 
 
+def assert_rates_logged(folder: Path, factors: list[float], **peaks: float) -> None:
+    """Every step's line of metrics.jsonl has these rates, and no other."""
+    rows = trained(metrics(folder))
+    found = [{name: rate for name, rate in row.items() if name.endswith("learning_rate")} for row in rows]
+    assert [row["step"] for row in rows] == list(range(len(factors)))
+    expected = [{f"train/{name}": peak * factor for name, peak in peaks.items()} for factor in factors]
+    assert found == [pytest.approx(each) for each in expected]
+
+
 def test_dr_rags_head_and_body_have_their_own_rates(
     tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
 ) -> None:
@@ -74,6 +83,7 @@ def test_dr_rags_head_and_body_have_their_own_rates(
         return 8e-3 if name.startswith(head) else 1e-3
 
     assert_trained_as(tmp_path / "checkpoints/tiny", factors, rate_of)
+    assert_rates_logged(tmp_path, factors, learning_rate=1e-3, head_learning_rate=8e-3)
     names = [name for name in recorded(tmp_path / "checkpoints/tiny")[0]["weights"] if name.startswith(head)]
     assert len(names) == 4
 
@@ -92,7 +102,9 @@ def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(
             return None
         return 4e-3 if name.startswith("estimator.") else 1e-3
 
-    assert_trained_as(tmp_path / "checkpoints/tiny", [0, 1 / 3, 2 / 3, 1, 1, 1], rate_of)
+    factors = [0, 1 / 3, 2 / 3, 1, 1, 1]
+    assert_trained_as(tmp_path / "checkpoints/tiny", factors, rate_of)
+    assert_rates_logged(tmp_path, factors, learning_rate=1e-3, estimator_learning_rate=4e-3)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +122,7 @@ def test_a_t5_warms_up_and_decays(
              "--model.optimizer.warmup_steps", "2", "--model.optimizer.schedule", schedule,
              "--trainer.max_steps", "6")  # fmt: skip
     assert_trained_as(tmp_path / "checkpoints/tiny", factors, lambda name: 2e-3)
+    assert_rates_logged(tmp_path, factors, learning_rate=2e-3)
 
 
 def test_groups_decay_matrices_alone_and_leave_frozen_weights_out() -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from torch.optim import Optimizer
+
 from trainers.run.module import RunModule
 from trainers.run.optimizers import HeadOptimizer
 from trainers.run.throughput import flops_per_token
@@ -30,3 +32,7 @@ class EncoderModule(RunModule):
     def configure_optimizers(self) -> dict[str, Any]:
         """See `HeadOptimizer`."""
         return self.optimizer.adamw(self, self.trainer)
+
+    def learning_rates(self, optimizer: Optimizer) -> dict[str, float]:
+        """See `RunModule`; the head's groups are the last."""
+        return super().learning_rates(optimizer) | {"train/head_learning_rate": optimizer.param_groups[-1]["lr"]}

@@ -129,7 +129,7 @@ class RunModule(pl.LightningModule):
         return interval > 0 and (step == 0 or (step + 1) % interval == 0 or step + 1 == self.last_step)
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        """Log the step's metrics and the norm of the whole gradient before clipping.
+        """Log the step's metrics, the norm of the whole gradient before clipping, and the learning rates.
 
         Lightning would log after the checkpoint callbacks: a run killed in between would lose the step's metrics.
         """
@@ -143,7 +143,12 @@ class RunModule(pl.LightningModule):
         self.log(first, metrics[first], prog_bar=True, logger=False)
         self.log_dict({name: metrics[name] for name in others}, logger=False)
         gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
-        self.send({**metrics, "train/grad_norm": torch.nn.utils.get_total_norm(gradients)}, step)
+        norm = torch.nn.utils.get_total_norm(gradients)
+        self.send({**metrics, "train/grad_norm": norm, **self.learning_rates(optimizer)}, step)
+
+    def learning_rates(self, optimizer: Optimizer) -> dict[str, float]:
+        """The learning rates of this optimizer step by the names under which they are logged."""
+        return {"train/learning_rate": optimizer.param_groups[0]["lr"]}
 
     def next_step(self, serving: Path) -> str:
         """What to type after training, with the exported folder `serving`; FILE and FOLDER stand for the user's."""
