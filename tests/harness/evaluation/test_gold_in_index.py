@@ -152,8 +152,6 @@ def test_the_layout_of_questions_over_a_corpus(tmp_path) -> None:
     [
         ({"gold_doc_ids": ["a", 7.0]}, "item 2 of field 'gold_doc_ids' is the number 7.0, not a string or an integer"),
         ({"gold_doc_ids": [True]}, "item 1 of field 'gold_doc_ids' is true or false, not a string or an integer"),
-        ({"gold_doc_ids": [None]}, "item 1 of field 'gold_doc_ids' is null, not a string or an integer"),
-        ({"gold_doc_ids": [" "]}, "item 1 of field 'gold_doc_ids' is empty"),
         ({"id": 7.0}, "field 'id' is the number 7.0, not a string or an integer"),
         ({"id": False}, "field 'id' is true or false, not a string or an integer"),
     ],
@@ -182,7 +180,7 @@ def test_a_question_that_two_files_have_is_read_once(tmp_path) -> None:
 def place(tmp_path: Path, retriever) -> Path:
     """Two files of questions beside the index, of which one question is in both, and one is not answered by it."""
     write(tmp_path / "one.json", [row("q1", "a-1", question="a river"), row("q2", "z-1")])
-    write(tmp_path / "two.json", [row("q1", "a-1"), row("q3", "b-1", "two", question="one or one lake")])
+    write(tmp_path / "two.json", [row("q1", "a-1", question="a  river"), row("q3", "b-1", "two", question="one or one lake")])
     return tmp_path
 
 
