@@ -96,8 +96,7 @@ def ask(
                     text = f"({REWRITTEN if reads else PREPENDED}, typed: {as_typed.text})\n{text}"
             print(text, flush=True)
             printed += 1
-    if apart.lost and not apart.succeeded:
-        raise apart.lost[0]
+    apart.end()
     failed.check()
 
 

@@ -272,4 +272,5 @@ def ask(
     batches = [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]
     packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))
     answers = [unpack_answer(question, each) for question, each in zip(questions, packed, strict=True)]
+    apart.end()
     return Asked(answers, seconds_before=saved.seconds)

@@ -3,19 +3,30 @@
 Also the notes on questions that are too long for a model and were cut.
 """
 
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from common.errors import ArtifactError, DataError, MemoryShortError, MissingInputError, SomeFailedError, UserError
+from common.errors import (
+    ArtifactError,
+    DataError,
+    MemoryShortError,
+    MissingInputError,
+    SomeFailedError,
+    UnavailableError,
+    UserError,
+)
 from common.records import Answer, Asked, Question, clean
 
 ERROR, CUT = "error", "cut"  # notes of an answer: why there is none; which models read a part of the question alone
 _OF_ALL = (MissingInputError, ArtifactError, MemoryShortError, BrokenPipeError)  # whatever was asked
-_OWN = (UserError, ConnectionError, TimeoutError)  # may be of one item; any other error is the program's
-_FIRST, _IN_A_ROW = 3, 20  # failures before any success with one reason, and after one: nothing can succeed
+_SERVICE = (UnavailableError, ConnectionError, TimeoutError)  # a service fails, which may be down for all
+_OWN = (UserError, *_SERVICE)  # may be of one item; any other error is the program's
+_OF_EACH = "failures_of_each"  # attribute of an error of a batch: why each item failed
+_FIRST, _IN_A_ROW = 3, 20  # failures that show that nothing can succeed
 _SHOWN = 3  # failures that a line names
 _DEPTH = 6  # of parts within parts, where a model is looked for
 _OURS = ("harness.", "models.", "tests.")
@@ -38,14 +49,15 @@ class Failure:
 class Apart(Generic[_Item, _Result]):
     """Runs batched work so that an item that fails does not end the others.
 
-    A batch that raises is done again item by item. An error of the program, of a missing or corrupt file or of memory
-    is raised; any other one is the item's own if other items succeed, and one of data (`DataError`) in any case. Where
-    nothing has succeeded it is raised when it comes three times in a row, or at the end of a batch; later it is raised
-    after twenty failures in a row.
+    A batch that raises is done again item by item, unless its error says why each item failed. An error of the program,
+    of a missing or corrupt file or of memory is raised; any other one is the item's own. It is raised where it shows
+    that nothing can succeed: twenty failures of a service in a row, or a batch in which nothing has succeeded, nor
+    before it, and in which a service or all items for one reason have failed. One of data (`DataError`) never is.
 
     Args:
         work: The results of a batch, one per item.
-        stream: Whether items come one by one, so that the first ones may fail before any other is known.
+        stream: Whether items come one by one, so that the first ones may fail before any other is known: three failures
+            of a service or twenty for one reason are then needed.
     """
 
     def __init__(self, work: Callable[[Sequence[_Item]], Sequence[_Result]], stream: bool = False) -> None:
@@ -54,46 +66,61 @@ class Apart(Generic[_Item, _Result]):
 
     def __call__(self, items: Sequence[_Item]) -> list[_Result | Failure]:
         """The result of every item, or why there is none."""
-        found: list[_Result | Failure] = []
         if not items:
-            return found
+            return []
         try:
-            return self._done(items)
+            found: list[_Result | Failure] = [*self.work(items)]
         except Exception as error:
-            self._check(error)
-            if len(items) == 1:
-                return [self._failure(error, self.stream)]
-        for place, item in enumerate(items, start=1):
-            try:
-                found += self._done([item])
-            except Exception as error:
-                self._check(error)
-                found.append(self._failure(error, self.stream or place < len(items)))
+            found = self._failures(error, len(items))
+        if found:
+            for each in found:
+                self._count(each)
+        else:
+            for item in items:
+                try:
+                    one: list[_Result | Failure] = [*self.work([item])]
+                except Exception as error:
+                    one = self._failures(error, 1)
+                self._count(one[0])
+                found += one
+        if all(isinstance(each, Failure) for each in found):
+            self._check_batch()
         return found
 
-    def _done(self, items: Sequence[_Item]) -> list[_Result | Failure]:
-        found = self.work(items)
-        self.succeeded, self.lost = True, []
-        return [*found]
+    def end(self) -> None:
+        """Raise the first error if nothing has succeeded."""
+        if self.lost and not self.succeeded:
+            raise self.lost[0]
 
-    def _failure(self, error: Exception, more: bool) -> Failure:
-        """The failure of an item; raises its error if nothing can succeed.
+    def _count(self, result: _Result | Failure) -> None:
+        if not isinstance(result, Failure):
+            self.succeeded, self.lost = True, []
+            return
+        self.lost.append(result.error)
+        if len(self.lost) >= _IN_A_ROW and all(isinstance(each, _SERVICE) for each in self.lost):
+            raise result.error
 
-        Args:
-            error: Of the item.
-            more: Whether further items may succeed.
-        """
-        self.lost.append(error)
-        alike = len(self.lost) >= _FIRST and len({str(each) for each in self.lost}) == 1
-        hopeless = len(self.lost) >= _IN_A_ROW or not (self.succeeded or (more and not alike))
-        if hopeless and not any(isinstance(each, DataError) for each in self.lost):
-            raise error
-        return Failure(error)
+    def _check_batch(self) -> None:
+        """Raise the last error of a batch in which all items failed if nothing can succeed."""
+        if self.succeeded or any(isinstance(each, DataError) for each in self.lost):
+            return
+        service = all(isinstance(each, _SERVICE) for each in self.lost)
+        alike = len({str(each) for each in self.lost}) == 1
+        needed = 1 if not self.stream else _FIRST if service else _IN_A_ROW
+        if (service or alike) and len(self.lost) >= needed:
+            raise self.lost[-1]
 
     @staticmethod
-    def _check(error: Exception) -> None:
+    def _failures(error: Exception, count: int) -> list[_Result | Failure]:
+        """Why each item of a batch failed that raised an error; empty if that is not known.
+
+        Raises:
+            Exception: The error, if it is not of one item.
+        """
         if not may_be_of_one(error):
             raise error
+        known = getattr(error, _OF_EACH, [])
+        return [*known] if len(known) == count else [Failure(error)] if count == 1 else []
 
 
 def may_be_of_one(error: Exception) -> bool:
@@ -110,31 +137,37 @@ def each_apart(answer: Callable[[Any, Sequence[Question]], list[Answer]]) -> Cal
 
     @wraps(answer)
     def answered(self: Any, questions: Asked) -> list[Answer]:
-        asked = [questions] if isinstance(questions, str | Question) else questions
+        asked = [questions] if isinstance(questions, str | Question) else [*questions]
+        wrong = {place: error for place, each in enumerate(asked) if (error := _wrong(each, place + 1))}
         records = [
-            one if isinstance(one, Question) else Question(str(place), clean(one))
-            for place, one in enumerate(asked, start=1)
+            one if isinstance(one, Question) else Question(str(place + 1), "" if place in wrong else clean(one))
+            for place, one in enumerate(asked)
         ]
-        wrong = {place: error for place, each in enumerate(records) if (error := _wrong(each, place + 1))}
         apart = Apart[Question, Answer](lambda batch: answer(self, list(batch)))
         rest = iter(apart([each for place, each in enumerate(records) if place not in wrong]))
         results = [Failure(wrong[place]) if place in wrong else next(rest) for place in range(len(records))]
         failed = [each for each in results if isinstance(each, Failure)]
         if failed and len(failed) == len(records):
+            setattr(failed[0].error, _OF_EACH, failed)
             raise failed[0].error
         return with_cut_notes(self, records, as_answers(records, results))
 
     return answered
 
 
-def _wrong(question: Question, place: int) -> DataError | UserError | None:
-    """What is wrong with the text of a question."""
-    if not clean(question.text):
-        return UserError(f'question {place} is empty: give a text, e.g. "Who wrote Hamlet?"')
-    try:
-        question.text.encode()
-    except UnicodeEncodeError:
-        return DataError(f"question {place} is not UTF-8 text")
+def _wrong(asked: object, place: int) -> DataError | UserError | None:
+    """What is wrong with a question's text or earlier turns."""
+    texts = (asked.text, *asked.history) if isinstance(asked, Question) else (asked,)
+    name = f"question {asked.id if isinstance(asked, Question) else place}"
+    for text in texts:
+        if not isinstance(text, str):
+            return DataError(f"{name} is {reprlib.repr(text)}: give a text or a Question with texts")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return DataError(f"{name} is not UTF-8 text")
+    if not clean(texts[0]):
+        return UserError(f'{name} is empty: give a text, e.g. "Who wrote Hamlet?"')
     return None
 
 

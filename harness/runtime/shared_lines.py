@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from common.errors import ArtifactError
+from common.errors import ArtifactError, SomeFailedError
 from common.files import read_json, write_atomically, write_json, write_text
 from common.outputs import Output, OutputFolder
 from common.progress import Progress, say
@@ -66,6 +66,7 @@ def write_shared(
     Raises:
         UserError: If another process is writing the file, or the output or its partial folder is something else.
         ArtifactError: If writing to disk fails, or the ranks do not share a folder.
+        SomeFailedError: If every item has failed: then nothing is written.
     """
     first, partial = processes.rank == 0, out.with_name(f"{out.name}.partial")
     with output.locked(out) if first else nullcontext():
@@ -102,10 +103,14 @@ def write_shared(
                 progress.advance()
         processes.barrier()
         if first:
-            write_atomically(out, lambda temporary: _join(partial, temporary, batches, seen))
             for file in sorted(partial.glob("failed-*.json")):
                 failed.reasons |= read_json(file, f"Remove {partial}.")
+            nothing = 0 < failed.asked == len(failed.reasons)
+            if not nothing:
+                write_atomically(out, lambda temporary: _join(partial, temporary, batches, seen))
             shutil.rmtree(partial)
+            if nothing:
+                raise SomeFailedError(f"{failed.failed}. Nothing is written.")
     return failed
 
 

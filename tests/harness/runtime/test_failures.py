@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -86,7 +86,8 @@ def test_items_that_fail_are_found_one_by_one_and_the_others_are_done() -> None:
     [
         ({1: UserError("wrong key"), 2: UserError("wrong key")}, [1, 2], 3),  # nothing succeeds
         ({1: UserError("wrong key")}, [1], 1),
-        ({n: UnavailableError("down") for n in range(64)}, [*range(64)], 4),  # three alike: the others are not tried
+        ({n: UnavailableError("down") for n in range(64)}, [*range(64)], 21),  # twenty: the others are not tried
+        ({n: UnavailableError(f"down {n}") for n in range(4)}, [*range(4)], 5),  # a service, whatever it says
         ({2: MissingInputError("no index")}, [1, 2, 3], 1),  # not of one item, whatever the others
         ({2: TypeError("a bug")}, [1, 2, 3], 1),
         ({2: BrokenPipeError()}, [1, 2, 3], 1),
@@ -99,9 +100,56 @@ def test_what_ends_all(bad: dict[int, Exception], items: list[int], calls: int) 
     assert len(sizes) == calls
 
 
-def test_bad_rows_at_the_beginning_and_a_service_that_ends_later() -> None:
-    apart = doubled({n: DataError(f"row {n}") for n in range(5)}, [])
-    assert shown(apart([0, 1, 2, 3, 4, 5])) == [*(f"row {n}" for n in range(5)), 10]
+@pytest.mark.parametrize("reason", ["row", "row {}"])
+@pytest.mark.parametrize("kind", [UserError, DataError])
+def test_bad_rows_never_end_the_others(kind: type[UserError], reason: str) -> None:
+    bad: dict[int, Exception] = {n: kind(reason.format(n)) for n in range(90) if n != 30}
+    failed = [str(bad.get(n, 60)) for n in range(90)]
+    apart = doubled(bad, [])
+    assert [*map(str, shown(apart([*range(64)])))] == failed[:64]  # the first 30 fail before any succeeds
+    assert shown(apart([*range(64, 90)])) == failed[64:]  # a batch of bad rows, after a success
+    apart.end()
+
+
+@pytest.mark.parametrize(
+    ("error", "stream", "tried"),
+    [
+        (lambda n: UserError("wrong key"), False, 8),
+        (lambda n: UserError(f"row {n}"), False, None),
+        (lambda n: DataError("row"), False, None),
+        (lambda n: UnavailableError(f"down {n}"), False, 8),
+        (lambda n: UserError("wrong key"), True, 20),
+        (lambda n: UserError(f"row {n}"), True, None),
+        (lambda n: ConnectionError("down"), True, 3),
+    ],
+)
+def test_batches_in_which_nothing_succeeds(error: Callable[[int], Exception], stream: bool, tried: int | None) -> None:
+    apart = doubled({n: error(n) for n in range(64)}, [])
+    apart.stream = stream
+    size, failed = (1 if stream else 8), 0
+    with pytest.raises(type(error(0))):
+        for start in range(0, 64, size):
+            failed += len(apart([*range(start, start + size)]))
+        apart.end()
+    assert failed == (64 if tried is None else tried - size)
+
+
+def test_what_a_system_has_found_to_fail_is_not_asked_again(index: Path) -> None:
+    asked: list[str] = []
+
+    class Down(Bm25Retriever):
+        def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+            asked.extend(queries)
+            raise UserError(f"bad row {queries[0]}")
+
+    system = RetrieveRead(Down(index), 2)
+    texts = [f"river {n}" for n in range(8)]
+    found = Apart(system.answer)([Question(text, text) for text in texts])
+    assert shown(found) == [f"bad row {text}" for text in texts]
+    assert len(asked) == 16  # together, and each alone
+
+
+def test_a_service_that_ends_later() -> None:
     late = doubled({n: UnavailableError("down") for n in range(1, 99)}, [])
     late([0])
     with pytest.raises(UnavailableError):
@@ -133,10 +181,24 @@ def test_every_system_answers_the_others(fragile: Fragile) -> None:
 
 
 def test_an_empty_question_and_one_that_is_not_text_fail_alone(index: Path) -> None:
-    found = RetrieveRead(Bm25Retriever(index), 2).answer(["alba river", "  ", "\udcff"])
-    assert found[0].evidence
-    assert failure_of(found[1]).startswith("question 2 is empty")
-    assert failure_of(found[2]) == "question 3 is not UTF-8 text"
+    system = RetrieveRead(Bm25Retriever(index), 2)
+    rows = [
+        "alba river", "  ", "\udcff", None, ["alba", "river"], Question("q6", "alba", history=("\ud800",)),
+        Question("q7", "\u200b \t"), Question("q8", 8), "alba\0 river", "river " * 20_000, Question("9" * 5000, "alba"),
+    ]  # fmt: skip
+    found = system.answer(rows)  # type: ignore[arg-type]
+    assert [place for place, each in enumerate(found, start=1) if each.evidence] == [1, 9, 10, 11]
+    assert [failure_of(each) for each in found[1:8]] == [
+        'question 2 is empty: give a text, e.g. "Who wrote Hamlet?"',
+        "question 3 is not UTF-8 text",
+        "question 4 is None: give a text or a Question with texts",
+        "question 5 is ['alba', 'river']: give a text or a Question with texts",
+        "question q6 is not UTF-8 text",
+        'question q7 is empty: give a text, e.g. "Who wrote Hamlet?"',
+        "question q8 is 8: give a text or a Question with texts",
+    ]
+    with pytest.raises(DataError, match="question 1 is None"):
+        system.answer([None])  # type: ignore[list-item]
 
 
 def test_a_question_that_is_too_long_is_cut_with_a_note_and_the_others_answer_as_alone(
