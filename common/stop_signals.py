@@ -1,5 +1,6 @@
 """Signals that stop a command: Ctrl-C, SIGTERM, and SIGUSR1, which SLURM sends if so asked.  Standard library only."""
 
+import atexit
 import os
 import signal
 import threading
@@ -18,7 +19,7 @@ def stop_at_signals(program: str) -> None:
     """Let the signals interrupt this process as Ctrl-C does, and end it at once while it imports modules.
 
     Libraries may swallow an exception that is raised while they are imported. A signal that is ignored stays so, and
-    forked processes take all as they did before.
+    forked processes take all as they did before.  A command that has ended keeps its exit code.
 
     Args:
         program: What the line begins with that is printed at once, e.g. "infer.py".
@@ -35,4 +36,5 @@ def stop_at_signals(program: str) -> None:
         raise KeyboardInterrupt if number == signal.SIGINT else StoppedError(number)
 
     before = {each: signal.signal(each, stop) for each in EXIT_CODES if signal.getsignal(each) != signal.SIG_IGN}
+    atexit.register(lambda: [signal.signal(each, signal.SIG_IGN) for each in before])  # else they kill from here on
     os.register_at_fork(after_in_child=lambda: [signal.signal(*each) for each in before.items()])

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,14 @@ def main():
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
         return
     print("at work", flush=True)
-    time.sleep(30)
+    if sys.argv[1] != "ends":
+        time.sleep(30)
 
+class Slow:
+    def __del__(self):
+        time.sleep(0.5)
+
+slow = Slow()  # deleted when Python ends
 raise SystemExit(exit_code("program", main, lambda: "All is kept."))
 """
 SWALLOWS = """
@@ -55,6 +62,18 @@ def test_a_signal_ends_a_command_with_one_line(what: str, name: str, tmp_path: P
         {"works": "interrupted. All is kept", "imports": "interrupted"}[what]
     )  # fmt: skip
     assert err == f"program: {told}.\n"
+
+
+def test_a_command_that_has_ended_keeps_its_exit_code() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "ends"], env={"PYTHONPATH": str(Path(__file__).parents[2])}, text=True,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.25)
+    process.terminate()
+    assert process.wait(20) == 0
 
 
 def test_a_forked_process_takes_signals_as_before() -> None:
