@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from common.errors import DataError, UserError
+from common.errors import ArtifactError, DataError, UserError
 from common.killable import CallError, Killable
 from harness.documents.folder.cache import CachedDocument, ConversionCache
 from harness.documents.folder.content import NoDocumentError, digest, is_named_document
@@ -83,6 +83,8 @@ class DocumentReader:
             why = self._why_lost(error)
             entry.fail(why, by_limits=True)
             return {"why": why}
+        if "unwritable" in reply:
+            raise ArtifactError(reply["unwritable"])
         if "error" in reply:
             raise UserError(reply["error"])
         if reply.get("always"):

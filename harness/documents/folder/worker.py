@@ -3,7 +3,8 @@
 argument: the file, its content's SHA-256, its name, the folder and the file to write to
           (`harness.documents.folder.cache`), and how to read and to cut it
 result:   {}, or {"why": ..., "always": true} if its content cannot be read, {"why": ...} if it cannot at present,
-          {"changed": true} if it has other content, {"error": ...} if no document can be read
+          {"changed": true} if it has other content, {"error": ...} if no document can be read, {"unwritable": ...} if
+          what was read cannot be kept
 """
 
 import hashlib
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from common.documents import Document, Heading, Image, Table
-from common.errors import DataError, UserError
+from common.errors import ArtifactError, DataError, UserError
 from common.files import write_text
 from common.records import Passage
 from harness.documents.fidelity import fidelity
@@ -61,6 +62,8 @@ def convert(asked: dict[str, Any]) -> dict[str, Any]:
         _save_segments(Path(asked["segments"]), passages_of(document, name, Cutting(**asked["cutting"])))
     except DataError as error:
         return {"always": True, "why": str(error).removeprefix(name).lstrip(": ")}
+    except ArtifactError as error:
+        return {"unwritable": str(error)}
     except UserError as error:
         return {"error": str(error)}
     except OSError as error:

@@ -18,6 +18,7 @@ from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
 from tests.conftest import hotpot_rows
 from tests.helpers.commands import Ended, command, refused
+from tests.helpers.document_folders import manual, write_files
 from tests.helpers.runs import ROOT
 
 INDEX = "index --kind bm25 --layout hotpotqa --out bm25"
@@ -102,10 +103,21 @@ def test_an_edited_card_is_no_damage(place: Path) -> None:
     assert typed(place, ASK).code == 0
 
 
+def on_a_full_disk(folder: Path, *arguments: str) -> Ended:
+    """infer.py where a file beyond 1 KiB fails as on a full disk."""
+    started = [sys.executable, str(ROOT / "infer.py"), *arguments]
+    limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash", *started]
+    full = subprocess.run(limited, cwd=folder, capture_output=True, text=True, timeout=120)
+    return Ended(full.returncode, full.stdout, full.stderr)
+
+
 def test_a_full_disk_leaves_nothing(place: Path, tmp_path: Path) -> None:
     shutil.copy(place / "here.json", tmp_path)
-    started = [sys.executable, str(ROOT / "infer.py"), *INDEX.split(), "--corpus", "here.json"]
-    limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash", *started]  # a file beyond 1 KiB fails as on a full disk
-    full = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    refused(Ended(full.returncode, full.stdout, full.stderr), 74, "cannot write", "Free space")
+    refused(on_a_full_disk(tmp_path, *INDEX.split(), "--corpus", "here.json"), 74, "cannot write", "Free space")
     assert [path.name for path in tmp_path.iterdir()] == ["here.json"]
+
+
+def test_a_full_disk_ends_the_reading_of_documents(tmp_path: Path) -> None:
+    write_files(tmp_path / "manuals", {"a.md": manual("Alba", 200)})
+    ended = on_a_full_disk(tmp_path, "index", "--documents", "manuals", "--kind", "bm25", "--out", "bm25")
+    refused(ended, 74, "document.md: cannot write", "Free space")
