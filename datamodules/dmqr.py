@@ -28,7 +28,7 @@ from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
-from datamodules.formats.row_counts import RowCounts
+from datamodules.formats.row_counts import REPEATED_REWRITE, RowCounts
 from models.dmqr.rewrite_outputs import SEPARATOR
 from models.dmqr.rewriter import RewriterModel
 
@@ -110,7 +110,7 @@ class RewriteData(StepData):
         recall_k: Passages that are retrieved: by the question alone, and together by the question and its rewrites by
             all strategies of the training files.
         recall_questions: Validation questions, drawn by hash from those with gold passages, that are searched.
-        strict: Whether a row with a null or empty field is an error instead of a line in the statistics.
+        strict: Whether an unusual row (null, empty, repeated) is an error instead of a line in the statistics.
 
     Raises:
         UserError: If there is no training file, or one of retriever and gold_questions is missing.
@@ -193,12 +193,11 @@ class RewriteData(StepData):
         self.steps_per_epoch = math.ceil(len(self.training) / self.rewrites_per_step)
         self.units_per_step = len(self.training) / self.steps_per_epoch
         self.audit = self._audit(skipped)
-        if lines := self._unusual.lines():
-            self.audit["unusual_rows"] = lines
         if self.substitution:
             self._substitute = WordSubstitution(rewriter.encode, rewriter.max_rewrite_tokens)
         if self.retriever is not None:
             self.gold = self._gold(self.retriever)
+        self.audit |= self._unusual.audit()
         self.print_audit()
 
     def _gold(self, retriever: Retriever) -> dict[int, tuple[frozenset[str], ...]]:
@@ -206,7 +205,7 @@ class RewriteData(StepData):
         rows: dict[Asked, int] = {}
         for row, each in enumerate(self.held_out):
             rows.setdefault(asked(each.example.question, each.example.history), row)
-        found = read_gold(self.gold_questions, rows)
+        found = read_gold(self.gold_questions, rows, self._unusual)
         drawn = sorted(found, key=lambda key: _digest(repr(key)))[: self.recall_questions]
         check_corpus(retriever, [found[key].gold for key in drawn], self.recall_k)
         self.audit |= {
@@ -309,9 +308,11 @@ def _distinct(sources: Sequence[RewriteDataFile], counts: RowCounts) -> Iterator
     seen: set[RewriteExample] = set()
     for source in sources:
         for example in read_rewrites(source.layout, source.path, source.strategy, source.limit, counts):
-            if example not in seen:
-                seen.add(example)
-                yield example
+            if example in seen:
+                counts.add(REPEATED_REWRITE)
+                continue
+            seen.add(example)
+            yield example
 
 
 def dialogue(example: RewriteExample | RewritePreferences) -> str:

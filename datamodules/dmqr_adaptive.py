@@ -24,6 +24,7 @@ from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, padded, plan_steps
 from datamodules.formats.preferences import LAYOUT, ROWS, read_manifest, read_rewrite_preferences
+from datamodules.formats.row_counts import RowCounts
 from models.length_batching import length_batches
 
 Targets = Literal["each", "best"]
@@ -72,6 +73,7 @@ class StrategyClassifierData(StepData):
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of the order.
+        strict: Whether an unusual row (null, empty, repeated) is an error instead of a line in the statistics.
 
     Raises:
         UserError: If there is no training folder, or a layout is another one.
@@ -89,6 +91,7 @@ class StrategyClassifierData(StepData):
         tokens_per_step: PositiveInt = 2048,
         tokens_per_validation_batch: PositiveInt = 4096,
         sampling_seed: int = 0,
+        strict: bool = False,
     ) -> None:
         super().__init__()
         self._name_files(train, validation, validation_fraction)
@@ -96,6 +99,7 @@ class StrategyClassifierData(StepData):
         self.min_gain, self.kind = min_gain, targets
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
+        self._unusual = RowCounts(strict)
         self.questions: list[JudgedQuestion] = []  # of training
         self.held_out: list[JudgedQuestion] = []
 
@@ -169,7 +173,7 @@ class StrategyClassifierData(StepData):
         """The gain of each of the model's strategies, by question and earlier turns; the mean over the folders."""
         found: dict[Asked, dict[str, list[float]]] = {}
         for source in sources:
-            rows = read_rewrite_preferences(source.path)
+            rows = read_rewrite_preferences(source.path, self._unusual)
             there = dict.fromkeys(each.strategy for each in rows)
             if missing := [name for name in self.module.chooser.strategies if name not in there]:
                 raise DataError(
@@ -235,6 +239,7 @@ class StrategyClassifierData(StepData):
             "validation_questions": len(self.held_out),
             "validation_questions_with_a_rewrite_that_gains": useful[1],
             "steps_per_epoch": self.steps_per_epoch,
+            **self._unusual.audit(),
         }
 
 

@@ -21,6 +21,7 @@ from common.validation_split import validation_share
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, padded, plan_steps
+from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.word_labels import WordLabels, averaged, read_word_labels
 from models.dmqr.word_selector import JOINS, LABELS, STAYS
 from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
@@ -87,6 +88,7 @@ class ExtractiveData(StepData):
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
+        strict: Whether an unusual row (null, empty, repeated) is an error instead of a line in the statistics.
 
     Raises:
         UserError: If there is no training file, or a layout is another one.
@@ -106,6 +108,7 @@ class ExtractiveData(StepData):
         tokens_per_step: PositiveInt = 4096,
         tokens_per_validation_batch: PositiveInt = 4096,
         sampling_seed: int = 0,
+        strict: bool = False,
     ) -> None:
         super().__init__()
         self._name_files(train, validation, validation_fraction)
@@ -114,6 +117,7 @@ class ExtractiveData(StepData):
         self.full_change, self.min_change = full_change, min_change
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
+        self._unusual = RowCounts(strict)
         self.pairs: list[LabelledPair] = []  # of training; those with a word that helps come first
         self.held_out: list[LabelledPair] = []
 
@@ -152,9 +156,9 @@ class ExtractiveData(StepData):
 
     def _split(self) -> tuple[list[WordLabels], list[WordLabels]]:
         """Training and validation questions, without duplicates; no question is on both sides."""
-        train = _distinct(self.train_sources)
+        train = _distinct(self.train_sources, self._unusual)
         if self.validation_sources:
-            held_out = _distinct(self.validation_sources)
+            held_out = _distinct(self.validation_sources, self._unusual)
             known = {nfkc(each.question) for each in held_out}
             return [each for each in train if nfkc(each.question) not in known], held_out
         shares = [validation_share(Question("", each.question)) for each in train]
@@ -244,14 +248,14 @@ class ExtractiveData(StepData):
             ),
             "validation_pairs": len(self.held_out),
             "steps_per_epoch": self.steps_per_epoch,
+            **self._unusual.audit(),
         }
 
 
-def _distinct(sources: Sequence[DataFile]) -> list[WordLabels]:
+def _distinct(sources: Sequence[DataFile], counts: RowCounts) -> list[WordLabels]:
     """The labelled questions of all files, each text once; a question of several files has the mean of its labels."""
     found: dict[str, list[WordLabels]] = {}
     for source in sources:
-        own = {nfkc(each.question): each for each in read_word_labels([source.path])[: source.limit]}
-        for text, each in own.items():
-            found.setdefault(text, []).append(each)
+        for each in read_word_labels([source.path], source.limit, counts):
+            found.setdefault(nfkc(each.question), []).append(each)
     return [averaged(each) for each in found.values()]

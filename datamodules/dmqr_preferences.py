@@ -29,6 +29,7 @@ from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, 
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.preferences import LAYOUT, MANIFEST, ROWS, read_manifest, read_rewrite_preferences
+from datamodules.formats.row_counts import RowCounts
 from models.dmqr.candidates import candidate_batch
 from models.dmqr.rewriter import RewriterModel
 
@@ -64,6 +65,7 @@ class PreferenceData(StepData):
         reward: Rewards what they find, a class of harness.preferences; null for none.
         gold_questions: Question files with the gold passages or answers of validation questions, which are found by
             their text (and the turns before it); needed with a reward.
+        strict: Whether an unusual row (null, empty, repeated) is an error instead of a line in the statistics.
 
     Raises:
         UserError: If there is no training folder, a layout is another one, or of retriever, reward and gold_questions
@@ -86,6 +88,7 @@ class PreferenceData(StepData):
         retriever: Retriever | None = None,
         reward: Reward | None = None,
         gold_questions: list[DataFile] | None = None,
+        strict: bool = False,
     ) -> None:
         super().__init__()
         self._name_files(train, validation, validation_fraction)
@@ -101,6 +104,7 @@ class PreferenceData(StepData):
         self.gold: dict[int, Question] = {}  # rows of `generated` that are rewarded -> their questions
         self.rewarded: GreedyReward | None = None
         self.manifests: list[dict[str, Any]] = []  # of all folders
+        self._unusual = RowCounts(strict)
         self.questions_cut = 0  # groups whose question is too long and cut
         self.strategies: list[str] = []  # of the training groups, in the order of the pool
 
@@ -158,13 +162,13 @@ class PreferenceData(StepData):
         asked = {
             row: (self.held_out[row].example.question, self.held_out[row].example.history) for row in self.generated
         }
-        self.gold = read_asked(self.gold_questions, asked, reward)
+        self.gold = read_asked(self.gold_questions, asked, reward, self._unusual)
 
     def _split(self) -> tuple[list[RewritePreferences], list[RewritePreferences]]:
         """Training and validation groups; no dialogue is on both sides."""
-        train = _read(self.train_sources)
+        train = _read(self.train_sources, self._unusual)
         if self.validation_sources:
-            held_out = _read(self.validation_sources)
+            held_out = _read(self.validation_sources, self._unusual)
             known = {clean(dialogue(each)) for each in held_out}
             return [each for each in train if clean(dialogue(each)) not in known], held_out
         shares = [validation_share(Question("", dialogue(each))) for each in train]
@@ -273,14 +277,15 @@ class PreferenceData(StepData):
             "validation_rewrites_generated": len(self.generated),
             "validation_rewrites_rewarded": len(self.gold),
             "steps_per_epoch": self.steps_per_epoch,
+            **self._unusual.audit(),
         }
 
 
-def _read(sources: Sequence[DataFile]) -> list[RewritePreferences]:
+def _read(sources: Sequence[DataFile], counts: RowCounts) -> list[RewritePreferences]:
     """The rows of all strategies of the first `limit` questions of each folder."""
     found = []
     for source in sources:
-        rows = read_rewrite_preferences(source.path)
+        rows = read_rewrite_preferences(source.path, counts)
         asked = list(dict.fromkeys((each.question, each.history) for each in rows))
         within = set(asked[: source.limit])
         found += [each for each in rows if (each.question, each.history) in within]

@@ -12,6 +12,7 @@ from common.records import Passage, Question, nfkc, passage_text
 from common.retrieval import Retriever, search_fused, share_found
 from datamodules.examples.data_files import DataFile
 from datamodules.formats.reading import read_questions
+from datamodules.formats.row_counts import RowCounts
 
 _PROBED = 20  # gold passages that are searched by their own text, to check the index
 
@@ -30,17 +31,20 @@ def asked(question: str, history: Sequence[str] = ()) -> Asked:
     return nfkc(question), tuple(map(nfkc, history))
 
 
-def read_gold(sources: Sequence[DataFile], wanted: Collection[Asked]) -> dict[Asked, Question]:
+def read_gold(
+    sources: Sequence[DataFile], wanted: Collection[Asked], counts: RowCounts | None = None
+) -> dict[Asked, Question]:
     """Those wanted questions that the files have with gold passages, compared by their text and the turns before it.
 
-    Of a question that occurs several times the first occurrence with all its gold passages counts.
+    Of a question that occurs several times the first occurrence with all its gold passages counts; `counts` counts what
+    is unusual in the files.
 
     Raises:
         DataError: If the files have none of the questions together with the texts of all its gold passages.
     """
     wanted, found, incomplete = set(wanted), {}, set()
     for source in sources:
-        questions = read_questions(source.layout, source.path, source.limit)
+        questions = read_questions(source.layout, source.path, source.limit, counts)
         for question in track(questions, None, f"reading gold passages from {source.path}"):
             key = asked(question.text, question.history)
             if key not in wanted or key in found:

@@ -12,6 +12,7 @@ from common.retrieval import Retriever, search_fused
 from datamodules.dmqr_recall import asked
 from datamodules.examples.data_files import DataFile
 from datamodules.formats.reading import read_questions
+from datamodules.formats.row_counts import RowCounts
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,10 @@ def greedy_reward(
 
 
 def read_asked(
-    sources: Sequence[DataFile], wanted: Mapping[int, tuple[str, Sequence[str]]], reward: Reward
+    sources: Sequence[DataFile],
+    wanted: Mapping[int, tuple[str, Sequence[str]]],
+    reward: Reward,
+    counts: RowCounts | None = None,
 ) -> dict[int, Question]:
     """The wanted questions of these files, compared by text and earlier turns, for which the reward is defined.
 
@@ -87,6 +91,7 @@ def read_asked(
         sources: Question files.
         wanted: Row -> question and the turns of the dialogue before it, oldest first.
         reward: Says what a question must have.
+        counts: Counts what is unusual in the files.
 
     Returns:
         Row -> question, in the order of the rows.
@@ -100,7 +105,7 @@ def read_asked(
     found: dict[int, Question] = {}
     reasons: set[str] = set()
     for source in sources:
-        questions = read_questions(source.layout, source.path, source.limit)
+        questions = read_questions(source.layout, source.path, source.limit, counts)
         for question in track(questions, None, f"reading questions from {source.path}"):
             key = asked(question.text, question.history)
             if key not in rows or rows[key][0] in found:

@@ -113,7 +113,7 @@ class DrRagData(StepData):
             return
         self.encode: TripleEncoder = self.module.classifier.encode
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
-        unusual = split.counts(self.strict).lines()
+        unusual = split.counts(self.strict).audit()
         self._store = split.stores[0]
         mined = stored_mined(self.hard_negative_files, self.cache)
         drawn_from = [store.name for store in split.stores], self.validation_fraction, mined.name
@@ -150,7 +150,7 @@ class DrRagData(StepData):
             "validation_triples": len(held_out),
             "questions_cut": first.questions_cut() + held_out.questions_cut(),
             "steps_per_epoch": self.steps_per_epoch,
-            **({"unusual_rows": unusual} if unusual else {}),
+            **unusual,
         }
         self.print_audit()
 

@@ -161,7 +161,7 @@ class ReRagData(StepData):
             return
         module: ContextModel = self.module
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
-        unusual = split.counts(self.strict).lines()
+        unusual = split.counts(self.strict).audit()
         weighted = module.relevance == "retriever"
         if self.hard_negative_files and weighted:
             raise UserError(
@@ -222,7 +222,7 @@ class ReRagData(StepData):
         self.units_per_step = len(questions) / self.steps_per_epoch
         self.examples_per_unit = 1.0 if module.packed else int(self.counts.sum()) / len(questions)
         self.audit = self._audit(questions, training["relevant"], len(split.training), len(split.held_out))
-        self.audit |= {"unusual_rows": unusual} if unusual else {}
+        self.audit |= unusual
         self.audit |= {"copies_of_gold_left_out": int(training["copies"].sum())} if self.hard_negative_files else {}
         self.print_audit()
 

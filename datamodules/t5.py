@@ -16,6 +16,7 @@ from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
+from datamodules.formats.row_counts import RowCounts
 from models.length_batching import IGNORE, pad
 from models.t5.span_corruption import SpanLength, SpanTokens, corrupt, random_mask, span_counts, text_length
 from models.t5.tokenizer_training import sentinel_ids
@@ -61,6 +62,8 @@ class SpanCorruptionData(StepData):
             `sequences_per_step`.
         block_passages: Size of the shuffle buffer of a stream, in passages.
         sampling_seed: Seed of shuffling and of masks.
+        strict: Whether an unusual row (null, empty, a repeated passage of a corpus) is an error. Else they are counted:
+            in the statistics those that are read to find the validation passages, later all.
 
     Raises:
         UserError: If no file is given.
@@ -82,6 +85,7 @@ class SpanCorruptionData(StepData):
         streams: PositiveInt = 8,
         block_passages: PositiveInt = 256,
         sampling_seed: int = 0,
+        strict: bool = False,
     ) -> None:
         super().__init__()
         if not corpora:
@@ -92,6 +96,7 @@ class SpanCorruptionData(StepData):
         self.validation_fraction, self.validation_sequences = validation_fraction, validation_sequences
         self.sequences_per_validation_batch = sequences_per_validation_batch
         self.streams, self.block_passages, self.sampling_seed = streams, block_passages, sampling_seed
+        self._unusual = RowCounts(strict)
         self.held_out: list[list[int]] = []
 
     @property
@@ -117,7 +122,7 @@ class SpanCorruptionData(StepData):
         self.target_tokens = noise + spans + 1
         self.stream = CorpusStream(
             self.sources, self.validation_fraction, self.encode, self.length,
-            self.streams, self.block_passages, self.sampling_seed, self._owned(),
+            self.streams, self.block_passages, self.sampling_seed, self._owned(), self._unusual,
         )  # fmt: skip
         self.audit = {
             "text_tokens": self.length,
@@ -126,6 +131,7 @@ class SpanCorruptionData(StepData):
             "sequences_per_step": self.sequences_per_step,
             "steps_per_epoch": self.steps_per_epoch,
             "validation_sequences": len(self.held_out),
+            **self._unusual.audit(),
         }
         self.print_audit()
 
@@ -149,7 +155,7 @@ class SpanCorruptionData(StepData):
 
     def _read_held_out(self) -> list[list[int]]:
         wanted, tokens = self.validation_sequences * self.length, list[int]()
-        for passage in read_corpora(self.sources):
+        for passage in read_corpora(self.sources, self._unusual):
             if held_out_share(passage) < self.validation_fraction:
                 tokens += self.encode([passage])[0]
                 if len(tokens) >= wanted:

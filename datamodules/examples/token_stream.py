@@ -6,12 +6,13 @@ concatenates their tokens and cuts them.  A process tokenizes only its own strea
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 
 from common.errors import DataError
+from common.progress import say
 from common.records import Passage
 from datamodules.examples.data_files import DataFile
 from datamodules.formats.reading import read_passages
+from datamodules.formats.row_counts import RowCounts
 
 Encode = Callable[[list[Passage]], list[list[int]]]  # token ids of each passage, without special tokens
 
@@ -21,10 +22,10 @@ def held_out_share(passage: Passage) -> float:
     return int(passage.id, 16) / 2 ** (4 * len(passage.id))
 
 
-def read_corpora(corpora: Sequence[DataFile]) -> Iterator[Passage]:
-    """The passages of all files, in order, read lazily.  Raises as `read_passages`."""
+def read_corpora(corpora: Sequence[DataFile], counts: RowCounts | None = None) -> Iterator[Passage]:
+    """The passages of all files, in order, read lazily; `counts` counts unusual rows.  Raises as `read_passages`."""
     for corpus in corpora:
-        yield from islice(read_passages(corpus.layout, [corpus.path]), corpus.limit)
+        yield from read_passages(corpus.layout, [corpus.path], counts=counts, limit=corpus.limit)
 
 
 class CorpusStream:
@@ -39,6 +40,8 @@ class CorpusStream:
         block: Size of the shuffle buffer, in passages.
         seed: Seed of the shuffling.
         owned: Streams that this process reads; all when None.
+        unusual: What was counted before, of unusual rows; an error here, too, if it is strict. When the corpora were
+            read once, the process of the first stream says what else there is.
     """
 
     def __init__(
@@ -51,10 +54,12 @@ class CorpusStream:
         block: int = 256,
         seed: int = 0,
         owned: frozenset[int] | None = None,
+        unusual: RowCounts | None = None,
     ) -> None:
         self.corpora, self.validation_fraction, self.encode = corpora, validation_fraction, encode
         self.length, self.streams, self.block, self.seed = length, streams, block, seed
         self.owned = frozenset(range(streams)) if owned is None else owned
+        self.unusual = unusual or RowCounts()
         self._start()
 
     def __getitem__(self, row: int) -> list[int]:
@@ -82,8 +87,8 @@ class CorpusStream:
 
     def _endless(self) -> Iterator[Passage]:
         while True:
-            found = False
-            for passage in read_corpora(self.corpora):
+            found, counts = False, RowCounts(self.unusual.strict)
+            for passage in read_corpora(self.corpora, counts):
                 if held_out_share(passage) >= self.validation_fraction and (passage.text or passage.title):
                     found = True
                     yield passage
@@ -92,6 +97,10 @@ class CorpusStream:
                     f"{[corpus.path for corpus in self.corpora]} hold no passage to train on besides the "
                     f"validation share of {self.validation_fraction}: give more files."
                 )
+            if 0 in self.owned and counts.lines() != self.unusual.lines():
+                for line in counts.lines():
+                    say(f"{line}.")
+                self.unusual = counts
 
     def _advance(self, stream: int) -> list[int]:
         tokens = self._tokens[stream]

@@ -18,7 +18,7 @@ def converted(
     source: str,
     found: Iterator[tuple[str, Row]],
     convert: Callable[[Row], Record],
-    cure: Callable[[Row, bool], str],
+    cure: str | Callable[[Row, bool], str],
     counts: RowCounts,
     some: bool = True,
 ) -> Iterator[Record]:
@@ -28,7 +28,7 @@ def converted(
         source: Name of the file.
         found: The rows with their places.
         convert: Raises DataError naming the wrong field, its subclass EmptyFieldError where it is null or empty.
-        cure: What to do about a row that is wrong, and whether no row before it was read.
+        cure: What to do about a row that is wrong; or a function of this row, and of whether none before it was read.
         counts: Counts the rows that are left out, and the parts of others.
         some: Whether it is an error if no row is left.
 
@@ -46,10 +46,12 @@ def converted(
             left_out = left_out or f"{place}: {error}"
             continue
         except DataError as error:
-            raise DataError(f"{source}, {place}: {error}. {cure(row, not read)}") from error
+            remedy = cure if isinstance(cure, str) else cure(row, not read)
+            raise DataError(f"{source}, {place}: {error}. {remedy}") from error
         for part in parts:
             counts.add(RowKind(part, LEFT_OUT))
         read = True
         yield record
     if some and left_out and not read:
-        raise DataError(f"{source}: every row is left out, as {left_out}. {cure({}, True)}")
+        remedy = cure if isinstance(cure, str) else cure({}, True)
+        raise DataError(f"{source}: every row is left out, as {left_out}. {remedy}")

@@ -17,10 +17,12 @@ from typing import Any
 
 from common.errors import DataError, MissingInputError
 from common.preferences import Candidate, RewritePreferences
-from common.records import OTHER_TEXTS, TEXT_VERSION
+from common.records import OTHER_TEXTS, TEXT_VERSION, nfkc
 from datamodules.formats import row_fields as fields
+from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import rows
-from datamodules.formats.row_fields import Row
+from datamodules.formats.row_counts import REPEATED_REWRITES, RowCounts
+from datamodules.formats.row_fields import EmptyFieldError, Row
 
 LAYOUT = "rewrite_preferences"
 ROWS, MANIFEST = "preferences.jsonl", "preferences.json"
@@ -57,8 +59,12 @@ def read_manifest(folder: str) -> dict[str, Any]:
     return manifest
 
 
-def read_rewrite_preferences(folder: str) -> list[RewritePreferences]:
-    """The rows of a folder, in order.
+def read_rewrite_preferences(folder: str, counts: RowCounts | None = None) -> list[RewritePreferences]:
+    """The rows of a folder, in order; of a question and strategy that it has several times the first one.
+
+    Args:
+        folder: Of `infer.py preferences`.
+        counts: Counts the rows that are left out.
 
     Raises:
         MissingInputError: If the folder does not exist or holds no preferences.
@@ -68,13 +74,15 @@ def read_rewrite_preferences(folder: str) -> list[RewritePreferences]:
     path = Path(folder) / ROWS
     if not path.is_file():
         raise MissingInputError(f"{path} does not exist. {_CURE}")
-    records = []
-    for place, row in rows(str(path)):
-        try:
-            records.append(rewrite_preferences(row))
-        except DataError as error:
-            raise DataError(f"{path}, {place}: {error}. {_CURE}") from error
-    return records
+    found: dict[tuple[str, tuple[str, ...], str], RewritePreferences] = {}
+    counts = counts or RowCounts()
+    for each in converted(str(path), rows(str(path)), rewrite_preferences, _CURE, counts):
+        known = nfkc(each.question), tuple(filter(None, map(nfkc, each.history))), each.strategy
+        if known in found:
+            counts.add(REPEATED_REWRITES)
+        else:
+            found[known] = each
+    return [*found.values()]
 
 
 def rewrite_preferences(row: Row) -> RewritePreferences:
@@ -85,7 +93,7 @@ def rewrite_preferences(row: Row) -> RewritePreferences:
     """
     candidates = fields.records(fields.get(row, "candidates"), "field 'candidates'")
     if not candidates:
-        raise DataError("field 'candidates' is empty")
+        raise EmptyFieldError("field 'candidates' is empty")
     return RewritePreferences(
         fields.identity(row, "question_id"),
         fields.filled_text(row, "question"),

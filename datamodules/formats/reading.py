@@ -230,13 +230,17 @@ def check_questions(layout: str, sources: Sequence[str], limit: int | None = Non
         DataError: If a file's first row does not match the layout, or a file is empty.
     """
     for source in sources:
-        questions = read_questions(layout, source, limit)
+        read_questions(layout, source, limit)
         if not source.startswith(HUB):
-            next(questions)
+            next(read_questions(layout, source))
 
 
 def read_passages(
-    layout: str, sources: Sequence[str], repeated: bool = False, counts: RowCounts | None = None
+    layout: str,
+    sources: Sequence[str],
+    repeated: bool = False,
+    counts: RowCounts | None = None,
+    limit: int | None = None,
 ) -> Iterator[Passage]:
     """The distinct passages of a corpus, or of the questions of a data set, from all sources, in file order.
 
@@ -248,6 +252,7 @@ def read_passages(
         repeated: Whether passages with the title and text of an earlier one are yielded too, for a caller that drops
             them.
         counts: Counts what is unusual.
+        limit: Maximum number of rows of each source that are read; all by default.
 
     Raises:
         UserError: Immediately, if the layout is unknown or no source is given.
@@ -257,7 +262,7 @@ def read_passages(
     module, counts = _layout(layout), counts or RowCounts()
     if not sources:
         raise UserError("no source of passages is given: give at least one file")
-    opened = [(source, rows(source)) for source in sources]
+    opened = [(source, islice(rows(source), limit)) for source in sources]
     if _has_questions(module):
         each = (_records(module, found, source, module.question, counts) for source, found in opened)
         passages = _shipped(chain.from_iterable(each), counts)

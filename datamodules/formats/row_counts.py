@@ -24,6 +24,8 @@ CUT_PASSAGE = RowKind("a passage longer than the encoder reads", "cut")
 NO_GOLD = RowKind("a question without a gold answer and a gold passage", "not used")
 JOINED = RowKind("a row of an earlier question", "joined with it")
 REPEATED_QUESTION = RowKind("a row with the question of an earlier one", LEFT_OUT)
+REPEATED_REWRITE = RowKind("a row with the question and the rewrite of an earlier one", LEFT_OUT)
+REPEATED_REWRITES = RowKind("a row with the question and the strategy of an earlier one", LEFT_OUT)
 REPEATED_ID = RowKind("a question with the id of another one", "kept")
 IN_EARLIER_FILE = RowKind("a question of an earlier file", LEFT_OUT)
 
@@ -74,6 +76,10 @@ class RowCounts:
             f"{kind.what}: {count:,}, {kind.outcome}; the first: {first}"
             for kind, (count, first) in self._found.items()
         ]
+
+    def audit(self) -> dict[str, list[str]]:
+        """The lines for the statistics of a training; nothing if there are none."""
+        return {"unusual_rows": self.lines()} if self._found else {}
 
     def as_json(self) -> list[list[object]]:
         """The counts, JSON types only."""

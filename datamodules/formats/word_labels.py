@@ -19,15 +19,17 @@ Words are as they are compared (`common.words`).  Changes of 0 are not stored.  
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from statistics import fmean
 
 from common.errors import DataError, MissingInputError
-from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, passage_text
+from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, nfkc, passage_text
 from common.words import WORDS, new_words
 from datamodules.formats import row_fields as fields
+from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import rows
+from datamodules.formats.row_counts import REPEATED_QUESTION, RowCounts
 from datamodules.formats.row_fields import Row
 
 _FIELDS = {"question_id", "question", "recall", "without", "with", "passages"}
@@ -122,24 +124,33 @@ def from_row(row: Row) -> WordLabels:
     )
 
 
-def read_word_labels(paths: Sequence[str]) -> list[WordLabels]:
-    """The labels of one or several files, in order.
+def read_word_labels(
+    paths: Sequence[str], limit: int | None = None, counts: RowCounts | None = None
+) -> list[WordLabels]:
+    """The labels of one or several files, in order; of a question that a file has several times the first ones.
+
+    Args:
+        paths: The files.
+        limit: Maximum number of rows of each file that are read; all by default.
+        counts: Counts the rows that are left out.
 
     Raises:
         MissingInputError: If a file does not exist.
         DataError: If a row is invalid; names file and line.
     """
     found: list[WordLabels] = []
+    counts = counts or RowCounts()
     for path in paths:
         if not Path(path).exists():
             raise MissingInputError(f"{path} does not exist: write it with `python infer.py label --out {path} ...`.")
-        for place, row in rows(path):
-            try:
-                found.append(from_row(row))
-            except DataError as error:
-                raise DataError(
-                    f"{path}, {place}: {error}. Run `python infer.py label --out {path} ...` again."
-                ) from error
+        cure = f"Run `python infer.py label --out {path} ...` again."
+        seen = set[str]()
+        for labels in converted(path, islice(rows(path), limit), from_row, cure, counts):
+            if (text := nfkc(labels.question)) in seen:
+                counts.add(REPEATED_QUESTION)
+                continue
+            seen.add(text)
+            found.append(labels)
     return found
 
 

@@ -137,7 +137,7 @@ def _check(
     from datamodules.formats.open_data import HUB
     from datamodules.formats.reading import read_questions
 
-    rows = read_questions(layout, questions, limit)
+    rows = read_questions(layout, questions)
     if not questions.startswith(HUB):
         _check_passages(system, next(rows))
 
@@ -169,7 +169,7 @@ def _batches(
         from datamodules.formats.row_counts import RowCounts
 
         counts = RowCounts()
-        rows = read_questions(layout, questions, limit, counts)
+        rows = islice(read_questions(layout, questions, counts=counts), limit)
         batch = list(islice(rows, _QUESTIONS_AT_ONCE))
         _check_passages(system, batch[0])  # of a later one there may be none
         while batch:

@@ -29,6 +29,7 @@ def distill(
     repairs: NonNegativeInt = 1,
     max_tokens: PositiveInt = 512,
     temperature: NonNegativeFloat = 0.0,
+    strict: bool = False,
 ) -> None:
     """Ask a language model for rewrites of questions, as files that a rewriter is trained on.
 
@@ -52,12 +53,14 @@ def distill(
         repairs: Further calls for a reply that cannot be used, at most.
         max_tokens: Most tokens of a reply.
         temperature: 0 is greedy.
+        strict: Whether an unusual row (empty, null) is an error; else they are counted.
     """
     sources = listed(questions)
     check_layout(layout)
     from common.files import whole_folder
     from common.progress import say
     from datamodules.formats.open_data import HUB
+    from datamodules.formats.row_counts import RowCounts
     from harness.runtime.journal import remove_saved
     from harness.synthesis.rewrites_report import OUTPUT, costs_text, counts_text, write_folder
 
@@ -65,12 +68,15 @@ def distill(
     check_strategies(rewriter, strategies)
     for source in sources:
         if not source.startswith(HUB):
-            read_distinct(layout, [source], 1)
+            read_distinct(layout, [source], 1, RowCounts())
     OUTPUT.check_writable(out)
     rewriter.load()
     partial = out.parent / f"{out.name}.partial"
     with OUTPUT.locked(out):
-        read = read_distinct(layout, sources, limit)
+        unusual = RowCounts(strict)
+        read = read_distinct(layout, sources, limit, unusual)
+        for line in unusual.lines():
+            say(f"{line}.")
         distilled, facts = _distilled(rewriter, read.questions, strategies, keep_unchanged, partial)
         counts, costs = counts_text(distilled), costs_text(distilled.costs)
         if not distilled.rows:

@@ -33,6 +33,7 @@ def synthesize(
     validation_share: Share = 0.1,
     test_share: Share = 0.1,
     seed: int = 0,
+    strict: bool = False,
 ) -> None:
     """Write questions with answers and supporting passages from a corpus without questions, as training files.
 
@@ -63,6 +64,7 @@ def synthesize(
             another.
         test_share: The same for test questions.
         seed: Of splits, order and choice of answers.
+        strict: Whether an unusual row of the corpus (empty, null, repeated) is an error; else they are counted.
     """
     sources = listed(corpus, "corpus")
     if contexts <= (hops or HOPS[out_layout]):
@@ -93,7 +95,7 @@ def synthesize(
     }  # fmt: skip
     partial = out.parent / f"{out.name}.partial"
     with OUTPUT.locked(out):
-        outcomes, facts = _outcomes(sources, layout, partial, llm, reader, retriever, limit, settings)
+        outcomes, facts = _outcomes(sources, layout, partial, llm, reader, retriever, limit, settings, strict)
         counts = counts_text(outcomes)
         if hint := advice(outcomes):
             say(hint)
@@ -115,10 +117,13 @@ def _outcomes(
     retriever: Retriever | None,
     limit: int | None,
     settings: dict[str, Any],
+    strict: bool,
 ) -> "tuple[dict[str, SynthesisOutcome], dict[str, Any]]":
     """The questions of every split, and what they depend on."""
     from common.files import scratch_folder
+    from common.progress import say
     from datamodules.formats.reading import read_passages
+    from datamodules.formats.row_counts import RowCounts
     from harness.indexing.passage_store import PassageStore
     from harness.readers.llm import LlmReader
     from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -135,7 +140,10 @@ def _outcomes(
     }
     writer, reader = LlmWriter(llm), reader or LlmReader(llm, CHECK)
     with scratch_folder(partial) as scratch:
-        build_bm25(read_passages(layout, corpus, repeated=True), scratch / "bm25")
+        counts = RowCounts(strict)
+        build_bm25(read_passages(layout, corpus, repeated=True, counts=counts), scratch / "bm25", counts=counts)
+        for line in counts.lines():
+            say(f"{line}.")
         bm25 = Bm25Retriever(scratch / "bm25")
         passages = list(PassageStore(scratch / "bm25"))
         if settings["layout"] == "hotpotqa":

@@ -8,9 +8,11 @@ from functools import cached_property
 from pathlib import Path
 
 from common.files import sha256
+from common.progress import say
 from common.records import Question, as_questions, as_texts, clean, nfkc
 from common.rewrites import Rewrites
 from datamodules.formats.rewrites import read_rewrites
+from datamodules.formats.row_counts import RowCounts
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from models.dmqr.rewrite_outputs import queries_of
 from models.dmqr.strategies import POOL
@@ -43,11 +45,14 @@ class FileRewriter:
     def _found(self) -> dict[tuple[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
         """Queries by strategy, of each question with its earlier turns."""
         found: dict[tuple[str, tuple[str, ...]], dict[str, tuple[str, ...]]] = {}
-        for each in read_rewrites("rewrites", str(self.file)):
+        counts = RowCounts()
+        for each in read_rewrites("rewrites", str(self.file), counts=counts):
             several = each.strategy in POOL and POOL[each.strategy].several
             own = found.setdefault((nfkc(each.question), tuple(map(nfkc, each.history))), {})
             queries = (*own.get(each.strategy, ()), *queries_of(each.rewrite, several))
             own[each.strategy] = tuple(dict.fromkeys(queries))
+        for line in counts.lines():
+            say(f"{line}.")
         return found
 
     @cached_property

@@ -67,13 +67,14 @@ def check_layout(layout: str) -> None:
         raise UserError(f"layout {layout!r} is unknown; allowed: {', '.join(allowed)}.")
 
 
-def read_distinct(layout: str, sources: Sequence[str], limit: int | None = None) -> Read:
+def read_distinct(layout: str, sources: Sequence[str], limit: int | None, counts: RowCounts) -> Read:
     """The distinct questions of files.
 
     Args:
         layout: A layout of questions, or one of rewrites, whose questions have the earlier turns of their dialogues.
         sources: Files or data sets.
         limit: Maximum number of distinct questions, all files together.
+        counts: Counts what is unusual.
 
     Raises:
         UserError, MissingInputError, DataError: As `datamodules.formats.reading.read_questions`.
@@ -81,7 +82,6 @@ def read_distinct(layout: str, sources: Sequence[str], limit: int | None = None)
     check_layout(layout)
     found: dict[Key, Question] = {}
     repeated = 0
-    counts = RowCounts()
     for question in chain.from_iterable(_questions(layout, source, counts) for source in sources):
         if _key(question) in found:
             repeated += 1
@@ -89,8 +89,6 @@ def read_distinct(layout: str, sources: Sequence[str], limit: int | None = None)
             break
         else:
             found[_key(question)] = question
-    for line in counts.lines():
-        say(f"{line}.")
     return Read(list(found.values()), repeated)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from common.errors import DataError
 from datamodules.dmqr_adaptive import StrategyClassifierData
 from datamodules.examples.data_files import DataFile
 from tests.helpers.adaptive_runs import STRATEGIES, data_of, rows
@@ -90,3 +91,12 @@ def test_long_questions_are_cut_and_counted(module: StrategyClassifierTrainer, t
     assert data.audit["questions_cut"] == 5
     assert len(data.questions) + len(data.held_out) == 65
     assert max(len(each.ids) for each in data.questions + data.held_out) == module.chooser.encode.max_tokens
+
+
+def test_unusual_rows_are_counted_or_an_error(module: StrategyClassifierTrainer, tmp_path: Path) -> None:
+    made = rows(40)
+    folder = write_preferences(tmp_path / "twice", [*made, made[0]])
+    (line,) = data_of(module, folder).audit["unusual_rows"]
+    assert line.startswith("a row with the question and the strategy of an earlier one: 1, left out; the first: ")
+    with pytest.raises(DataError, match="Correct it, or omit strict"):
+        data_of(module, folder, strict=True)

@@ -38,6 +38,7 @@ def test_questions_are_on_one_side_and_what_does_not_fit_is_counted(
     sides = [{each.example.question for each in side} for side in (data.groups, data.held_out)]
     assert not sides[0] & sides[1]
     assert len(data.groups) + len(data.held_out) == len(made) + 2 + ("who is name1 equal" in sides[1])
+    assert "unusual_rows" not in data.audit
     counted = data.audit["skipped"]
     assert data.audit["questions_cut"] == 1
     assert max(len(each.input) for each in data.groups + data.held_out) == 40
@@ -100,3 +101,12 @@ def test_the_question_is_a_candidate_with_its_own_reward(rewrite_toy: Path, modu
         assert len(group.targets) == len(row.candidates) + len(added)
     without = data_of(module, folder)
     assert sum(len(each.targets) for each in data.groups) > sum(len(each.targets) for each in without.groups)
+
+
+def test_unusual_rows_are_counted_or_an_error(rewrite_toy: Path, module: DpoTrainer, tmp_path: Path) -> None:
+    made = read_rewrite_preferences(str(rewrite_toy / "preferences"))
+    folder = write_preferences(tmp_path / "twice", [*made, made[0]])
+    (line,) = data_of(module, folder).audit["unusual_rows"]
+    assert line.startswith("a row with the question and the strategy of an earlier one: 1, left out; the first: ")
+    with pytest.raises(DataError, match="Correct it, or omit strict"):
+        data_of(module, folder, strict=True)

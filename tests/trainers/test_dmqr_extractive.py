@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from common.errors import DataError
 from common.records import Passage
 from datamodules.dmqr_extractive import UNLABELLED, ExtractiveData
 from datamodules.examples.data_files import DataFile
@@ -85,6 +86,15 @@ def test_the_targets_of_a_question_by_hand(module: ExtractiveTrainer, workplace:
     assert {at[place]: target for place, target in joins.items()} == {
         person: 1.0, "director": 0.25, "a": 0.0,
     }  # fmt: skip
+
+
+def test_unusual_rows_are_counted_or_an_error(module: ExtractiveTrainer, workplace: Path) -> None:
+    made = labels(60)
+    write(workplace / "twice.jsonl", [*made, made[0]])
+    (line,) = data_of(module, workplace / "twice.jsonl").audit["unusual_rows"]
+    assert line.startswith("a row with the question of an earlier one: 1, left out; the first: ")
+    with pytest.raises(DataError, match="Correct it, or omit strict"):
+        data_of(module, workplace / "twice.jsonl", strict=True)
 
 
 @pytest.mark.numeric

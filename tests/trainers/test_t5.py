@@ -10,9 +10,11 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+from common.errors import DataError
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import part
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
+from datamodules.formats.row_counts import RowCounts
 from datamodules.t5 import SpanCorruptionData
 from models.length_batching import IGNORE
 from models.rerag.generator import Generator
@@ -61,6 +63,24 @@ def test_a_pass_holds_every_training_passage_once_and_none_held_out(corpus: Path
     first, second = (list(dict.fromkeys(half)) for half in (tokens[: len(training) * 10], tokens[len(training) * 10 :]))
     assert sorted(first) == sorted(second)
     assert first != second  # shuffled anew
+
+
+def test_unusual_rows_are_said_after_a_pass_or_an_error(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = corpus.read_text().splitlines()
+    corpus.write_text("\n".join([*lines[:99], lines[0], '{"title": "", "text": null}', *lines[99:]]))
+    parts = [stream_of(corpus, streams=2, block=5, owned=frozenset({each})) for each in (0, 1)]
+    for stream, own in zip(parts, (0, 1), strict=True):
+        for row in range(own, 600, 2):
+            stream[row]
+    said = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+    assert said == [
+        f"a passage with the title and text of an earlier one: 1, left out; the first: {corpus}, line 100.",
+        f"a passage without title and text: 1, left out; the first: {corpus}, line 101.",
+    ]
+    first = DataFile("jsonl", str(corpus), limit=101)
+    assert len(list(read_corpora([first]))) == 99
+    with pytest.raises(DataError, match="line 100: a passage with the title and text"):
+        list(read_corpora([first], RowCounts(strict=True)))
 
 
 def test_a_row_is_the_same_whoever_asks_and_in_any_order(corpus: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from common.errors import DataError
 from common.records import OTHER_TEXTS, TEXT_VERSION, Passage
+from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.word_labels import WordLabels, averaged, is_word_labels, read_word_labels, to_row
 
 LABELS = WordLabels(
@@ -39,13 +40,10 @@ def test_rounded_to_four_decimals_and_zero_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"recall": None}, "field 'recall' is null"),
         ({"recall": 1.5}, "field 'recall' is 1.5, not a number from 0 to 1"),
         ({"with": {"amber": "0.25"}}, "'amber' in field 'with' is \"0.25\", not a number from -1 to 1"),
         ({"with": {"amber": -2}}, "'amber' in field 'with' is -2, not a number from -1 to 1"),
         ({"without": ["kiln"]}, "field 'without' is a list, not an object"),
-        ({"without": None}, "field 'without' is null"),
-        ({"question": " "}, "field 'question' is empty"),
         ({"passages": ["amber"]}, "item 1 of field 'passages' is a string, not an object"),
         ({"passages": [{"title": "north"}]}, "field 'text' is missing"),
         ({"text_version": None}, OTHER_TEXTS.rstrip(".")),
@@ -58,6 +56,30 @@ def test_a_corrupt_row_is_named(tmp_path: Path, change: dict[str, object], messa
     with pytest.raises(DataError) as caught:
         read_word_labels([str(file)])
     assert str(caught.value) == f"{file}, line 2: {message}. Run `python infer.py label --out {file} ...` again."
+
+
+def test_rows_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    first, other = {**ROW, "recall": 0.1}, {**ROW, "question": "Who?"}
+    made = [
+        first,
+        {**ROW, "recall": None},
+        {**ROW, "question": " "},
+        {**ROW, "question": "who built  the Kiln?"},
+        other,
+    ]
+    made[3]["question"] = "Who  built the Kiln?"
+    files = [tmp_path / name for name in ("one.jsonl", "two.jsonl")]
+    for file in files:
+        file.write_text("".join(json.dumps(row) + "\n" for row in made))
+    counts = RowCounts()
+    assert [each.recall for each in read_word_labels([*map(str, files)], counts=counts)] == [0.1, 0.4545] * 2
+    assert [(what, count) for what, _, count, _ in counts.as_json()] == [
+        ("a row whose field 'recall' is null", 2), ("a row whose field 'question' is empty", 2),
+        ("a row with the question of an earlier one", 2),
+    ]  # fmt: skip
+    assert len(read_word_labels([*map(str, files)], 4)) == 2
+    with pytest.raises(DataError, match=r"one.jsonl, line 2: a row whose field 'recall' is null\. Correct it, or omit"):
+        read_word_labels([*map(str, files)], counts=RowCounts(strict=True))
 
 
 def test_the_mean_of_several_retrievers_by_hand() -> None:

@@ -120,6 +120,20 @@ def test_passages_without_a_title_are_left_out_of_a_layout_that_needs_one(tmp_pa
     assert all(passage.title for question in found for passage in question.passages)
 
 
+def test_unusual_rows_of_the_corpus_are_said_or_an_error(tmp_path: Path) -> None:
+    typed = arguments(tmp_path, *WHOLE)
+    with (tmp_path / "corpus.jsonl").open("a") as file:
+        file.write('{"title": "", "text": null}\n')
+    ended = command(tmp_path, "infer.py", *typed, "--strict", "true")
+    assert (ended.code != 0, (tmp_path / "synthetic").exists()) == (True, False)
+    assert f"line {len(CORPUS) + 1}: a passage without title and text. Correct it, or omit strict" in ended.err
+    ended = command(tmp_path, "infer.py", *typed)
+    assert ended.code == 0, ended.err
+    assert (
+        f"a passage without title and text: 1, left out; the first: corpus.jsonl, line {len(CORPUS) + 1}." in ended.err
+    )
+
+
 def test_the_limit_is_shared_by_the_splits(tmp_path: Path) -> None:
     more = ("--out_layout", "fid", "--validation_share", "0.5", "--test_share", "0", "--limit", "5")
     given = [word for word in arguments(tmp_path) if word not in ("--limit", "null")]

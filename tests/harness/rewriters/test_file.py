@@ -51,6 +51,13 @@ def test_rewrites_by_question_history_and_strategy(file: Path, capsys: pytest.Ca
     assert rewriter.rewrite([], ["gqr"]) == []
 
 
+def test_rows_that_are_left_out_are_said(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(file.read_text() + json.dumps({**ROWS[0], "rewrite": None}) + "\n")
+    FileRewriter(file).load()
+    said = f"a row whose field 'rewrite' is null: 1, left out; the first: {file}, line {len(ROWS) + 1}."
+    assert said in capsys.readouterr().err
+
+
 def test_refusals(file: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not know the strategy 'kwr'; it knows: gqr, decomposition"):
         check_strategies(FileRewriter(file), ["gqr", "kwr"])
