@@ -2,13 +2,15 @@
 
 A word is a run of letters, digits and combining marks, with the symbols that make another term of it: c++, f#, .net,
 at&t, $5, 50%. Of scripts that write no blanks (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) every character is
-a word, with its marks. A number is written without its commas: 1000000. An emoji is a word.
+a word, with its marks. A number is written without its commas: 1000000. An emoji is a word, and so is a currency sign
+beside a number.
 
 Words are compared as NFKC, case-folded, without invisible characters, without the marks of Latin, Greek and Cyrillic
-letters and the vowel points of Arabic and Hebrew, ł as l: Zürich is zurich.
+letters and the vowel points of Arabic and Hebrew, ł as l: Zürich is zurich. Digits of all scripts are those of ASCII.
+Arabic letters that are typed in several ways are one: alef with and without hamza, Persian yeh.
 
-Words with one of - ' . _ between are a compound: Wi-Fi, O'Brien, U.S., Node.js, max_len. An index has its words and
-what they are together (wi, fi, wifi), so that all ways to write it meet.
+Words with one of - ' . _ between are a compound: Wi-Fi, O'Brien, U.S., Node.js, max_len, and so are AC/DC and I/O. An
+index has its words and what they are together (wi, fi, wifi), so that all ways to write it meet.
 """
 
 import re
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from regex import Pattern
 
-WORDS = 2  # version of what a word, its form and a term are: indexes and labels of words record it
+WORDS = 3  # version of what a word, its form and a term are: indexes and labels of words record it
 
 # kana, Chinese characters, Hangul; for use in a character class
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -35,16 +37,19 @@ _CUT = " ..."
 # of Latin, Greek and Cyrillic; variation selectors; vowel points of Arabic and Hebrew; invisible characters
 _DROPPED = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\U000e0100-\U000e01ef"
-    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0670"
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0655\u0670"
     "\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 )
 _REPLACED = {  # what Unicode does not decompose; signs that are written in several ways
     **dict(zip("łøđħŧıðŁØĐĦŦÐ", "lodhtidLODHTD", strict=True)), "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th",
-    "Þ": "TH", **dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032\uff07", "'"),
+    "Þ": "TH", **dict.fromkeys("\u2018\u2019\u201b\u02b9\u02bb\u02bc\u02be\u02bf\u00b4\u05f3\u05f4\u2032\uff07", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb", '"'), "\u066a": "%", "\u066b": ".", "\u066c": ",",
+    **dict(zip("\u0671\u0649\u06cc\u06a9\u0629", "\u0627\u064a\u064a\u0643\u0647", strict=True)),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"), "\u2044": "/", "\u266f": "#",
     **dict.fromkeys("\u2122\u2120", " "),
 }  # fmt: skip
 _FRACTIONS = re.compile("[\u00bc-\u00be\u2150-\u215e\u2189]")  # in 1½ the numbers are 1 and 1/2
+_NUMERATOR = re.compile(r"(?<=\d)\d(?=\u2044)")  # in 11\u20442, which is 1½ in NFKC
 
 _WRITTEN_ALONE = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Bopomofo}\u30fc\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 # {word}: a letter or digit, {letter}, {money}: a currency sign
@@ -53,18 +58,23 @@ _WORD = r"""
     (?: \d{{1,3}}(?:(?:,\d{{2,3}})*,\d{{3}}|(?:'\d{{3}})+)(?!\d){word}*  # 1,000,000
       | {word}+(?:(?<={letter})&(?={letter}){word}+)* )  # at&t
     (?: \+\+ | [+#](?![\w+#]) | (?<=\d)% )?  # c++, c#, 50%
+  | (?<![^\s\d]){money}(?!\w)  # 5 $
 """
 _ASCII_WORD = re.compile(_WORD.format(word="[A-Za-z0-9]", letter="[A-Za-z]", money=r"\$"), re.VERBOSE | re.ASCII)
 # a word that is all of its terms, as most are
 _PLAIN = re.compile(r"""["'(\[]*([A-Z]?[a-z]+|[A-Z]+|[0-9]+)["')\].,;:!?]*""")
-_JOINING = "-'._"  # signs between the words of a compound
 _BETWEEN_DIGITS = "./:"  # signs that stay between digits: 3.5, 9/11, 10:30
+_JOINING = "-'._"  # signs between the words of a compound
+_SHORT = 2  # letters, at most, on both sides of a stroke in a compound without capitals: km/h, but not and/or
 _CLITICS = {"s", "t", "d", "m", "re", "ll", "ve"}  # after an apostrophe
 _ENDINGS = {"s": "s", "t": "t"}  # McDonald's is McDonalds, don't is dont; but she'll is no shell
 _AFTER = "+#%"
 _GROUPED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # 1.000.000
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})")
-_BEFORE_DIGITS = re.compile(r"(?<=[^\W\d_]{2})(?=\d{2})")  # RTX4090
+# RTX4090, 10GB, but not 2nd
+_BEFORE_DIGITS = re.compile(r"(?<=[^\W\d_]{2})(?=\d)|(?<=\d)(?=[^\W\d_]{2})(?!(?i:st|nd|rd|th)(?![^\W\d_]))")
+# 1 000 000, J. R. R.
+_SPACED = re.compile(r"(?<![^\s(\"'])(?:\d{1,3}(?:\s\d{3})+(?!\w)|[A-Z]\.(?:\s[A-Z]\.)+)")
 _SHORTEST_FIRST = 3  # letters of the first part of a word that is split before a capital: McDonald and WiFi are not
 _CACHED = 2**16  # chunks whose words, and whose terms, are kept, some 15 MB each
 _LONGEST_CACHED = 40  # characters of such a chunk
@@ -95,9 +105,13 @@ class _Folding(dict[int, str]):
     def __missing__(self, code: int) -> str:
         character = chr(code)
         plain = _REPLACED.get(character) or _DROPPED.sub("", unicodedata.normalize("NFKD", character))
-        folded = unicodedata.normalize("NFC", "".join(_REPLACED.get(each, each) for each in plain))
+        folded = unicodedata.normalize("NFC", "".join(map(_replaced, plain)))
         self[code] = f" {folded}" if _FRACTIONS.match(character) else folded
         return self[code]
+
+
+def _replaced(character: str) -> str:
+    return str(unicodedata.decimal(character, _REPLACED.get(character, character)))
 
 
 _FOLDED = _Folding()
@@ -148,15 +162,22 @@ def words_of(text: str) -> list[Word]:
         return [Word(_form(match[0]), *match.span()) for match in _ASCII_WORD.finditer(text)]
     starts: list[int] = []  # by character of the folded text, where the character it comes from stands
     ends: list[int] = []
-    for place, piece in enumerate(map(_FOLDED.__getitem__, map(ord, text))):
+    folded = _folded(text)
+    for place, piece in enumerate(folded):
         if piece:
             starts += [place] * len(piece)
             ends += [place + 1] * len(piece)
         elif ends:  # a mark belongs to the letter before it
             ends[-1] = place + 1
-    return [
-        Word(_form(found), starts[first], ends[end - 1]) for found, first, end, _ in _found(text.translate(_FOLDED))
-    ]
+    return [Word(_form(found), starts[first], ends[end - 1]) for found, first, end, _ in _found("".join(folded))]
+
+
+def _folded(text: str) -> list[str]:
+    """What each character of a text is in a text that is compared, but for its case."""
+    folded = [*map(_FOLDED.__getitem__, map(ord, text))]
+    for match in _NUMERATOR.finditer(text):
+        folded[match.start()] = f" {folded[match.start()]}"
+    return folded
 
 
 def word_texts(text: str) -> list[str]:
@@ -171,7 +192,7 @@ def word_texts(text: str) -> list[str]:
 def _words(chunk: str) -> tuple[str, ...]:
     if plain := _PLAIN.fullmatch(chunk):
         return (plain[1].lower(),)
-    return tuple(_form(found) for found, *_ in _found(chunk if chunk.isascii() else chunk.translate(_FOLDED)))
+    return tuple(_form(found) for found, *_ in _found(chunk if chunk.isascii() else "".join(_folded(chunk))))
 
 
 def word_count(text: str) -> int:
@@ -191,12 +212,13 @@ def terms_of(text: str) -> list[str]:
     """The terms by which an index finds a text: words, parts of words, and joined forms of compounds, in order.
 
     A word with a symbol is a term, and so is it without the symbol if more than a letter is left: c++; disney+, disney;
-    5%, 5. Of scripts without blanks every character and every pair of neighbours is a term.
+    5%, 5; at&t, att. A number or initials with blanks (1 000 000, J. R. R.) are a term together, too. Of scripts
+    without blanks every character and every pair of neighbours is a term.
     """
     terms: list[str] = []
     for chunk in text.split():
         terms += _terms(chunk) if len(chunk) <= _LONGEST_CACHED else _terms.__wrapped__(chunk)
-    return terms
+    return terms + [_form("".join(_ASCII_WORD.findall(spaced))) for spaced in _SPACED.findall(text)]
 
 
 @lru_cache(maxsize=_CACHED)
@@ -210,13 +232,13 @@ def _compounds(chunk: str) -> Iterator[Compound]:
         word = (plain[1].lower(),)
         yield Compound(word, *word, word, word)
         return
-    text = chunk if chunk.isascii() else unicodedata.normalize("NFC", chunk).translate(_FOLDED)
+    text = chunk if chunk.isascii() else "".join(_folded(unicodedata.normalize("NFC", chunk)))
     words: list[str] = []  # of the compound so far
     signs: list[str] = []  # before each of them
     last, run = -1, False  # where it ends; whether its script writes no blanks
     for found, start, end, alone in _found(text):
         sign = text[last:start] if words else ""
-        if words and not (sign == "" if run and alone else not (run or alone) and _joins(text, last, start)):
+        if words and not (sign == "" if run and alone else not (run or alone) and _joins(words[-1], sign, found)):
             yield _run(words) if run else _compound(words, signs)
             words, signs = [], []
         words.append(found)
@@ -226,13 +248,12 @@ def _compounds(chunk: str) -> Iterator[Compound]:
         yield _run(words) if run else _compound(words, signs)
 
 
-def _joins(text: str, end: int, start: int) -> bool:
+def _joins(before: str, sign: str, after: str) -> bool:
     """Whether what stands between two words makes one compound of them."""
-    if start - end != 1:
-        return False
-    return text[end] in _JOINING or (
-        text[end] in _BETWEEN_DIGITS and text[end - 1].isdecimal() and text[start].isdecimal()
-    )
+    if len(sign) != 1 or (before[-1].isdecimal() and after[0].isdecimal() and sign in _BETWEEN_DIGITS):
+        return len(sign) == 1
+    in_capitals = before[-1].isupper() and (after[0].isupper() or after.isdecimal())
+    return sign in _JOINING or (sign == "/" and (in_capitals or max(len(before), len(after)) <= _SHORT))
 
 
 def _run(characters: list[str]) -> Compound:
@@ -254,14 +275,15 @@ def _compound(found: list[str], signs: list[str]) -> Compound:
         joined += ending + (sign if between_digits else "") + word
         ending = ""
         core = word.rstrip(_AFTER)
-        core = core[1:] if core[0] == "." or unicodedata.category(core[0]) == "Sc" else core
+        money = unicodedata.category(core[0]) == "Sc"
+        core = core[1:] if core[0] == "." or money else core
         if core != word:
             parts.append(word)
-            terms += [core, word] if len(core) > 1 or core.isdecimal() else [word]
+            terms += [core] * (len(core) > 1 or core.isdecimal()) + [word] + [word[0]] * (money and len(word) > 1)
         else:
             pieces = _pieces(written)
             parts += pieces
-            terms += pieces if pieces == [word] else [*pieces, word]
+            terms += dict.fromkeys((*pieces, word.replace("&", ""), word))
     whole = joined + ending
     if len(words) > 1:
         together = [joined] * (joined not in terms) + [whole] * (ending in _ENDINGS.values())

@@ -8,6 +8,7 @@ import pytest
 from common.errors import DataError
 from common.records import OTHER_TEXTS, TEXT_VERSION, Passage
 from datamodules.formats.row_counts import RowCounts
+from common.words import WORDS
 from datamodules.formats.word_labels import WordLabels, averaged, is_word_labels, read_word_labels, to_row
 
 LABELS = WordLabels(
@@ -18,7 +19,7 @@ ROW = {
     "question_id": "q1", "question": "Who built the Kiln?", "recall": 0.4545, "without": {"kiln": -0.4545},
     "with": {"amber": 0.25, "jetty": -0.0001},
     "passages": [{"title": "north", "text": "the café in amber"}, {"title": "", "text": "jetty"}],
-    "text_version": TEXT_VERSION, "words": 2,
+    "text_version": TEXT_VERSION, "words": WORDS,
 }  # fmt: skip
 
 
