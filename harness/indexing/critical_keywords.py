@@ -5,7 +5,7 @@ Names, part numbers and acronyms, by patterns and corpus statistics, without a m
 A candidate is one of
     a run of capitalized words, digits may follow: "Text Height", "Alto Pump 300"
     a code of letters and digits: "CA-IF1051S", "A100"; not a number with its unit such as "12V"
-    an acronym: "EMC", "R&D", "C++"
+    an acronym: "EMC", "R&D", "TCP/IP", "CD-ROM", "C++"
 and it is critical if it stands in few enough passages and its first word is mostly capitalized in the corpus.
 Words on a user's list always are.  Keywords are found by their letters and digits, wherever a text has blanks or
 hyphens: LM-317T, LM317T, lm 317t.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Keyword = tuple[str, ...]  # its words, as `common.words` compares them
 
-RECIPE = {"recognizer": "patterns", "version": 3, "words": WORDS}  # of `names`, for the index manifest
+RECIPE = {"recognizer": "patterns", "version": 4, "words": WORDS}  # of `names`, for the index manifest
 _MAX_WORDS = 6  # of a keyword
 _CODE = r"[^\W_]+(?:[-/.&][^\W_]+)*(?:\+\+|#(?!\w))?"
 _UNIT = re.compile(r"\d+(?:[.,/-]\d+)*[^\W\d_]{0,4}")  # 12, 12V, 3rd, 10-20mm
@@ -53,10 +53,10 @@ def names(text: str) -> Iterator[str]:
             continue
         yield from (run[place:] for place in starts[-_MAX_WORDS:] if run[place].isalpha())
     for match in codes.finditer(text):
-        code, letters = match[0], match[0].replace("&", "")
-        has_both = any(c.isdigit() for c in code) and any(c.isalpha() for c in code)
-        is_acronym = len(letters) > 1 and letters.isalpha() and letters.isupper()
-        if (has_both and not _UNIT.fullmatch(code)) or is_acronym or code[-1] in "+#":
+        code, letters = match[0], sum(c.isalpha() for c in match[0])
+        has_digit = any(c.isdigit() for c in code)
+        is_acronym = letters > 1 and code.isupper() and not has_digit
+        if (has_digit and letters and not _UNIT.fullmatch(code)) or is_acronym or code[-1] in "+#":
             yield code
 
 
