@@ -5,15 +5,21 @@ from dataclasses import dataclass
 
 from common.records import Passage, nfkc
 
-_BETWEEN = " .:;,|-\u2013\u2014"  # what may stand between a title and the text behind it
+_BETWEEN = " .:;,|-\"'"  # what may stand between a title and the text behind it
+_ALIKE = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u201b\u02bc`", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb", '"')
+    | dict.fromkeys("\u2010\u2012\u2013\u2014\u2212", "-")
+)
 
 
 @dataclass(frozen=True, slots=True)
 class GoldCopies:
     """The texts of a question's gold passages.  `passage in copies` says whether a passage has one of them.
 
-    Texts are compared in NFKC without case, and without the title where it stands before the text, too. The titles of
-    two copies may differ. A passage without a text is no copy.
+    Texts are compared in NFKC without case, ways to write quotes and dashes, and what ends the last sentence; without
+    the title where it stands before the text, too. The titles of two copies may differ. A passage without a text is no
+    copy.
     """
 
     titles: tuple[str, ...]
@@ -40,7 +46,7 @@ class GoldCopies:
 
 
 def _form(text: str) -> str:
-    return nfkc(text).casefold()
+    return nfkc(text).casefold().translate(_ALIKE).strip(" .\"'")
 
 
 def _without(text: str, titles: Iterable[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ GOLD = [
     Passage.of("Oats", "Oats - Mix 1½ cups."),
     Passage.of("", "no title"),
     Passage.of("none", ""),
+    Passage.of('"Heroes"', '"Heroes" is a song.'),
 ]
 
 
@@ -24,6 +25,10 @@ GOLD = [
         ("x", "\uff2a\uff41\uff57\uff53 is a film of 1975.", True),
         ("Recipes", "Mix 11\u20442 cups.", True),  # the gold text has its title before it
         ("x", "no title", True),
+        ("x", "\u201cNo title\u201d.", True),
+        ("Recipes", "Oats \u2014 Mix 1½ cups", True),
+        ('"Heroes"', '"Heroes" - "Heroes" is a song.', True),
+        ("x", "Jaws is a film, of 1975.", False),
         ("Duel", "Duel is a film of 1975.", False),  # the same but for the titles within
         ("Jaws", "Jaws is a film of 1976.", False),
         ("Jaws", "Jaws is a film of 1975. It won.", False),
