@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
 from common.errors import UserError, as_typed
 from common.roots import resolve
+from common.shown_text import terminal
 
 
 class KeepsExamples:
@@ -193,5 +194,5 @@ class CommandLine:
         options = " ".join([*typed, "--help"])
         told = in_one_line(message)
         renamed = RENAMED if re.search(_UNKNOWN, told) else ""
-        print(as_typed(f"{self.command}: {told}. All options: {options}{renamed}"), file=sys.stderr)
+        print(terminal(as_typed(f"{self.command}: {told}. All options: {options}{renamed}")), file=sys.stderr)
         raise SystemExit(UserError.exit_code)

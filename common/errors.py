@@ -11,6 +11,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
+from common.shown_text import terminal
+
 INTERRUPTED = 130  # exit code after Ctrl-C, as of a shell: 128 + SIGINT
 PREEMPTED = 75  # exit code of a command that a scheduler stopped and that the same line continues
 CLOSED_PIPE = 141  # exit code when the reader of the output has gone, as of a shell: 128 + SIGPIPE
@@ -99,7 +101,7 @@ def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] 
     except KeyboardInterrupt as error:
         stopped = isinstance(error, StoppedError)
         by = f"stopped by {signal.Signals(error.args[0]).name}" if stopped else "interrupted"
-        print(as_typed(f"{program}: {by}. {kept()}".strip()), file=sys.stderr)
+        print(terminal(as_typed(f"{program}: {by}. {kept()}".strip())), file=sys.stderr)
         return PREEMPTED if stopped else INTERRUPTED
     except Exception as error:
         if isinstance(error, BrokenPipeError) and _closed(sys.stdout):
@@ -109,7 +111,7 @@ def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] 
             cause = cause.__cause__ or cause.__context__
         if cause is None:
             raise
-        print(as_typed(f"{program}: {cause}"), file=sys.stderr)
+        print(terminal(as_typed(f"{program}: {cause}")), file=sys.stderr)
         return cause.exit_code
     return 0
 

@@ -13,6 +13,8 @@ from typing import Any, Self, TextIO, TypeVar
 
 from tqdm import tqdm
 
+from common.shown_text import terminal
+
 Item = TypeVar("Item")
 Batch = TypeVar("Batch", bound=Sized)
 
@@ -35,7 +37,7 @@ def say(line: str, file: TextIO | None = None) -> None:
     file = file or sys.stderr
     if is_first_process():
         with tqdm.external_write_mode(file) if file.isatty() else nullcontext():
-            print(line, file=file, flush=True)
+            print(terminal(line), file=file, flush=True)
 
 
 def in_bytes(count: float) -> str:
@@ -63,7 +65,8 @@ class Progress(tqdm):
     def __init__(self, what: str, total: int | None = None) -> None:
         self._terminal = sys.stderr.isatty()
         super().__init__(
-            desc=what, total=total, disable=not (what and is_first_process()), delay=SHOWN_AFTER_SECONDS, leave=False,
+            desc=terminal(what), total=total, disable=not (what and is_first_process()),
+            delay=SHOWN_AFTER_SECONDS, leave=False,
             mininterval=_REDRAW_EVERY_SECONDS if self._terminal else LINE_EVERY_SECONDS, miniters=1, smoothing=0,
             file=sys.stderr, dynamic_ncols=True,
         )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import pytorch_lightning as pl
 
 from common.errors import UserError
+from common.shown_text import terminal
 from datamodules.examples.audit import lines
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.lazy_sequence import LazySequence
@@ -251,7 +252,7 @@ class StepData(pl.LightningDataModule):
     def print_audit(self) -> None:
         """Print `audit` on rank 0."""
         if self.trainer.is_global_zero:
-            print("\n".join(lines(self.audit)), flush=True)
+            print(terminal("\n".join(lines(self.audit))), flush=True)
 
 
 def padded(lengths: Sequence[int]) -> Callable[[Sequence[int]], int]:

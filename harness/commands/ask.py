@@ -13,6 +13,7 @@ from common.errors import DataError, UserError
 from common.progress import say
 from common.ranges import NonNegativeInt, PositiveInt, at_least
 from common.records import Answer, Question, clean
+from common.shown_text import terminal
 from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.answer_text import answer_text
@@ -93,7 +94,7 @@ def ask(
             else:
                 text = "\n" * bool(printed) + answer_text(asked, answer, width, characters)
                 if changed:
-                    text = f"({REWRITTEN if reads else PREPENDED}, typed: {as_typed.text})\n{text}"
+                    text = terminal(f"({REWRITTEN if reads else PREPENDED}, typed: {as_typed.text})") + f"\n{text}"
             print(text, flush=True)
             printed += 1
     apart.end()

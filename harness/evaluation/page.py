@@ -12,8 +12,9 @@ from pathlib import Path
 from string import Template
 
 from common.records import Answer, Question
+from common.shown_text import html
 from harness.evaluation.page_data import QuestionCase, browser_data
-from harness.evaluation.tables import ReportTable, html_paragraphs, html_text, tables_html
+from harness.evaluation.tables import ReportTable, html_paragraphs, tables_html
 
 __all__ = ["QuestionCase", "page"]
 _TEMPLATE = Path(__file__).with_name("page_template")
@@ -46,14 +47,14 @@ def page(
     """
     style, script = _read("page.css"), _read("page.js") + _read("details.js")
     figures = [
-        f'<figure><img src="data:image/png;base64,{b64encode(png).decode()}" alt="{html_text(caption)}">'
-        f"<figcaption>{html_text(caption)}</figcaption></figure>"
+        f'<figure><img src="data:image/png;base64,{b64encode(png).decode()}" alt="{html(caption)}">'
+        f"<figcaption>{html(caption)}</figcaption></figure>"
         for caption, png in plots.items()
     ]
     blocks = browser_data(questions, systems, measures, cases)
     return Template(_read("page.html")).substitute(
-        title=html_text(title),
-        facts="".join(f"<li>{html_text(fact)}</li>" for fact in facts),
+        title=html(title),
+        facts="".join(f"<li>{html(fact)}</li>" for fact in facts),
         tables=tables_html(tables),
         plots="\n".join(figures),
         notes=html_paragraphs(notes, "note"),

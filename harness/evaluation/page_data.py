@@ -6,18 +6,19 @@ passages of 5,000 questions at once would take most of the time in which the pag
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from common.answer_metrics import has_answer
 from common.documents import citation, images_of
 from common.gold_segments import is_relevant
 from common.records import Answer, GoldSegment, Passage, Question
+from common.shown_text import terminal
 
 QUESTIONS_PER_BLOCK = 100
 PASSAGES_PER_BLOCK = 200
-_ESCAPED = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+_ESCAPED = {character: f"\\u{ord(character):04x}" for character in "<>&"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +186,17 @@ def _number(value: float, digits: int) -> float | None:
 
 
 def _json(value: object) -> str:
-    """JSON that cannot end the script element it is in, nor be taken for markup, nor fail to be encoded as UTF-8."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """JSON that cannot end the script element it is in, nor be taken for markup; its texts are for showing alone."""
+    text = json.dumps(_shown(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character, escaped in _ESCAPED.items():
         text = text.replace(character, escaped)
-    return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
+    return text
+
+
+def _shown(value: Any) -> Any:
+    """A value whose texts turn no direction of writing and can be encoded as UTF-8."""
+    if isinstance(value, str):
+        return terminal(value)
+    if isinstance(value, dict):
+        return {_shown(key): _shown(each) for key, each in value.items()}
+    return [_shown(each) for each in value] if isinstance(value, list | tuple) else value

@@ -9,7 +9,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
+
+from common.shown_text import csv_cell, html, markdown
 
 CSV_COLUMNS = ("table", "row", "column", "value", "interval_low", "interval_high", "source", "note")
 _NOT_MEASURED = "not measured: "
@@ -74,7 +75,10 @@ class ReportTable:
 
 
 def tables_csv(tables: Sequence[ReportTable]) -> str:
-    """One line per cell; `source` is `ours` or `paper`, `note` the reason why there is no value."""
+    """One line per cell; `source` is `ours` or `paper`, `note` the reason why there is no value.
+
+    A text that a spreadsheet would take for a formula is marked (`common.shown_text.csv_cell`).
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
@@ -86,7 +90,8 @@ def tables_csv(tables: Sequence[ReportTable]) -> str:
                         ends = [_digits(end) for end in cell.interval] if cell.interval else ["", ""]
                         note = _NOT_MEASURED + cell.reason if cell.reason else ""
                         by = "paper" if column in table.published else source
-                        writer.writerow([table.name, name, column, _digits(cell.value), *ends, by, note])
+                        texts = map(csv_cell, (table.name, name, column))
+                        writer.writerow([*texts, _digits(cell.value), *ends, by, csv_cell(note)])
     return text.getvalue()
 
 
@@ -103,16 +108,16 @@ def tables_not_measured(tables: Sequence[ReportTable]) -> dict[str, dict[str, di
 
 def tables_markdown(title: str, facts: Sequence[str], tables: Sequence[ReportTable], notes: str) -> str:
     """A Markdown report: facts, tables, notes."""
-    lines = [f"# {title}", "", *(f"- {fact}" for fact in facts), ""]
+    lines = [f"# {markdown(title)}", "", *(f"- {markdown(fact)}" for fact in facts), ""]
     for table in tables:
-        lines += [f"## {table.title}", "", *_table(table), ""]
+        lines += [f"## {markdown(table.title)}", "", *_table(table), ""]
         if table.note:
-            lines += [table.note, ""]
-    return "\n".join([*lines, notes]).rstrip() + "\n"
+            lines += [*map(markdown, table.note.splitlines()), ""]
+    return "\n".join([*lines, *map(markdown, notes.splitlines())]).rstrip() + "\n"
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a Markdown table: first column left-aligned, the others right-aligned."""
+    """The lines of a Markdown table of Markdown texts: first column left-aligned, the others right-aligned."""
     rule = ["---"] + ["---:"] * (len(head) - 1)
     return ["| " + " | ".join(cells) + " |" for cells in [head, rule, *rows]]
 
@@ -126,16 +131,9 @@ def tables_html(tables: Sequence[ReportTable]) -> str:
     return "\n".join(_html_table(table, _html_id(table.name, used)) for table in tables)
 
 
-def html_text(text: str) -> str:
-    """Text as HTML: markup characters are escaped, and what UTF-8 cannot encode (lone surrogates) becomes `?`."""
-    return escape(text.encode(errors="replace").decode())
-
-
 def html_paragraphs(text: str, css_class: str) -> str:
     """Blank lines separate the paragraphs."""
-    return "".join(
-        f'<p class="{css_class}">{html_text(part)}</p>' for part in re.split(r"\n\s*\n", text.strip()) if part
-    )
+    return "".join(f'<p class="{css_class}">{html(part)}</p>' for part in re.split(r"\n\s*\n", text.strip()) if part)
 
 
 def _html_id(name: str, used: set[str]) -> str:
@@ -151,18 +149,17 @@ def _html_id(name: str, used: set[str]) -> str:
 def _html_table(table: ReportTable, id_: str) -> str:
     reason, rows = _printed(table)
     width = len(table.columns) + 1
-    body = [f'<tr><td class="absent" colspan="{width}">{html_text(reason)}</td></tr>'] if reason else []
+    body = [f'<tr><td class="absent" colspan="{width}">{html(reason)}</td></tr>'] if reason else []
     for name, cells, of_paper in rows:
-        head = f"{'<em>paper:</em> ' if of_paper else ''}{html_text(name)}"
+        head = f"{'<em>paper:</em> ' if of_paper else ''}{html(name)}"
         body.append(f'<tr{_PAPER_CLASS * of_paper}><th scope="row">{head}</th>{_html_cells(table, cells)}</tr>')
     columns = "".join(
-        f'<th scope="col"{_PAPER_CLASS * (column in table.published)}>{html_text(column)}</th>'
-        for column in table.columns
+        f'<th scope="col"{_PAPER_CLASS * (column in table.published)}>{html(column)}</th>' for column in table.columns
     )
     return "\n".join(
         [
             f'<div class="table"><div class="scroll" tabindex="0"><table id="{id_}">',
-            f"<caption>{html_text(table.title)}</caption>",
+            f"<caption>{html(table.title)}</caption>",
             *([f"<thead><tr><td></td>{columns}</tr></thead>"] if rows else []),
             "<tbody>",
             *body,
@@ -175,17 +172,18 @@ def _html_table(table: ReportTable, id_: str) -> str:
 def _html_cells(table: ReportTable, cells: Sequence[str]) -> str:
     """A reason that stands for the whole row spans it."""
     if len(cells) > 1 and cells[0].startswith(_NOT_MEASURED) and not any(cells[1:]):
-        return f'<td class="absent" colspan="{len(cells)}">{html_text(cells[0])}</td>'
+        return f'<td class="absent" colspan="{len(cells)}">{html(cells[0])}</td>'
     absent = [' class="absent"' if cell.startswith(_NOT_MEASURED) else "" for cell in cells]
     classes = [a or _PAPER_CLASS * (column in table.published) for a, column in zip(absent, table.columns, strict=True)]
-    return "".join(f"<td{css_class}>{html_text(cell)}</td>" for css_class, cell in zip(classes, cells, strict=True))
+    return "".join(f"<td{css_class}>{html(cell)}</td>" for css_class, cell in zip(classes, cells, strict=True))
 
 
 def _table(table: ReportTable) -> list[str]:
     reason, printed = _printed(table)
-    rows = [[f"*paper:* {name}" if of_paper else name, *cells] for name, cells, of_paper in printed]
-    lines = [reason] if reason else []
-    return lines + [""] * bool(lines and rows) + (markdown_table(["", *table.columns], rows) if rows else [])
+    rows = [[f"{'*paper:* ' * of_paper}{markdown(name)}", *map(markdown, cells)] for name, cells, of_paper in printed]
+    lines = [markdown(reason)] if reason else []
+    head = ["", *map(markdown, table.columns)]
+    return lines + [""] * bool(lines and rows) + (markdown_table(head, rows) if rows else [])
 
 
 def _printed(table: ReportTable) -> tuple[str, list[tuple[str, list[str], bool]]]:

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from common.documents import citation, images_of
 from common.records import Passage
+from common.shown_text import terminal
 from common.words import first_characters
 
 MIN_WIDTH = 20  # columns
@@ -40,11 +41,11 @@ def passage_lines(
     text = passage.text if characters is None else first_characters(passage.text, characters)
     for is_table, lines in groupby(text.split("\n"), key=lambda line: line.startswith("|")):
         if is_table:
-            yield from (indent + line for line in _aligned([*map(printable, lines)], width - len(indent)))
+            yield from (indent + line for line in _aligned([*map(terminal, lines)], width - len(indent)))
         else:
             yield from (part for line in lines for part in wrapped(line, width, indent))
     if cited:
-        yield from (indent + printable(f"Image: {image}") for image in images_of(passage))
+        yield from (indent + terminal(f"Image: {image}") for image in images_of(passage))
     elif about:
         metadata = first_characters(json.dumps(about, ensure_ascii=False), _METADATA_CHARACTERS)
         yield from wrapped(metadata, width, indent)
@@ -52,20 +53,15 @@ def passage_lines(
 
 
 def wrapped(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
-    """Lines of at most `width` columns, broken between words; see `printable`."""
+    """Lines of at most `width` columns, broken between words; see `common.shown_text.terminal`."""
     return textwrap.wrap(
-        printable(text),
+        terminal(text),
         max(width, MIN_WIDTH),
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def printable(text: str) -> str:
-    """A text without control characters, which a terminal would obey."""
-    return "".join(each if each.isprintable() or each.isspace() else "\ufffd" for each in text)
 
 
 def _aligned(lines: list[str], width: int) -> list[str]:

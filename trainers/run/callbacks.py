@@ -14,6 +14,7 @@ from pytorch_lightning.callbacks import Callback
 from common.errors import ArtifactError
 from common.files import whole_folder, write_json
 from common.progress import Progress, say
+from common.shown_text import terminal
 from trainers.run.checkpoints import VALIDATION_DUE
 from trainers.run.environment import commit, data_digests, hardware, versions
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
@@ -69,7 +70,8 @@ class RunRecord(Callback):
                 for name in figures:
                     logger.log_image(f"val/{name}", [str(folder / f"{name}.png")], step=trainer.global_step - 1)
                 columns, rows = module.examples(EXAMPLES)
-                logger.log_table("val/examples", columns=columns, data=rows, step=trainer.global_step - 1)
+                shown = [[terminal(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+                logger.log_table("val/examples", columns=columns, data=shown, step=trainer.global_step - 1)
 
     def on_fit_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Record that training has ended."""

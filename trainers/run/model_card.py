@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import ModelCardData
-from jinja2 import StrictUndefined, Template
+from jinja2 import Environment, StrictUndefined
 
+from common.shown_text import markdown, markdown_code
 from datamodules.examples.data_files import DataFile
 
 
@@ -45,6 +46,8 @@ def model_card(
 ) -> str:
     """Fill a template; files and folders of this machine are named without their place.
 
+    Names from data stand as text, see `common.shown_text`: in the template by the filter `markdown`.
+
     Args:
         template: Markdown whose front matter begins with `{{ card_data }}`.
         card: The owner's words.
@@ -64,10 +67,12 @@ def model_card(
         base_model=[name for name in dict.fromkeys(models.values()) if not is_folder(name)] or None,
         datasets=hub_datasets(sources) or None,
     )
-    local = {name: Path(model).name if is_folder(model) else model for name, model in models.items()}
+    local = {name: markdown_code(Path(model).name if is_folder(model) else model) for name, model in models.items()}
     files = ", ".join(
-        path if path.startswith("hf:") else f"{Path(path).name} (sha256 {digest})"
+        markdown(path if path.startswith("hf:") else f"{Path(path).name} (sha256 {digest})")
         for path, digest in provenance.get("data", {}).items()
     )
-    filled = Template(template.read_text(encoding="utf-8"), undefined=StrictUndefined, keep_trailing_newline=True)
+    cards = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
+    cards.filters["markdown"] = markdown
+    filled = cards.from_string(template.read_text(encoding="utf-8"))
     return filled.render(card_data=data.to_yaml(), data=files or "unnamed", **{**values, **local})

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
 from common.errors import ArtifactError
+from common.shown_text import markdown
 from models.serving_manifest import CARD
 from trainers.run.model_card import Card, model_card
 from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
@@ -198,7 +199,7 @@ class RunModule(pl.LightningModule):
             starts: The parameters that name the models that training started from.
         """
         figures = ", ".join(f"{name} {value:.4g}" for name, value in self.validation_metrics.items()) or "none yet"
-        values = {**self.hparams, "validation": figures, **values}
+        values = {**self.hparams, "validation": markdown(figures), **values}
         text = model_card(template, self.card, starts, values, self.trainer.datamodule.sources, provenance)
         (folder / CARD).write_text(text, encoding="utf-8")
 

@@ -1,7 +1,6 @@
 """The report of reading a folder of documents: what each file gave, and what was left out and why."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 from common.files import write_text
 from common.progress import say
 from common.records import clean
+from common.shown_text import markdown
 from harness.documents.folder.cache import REPORT, REPORT_LINES
 
 _SHOWN = 5  # documents that could not be read, on the console
@@ -65,7 +65,7 @@ def say_summary(folder: Path, documents: Path, rows: Sequence[DocumentRow]) -> N
     earlier = f", {len(indexed) - now:,} unchanged" if now < len(indexed) else ""
     say(f"{documents}: {len(indexed):,} documents ({now:,} read{earlier}), {_in_words(_segments(indexed))}.")
     for row in failed[:_SHOWN]:
-        say(f"not read: {_line(row.name)}: {_line(row.why)}")
+        say(f"not read: {clean(row.name)}: {clean(row.why)}")
     further = f"not read: {len(failed) - _SHOWN:,} more; " if len(failed) > _SHOWN else ""
     others = Counter(row.why for row in rows if row.why and not row.failed)
     others["the same content as another"] = sum(bool(row.copy_of) for row in rows)
@@ -89,7 +89,7 @@ def _in_words(segments: Counter[str]) -> str:
 def _page(documents: Path, rows: Sequence[DocumentRow]) -> list[str]:
     indexed = _indexed(rows)
     columns = ("document", "format", "pages", "headings", "tables", "images", "segments", "seconds", "lost", "invented")
-    lines = [f"# Documents of {_cell(str(documents))}", ""]
+    lines = [f"# Documents of {markdown(str(documents))}", ""]
     lines += [f"{len(indexed):,} documents, {_in_words(_segments(indexed))}.", ""]
     lines += [f"| {' | '.join(columns)} |", f"| --- |{' ---: |' * (len(columns) - 1)}"]
     for row in indexed:
@@ -99,7 +99,7 @@ def _page(documents: Path, rows: Sequence[DocumentRow]) -> list[str]:
         shares = (about.get(name) for name in columns[8:])
         numbers += [None if share is None else f"{share:.1%}" for share in shares]
         shown = ("" if number is None else str(number) for number in numbers)
-        lines.append(f"| {_cell(row.name)} | {' | '.join(shown)} |")
+        lines.append(f"| {markdown(row.name)} | {' | '.join(shown)} |")
     for title, chosen in (
         ("Not read", [(row.name, row.why) for row in rows if row.failed]),
         ("Parts that were not read", [(row.name, part) for row in indexed for part in row.about.get("left_out", ())]),
@@ -107,15 +107,5 @@ def _page(documents: Path, rows: Sequence[DocumentRow]) -> list[str]:
         ("Left out", [(row.name, row.why) for row in rows if row.why and not row.failed]),
     ):
         if chosen:
-            lines += ["", f"## {title}", "", *(f"- {_cell(name)}: {_cell(why)}" for name, why in chosen)]
+            lines += ["", f"## {title}", "", *(f"- {markdown(name)}: {markdown(why)}" for name, why in chosen)]
     return lines
-
-
-def _line(text: str) -> str:
-    """A text in one line without characters that a terminal would obey."""
-    return "".join(each if each.isprintable() else "\ufffd" for each in clean(text))
-
-
-def _cell(text: str) -> str:
-    """A text in one line without characters that Markdown would obey."""
-    return re.sub(r"([\\`*_<|\[\]])", r"\\\1", _line(text))

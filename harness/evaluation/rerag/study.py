@@ -226,7 +226,7 @@ def _findings(system: ReRag, found: ReRagResults, settings: Settings) -> Finding
     report.tables += refusal_tables(systems, bootstrap, paper)
     report.facts = [
         *retrieval_facts(questions, system.retriever, found.encoder, found.fitted),
-        *[f"temperature of the estimator's weights for `thorough`: {found.temperature:g}"] * (system.reader is None),
+        *[f"temperature of the estimator's weights for thorough: {found.temperature:g}"] * (system.reader is None),
         f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {system.contexts} "
         "contexts per ranker" + _SAME_CONTEXTS * all(len(each.passages) <= system.contexts for each in candidate_sets),
         *_threshold_facts(system),

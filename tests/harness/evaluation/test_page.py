@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.records import Passage, Question
+from common.shown_text import terminal
 from harness.evaluation.page import QuestionCase, page
 from harness.evaluation.tables import ReportTable
 from tests.helpers.browser import drive, needs_chromium
@@ -30,24 +31,25 @@ def test_data_survive_any_text() -> None:
     text.encode()  # UTF-8 has no lone surrogates
     assert "<img src=x" not in text
     assert text.count("<script") == text.count("</script>") == 4  # three blocks of data, one script
+    seen = terminal(EVIL)
     data = blocks(text)
     index, (details,), (shown,) = data["index"], data["questions-0"], data["passages-0"]
     assert (index["systems"], index["measures"], index["values"], index["answers"]) == (
-        [EVIL],
-        [EVIL],
+        [seen],
+        [seen],
         [[[1.0]]],
-        [[EVIL]],
+        [[seen]],
     )
-    assert index["questions"] == [{"id": "q" + EVIL, "text": EVIL, "kind": EVIL, "answers": [EVIL]}]
-    assert shown[:2] == [evil.title, evil.text]
-    assert shown[2] == f"id: id; corpus id: {EVIL}"
+    assert index["questions"] == [{"id": "q" + seen, "text": seen, "kind": seen, "answers": [seen]}]
+    assert shown[:2] == [seen, terminal(evil.text)]
+    assert shown[2] == f"id: id; corpus id: {seen}"
     assert details["gold"] == [0]
-    assert details["elsewhere"] == ["elsewhere" + EVIL]
-    assert details["cases"] == [{"title": EVIL, "columns": [EVIL], "rows": [[EVIL]], "note": EVIL}]
+    assert details["elsewhere"] == ["elsewhere" + seen]
+    assert details["cases"] == [{"title": seen, "columns": [seen], "rows": [[seen]], "note": seen}]
     (system,) = details["systems"]
     assert system["evidence"] == [[0, 1.0, "gold", ""], [0, 0.0, "gold", ""]]
-    assert system["costs"] == {EVIL.replace("_", " "): None, "model calls": 2.0}
-    assert system["notes"] == [[EVIL, EVIL]]
+    assert system["costs"] == {seen.replace("_", " "): None, "model calls": 2.0}
+    assert system["notes"] == [[seen, seen]]
 
 
 def test_details_say_what_was_found_and_why() -> None:

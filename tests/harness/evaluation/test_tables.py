@@ -1,9 +1,15 @@
 """Tables as HTML have the cells of the Markdown report."""
 
+import csv
+import io
 import math
+import re
+from html import unescape
 from html.parser import HTMLParser
 
-from harness.evaluation.tables import Cell, ReportTable, not_measured, tables_html, tables_markdown
+from markdown_it import MarkdownIt
+
+from harness.evaluation.tables import Cell, ReportTable, not_measured, tables_csv, tables_html, tables_markdown
 
 NAN = math.nan
 
@@ -55,7 +61,7 @@ def test_tables_have_the_cells_of_the_markdown_report() -> None:
         ReportTable("Second (of all)", "Only silent", ("x", "y"), {"a": [nothing] * 2}),
     ]  # fmt: skip
     lines = tables_markdown("T", [], tables, "").splitlines()
-    expected = [line.strip("|").split("|") for line in lines if line.startswith("|") and "---" not in line]
+    expected = [unescape(line).strip("|").split("|") for line in lines if line.startswith("|") and "---" not in line]
     parsed = Rows()
     text = tables_html(tables)
     parsed.feed(text)
@@ -68,3 +74,16 @@ def test_tables_have_the_cells_of_the_markdown_report() -> None:
     assert '<th scope="col" class="paper">y</th>' in text
     assert '<td class="paper">1,234</td>' in text
     assert '<p class="note">A note &lt;i&gt;.</p><p class="note">Another.</p>' in text
+
+
+def test_names_from_data_are_names_in_every_format() -> None:
+    row, column, note = "=HYPERLINK(1)", "![c](http://e.example)|", "# <img src=x> \x1b[2J"
+    table = ReportTable(row, f"{row} {column}", (column,), {row: [Cell(-1.5)], "b": [not_measured(note)]}, note=note)
+    (head, first, second) = csv.reader(io.StringIO(tables_csv([table]), newline=""))
+    assert len(head) == len(first) == 8
+    assert [first[:4], second[7]] == [[f"'{row}", f"'{row}", column, "-1.5"], f"not measured: {note[:-4]}\\x1b[2J"]
+    page = MarkdownIt("commonmark").enable("table").render(tables_markdown(column, [note], [table], note))
+    assert {*re.findall(r"<(\w+)", page)} == {"h1", "h2", "ul", "li", "p", "table", "thead", "tbody", "tr", "th", "td"}
+    assert page.count("<h1>") == page.count("<table>") == 1
+    assert page.count("<td") == 4
+    assert not {"\x1b", "<img"} & {*re.split(r"(\x1b|<img)", page + tables_html([table]))}

@@ -104,10 +104,10 @@ def test_passages_are_printed_in_full_or_cut_between_words() -> None:
     assert "   the capital of ..." in shown(found((PARIS, 1.0)), characters=20)
 
 
-def test_what_a_terminal_would_obey_is_replaced() -> None:
+def test_what_a_terminal_would_obey_is_named() -> None:
     hostile = Passage("id", "red \x1b[31m and \x9b0m bell \x07", "tit\x1b]0;le")
     text = "\n".join(shown(found((hostile, 1.0))))
-    assert "red \ufffd[31m and \ufffd0m bell \ufffd" in text
+    assert "red \\x1b[31m and \\x9b0m bell \\x07" in text
     assert all(character.isprintable() or character == "\n" for character in text)
 
 

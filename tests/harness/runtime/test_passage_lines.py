@@ -54,7 +54,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     printed = "\n".join(shown(as_passage(segment, ("\x07",))))
     assert "\x1b" not in printed
     assert "\x07" not in printed
-    assert "[\ufffd[2J.pdf, page 7: Ratings]" in printed
+    assert "[\\x1b[2J.pdf, page 7: Ratings]" in printed
 
 
 def test_passages_of_other_corpora_are_shown_as_before() -> None:
