@@ -27,6 +27,7 @@ from datamodules.dmqr_substitution import WordSubstitution
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
+from datamodules.formats.reading import check_layout
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
 from datamodules.formats.row_counts import REPEATED_REWRITE, RowCounts
 from models.dmqr.rewrite_outputs import SEPARATOR
@@ -113,7 +114,7 @@ class RewriteData(StepData):
         strict: Whether an unusual row (null, empty, repeated) is an error instead of a line in the statistics.
 
     Raises:
-        UserError: If there is no training file, or one of retriever and gold_questions is missing.
+        UserError: If there is no training file, one of retriever and gold_questions is missing, or a layout is unknown.
     """
 
     step_option, examples_name = "rewrites_per_step", "rewrites"
@@ -139,6 +140,8 @@ class RewriteData(StepData):
         if (retriever is None) != (not gold_questions):
             given, missing = ("gold_questions", "retriever") if retriever is None else ("retriever", "gold_questions")
             raise UserError(f"data.{given} is given without data.{missing}: recall on validation needs both.")
+        for source in gold_questions or []:
+            check_layout(source.layout, questions=True)
         self.rewrites_per_step, self.generated_rewrites = rewrites_per_step, generated_rewrites
         self.rewrites_per_validation_batch = rewrites_per_validation_batch
         self.sampling_seed, self.substitution = sampling_seed, substitution

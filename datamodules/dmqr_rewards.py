@@ -11,7 +11,7 @@ from common.records import Question, Ranked, clean
 from common.retrieval import Retriever, search_fused
 from datamodules.dmqr_recall import asked
 from datamodules.examples.data_files import DataFile
-from datamodules.formats.reading import read_questions
+from datamodules.formats.reading import check_layout, read_questions
 from datamodules.formats.row_counts import RowCounts
 
 
@@ -52,12 +52,14 @@ def check_reward(retriever: Retriever | None, reward: Reward | None, gold_questi
     """Check that what rewards validation rewrites is given together.
 
     Raises:
-        UserError: If some of it is missing.
+        UserError: If some of it is missing, or the layout of a file is unknown.
     """
     if (reward is None) != (not gold_questions) or (reward is None and retriever is not None):
         raise UserError("data.reward needs data.gold_questions, and data.retriever needs both: give them together.")
     if reward is not None and reward.depth and retriever is None:
         raise UserError("data.reward looks at passages: give data.retriever, too, the one of the preferences.")
+    for source in gold_questions or ():
+        check_layout(source.layout, questions=True)
 
 
 def greedy_reward(

@@ -16,6 +16,7 @@ from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
+from datamodules.formats.reading import check_layout
 from datamodules.formats.row_counts import RowCounts
 from models.length_batching import IGNORE, pad
 from models.t5.span_corruption import SpanLength, SpanTokens, corrupt, random_mask, span_counts, text_length
@@ -66,7 +67,7 @@ class SpanCorruptionData(StepData):
             in the statistics those that are read to find the validation passages, later all.
 
     Raises:
-        UserError: If no file is given.
+        UserError: If no file is given, or a layout is unknown.
     """
 
     step_option, examples_name = "sequences_per_step", "sequences"
@@ -90,6 +91,8 @@ class SpanCorruptionData(StepData):
         super().__init__()
         if not corpora:
             raise UserError("data.corpora names no file: give at least one {layout, path}.")
+        for source in corpora:
+            check_layout(source.layout)
         self.sources, self.max_tokens, self.noise_share, self.mean_span = corpora, max_tokens, noise_share, mean_span
         self.sequences_per_step, self.steps_per_epoch = sequences_per_step, steps_per_epoch
         self.units_per_step = sequences_per_step

@@ -7,16 +7,15 @@ bitsandbytes is optional: the extra `quantized` of pyproject.toml.
 
 import copy
 import logging
-from importlib.util import find_spec
 from typing import Any, Literal
 
 import torch
 from transformers import PreTrainedModel
 
 from common.errors import UserError
+from common.packages import require
 
 BaseBits = Literal[4, 8]
-PACKAGE = "bitsandbytes"
 DEVICES = ("cpu", "cuda")
 FOUR_BIT = "Linear4bit"  # bitsandbytes's class; peft's layer around it has that name too, but no compute_dtype
 
@@ -33,11 +32,7 @@ def check_base_bits(bits: int | None, lora_rank: int | None) -> None:
         raise UserError(
             f"model.base_bits {bits} needs LoRA, for such weights are not trained: give model.lora.rank, such as 16."
         )
-    if find_spec(PACKAGE) is None:
-        raise UserError(
-            f"model.base_bits {bits} needs {PACKAGE}, which is not installed: pip install '{PACKAGE}>=0.50.2,<0.51', "
-            "or set it to null."
-        )
+    require("quantized", f"model.base_bits {bits}", "set it to null")
 
 
 def check_quantized_device(device: torch.device) -> None:

@@ -24,7 +24,7 @@ from common.files import digests, whole_folder, write_json
 from common.outputs import OutputFolder, listed_files
 from common.progress import Progress
 from common.records import nfkc
-from datamodules.formats.reading import question_layouts, read_passages, read_questions
+from datamodules.formats.reading import check_layout, question_layouts, read_passages, read_questions
 from models.loading import save_network
 from models.t5.from_scratch import T5Sizes, load_tokenizer, random_t5
 
@@ -82,8 +82,8 @@ def t5_from_scratch(
         copying: Whether to initialize attention so that it copies tokens of the context.
 
     Raises:
-        UserError: If neither or both of `corpus` and `tokenizer` are given, a size is impossible, or `out` holds
-            anything else.
+        UserError: If neither or both of `corpus` and `tokenizer` are given, the layout is unknown, a size is
+            impossible, or `out` holds anything else.
         MissingInputError: If a file or a model is missing.
     """
     files = [corpus] if isinstance(corpus, str) else corpus or []
@@ -91,6 +91,7 @@ def t5_from_scratch(
         raise UserError(
             "give either --corpus '[FILE, ...]' to train a tokenizer on, or --tokenizer FOLDER_or_spiece.model."
         )
+    check_layout(layout)
     with OUTPUT.locked(out):
         if tokenizer:
             made = load_tokenizer(tokenizer)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from common.ranges import PositiveInt
 from common.records import Question, nfkc
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
+from datamodules.formats.reading import check_layout
 from datamodules.formats.row_counts import IN_EARLIER_FILE, REPEATED_ID, REPEATED_QUESTION, RowCounts
 
 
@@ -37,9 +38,15 @@ class QuestionDataFile(DataFile):
     Args:
         corpus: Corpus in the layout jsonl, where the questions name their gold passages by its ids (layout
             corpus_questions).
+
+    Raises:
+        UserError: If the layout is unknown, or a corpus.
     """
 
     corpus: str | None = None
+
+    def __post_init__(self) -> None:
+        check_layout(self.layout, questions=True)
 
     def questions(self, counts: RowCounts | None = None) -> Iterator[Question]:
         """The questions of the file, in order, of which `counts` counts what is unusual.

@@ -66,11 +66,7 @@ def read_questions(
         DataError: While reading, if the file is truncated or corrupt, a row does not match the layout, or none is left;
             names the file, the line and the cause.
     """
-    module = _layout(layout)
-    if not _has_questions(module):
-        raise UserError(
-            f"layout {layout!r} is a corpus and has no questions: use one of {_list_of(question_layouts())}"
-        )
+    module = check_layout(layout, questions=True)
     if limit is not None and limit < 1:
         raise UserError(f"limit is {limit}: give at least 1, or null for all rows")
     counts = counts or RowCounts()
@@ -271,6 +267,22 @@ def read_passages(
             _records(module, found, source, module.passage, counts) for source, found in opened
         )
     return _filled(passages if repeated else _distinct(passages, counts), layout, sources)
+
+
+def check_layout(name: str, questions: bool = False) -> ModuleType:
+    """A layout's module.
+
+    Args:
+        name: Of the layout.
+        questions: Whether its rows are to be questions.
+
+    Raises:
+        UserError: If the layout is unknown, or a corpus in place of questions.
+    """
+    module = _layout(name)
+    if questions and not _has_questions(module):
+        raise UserError(f"layout {name!r} is a corpus and has no questions: use one of {_list_of(question_layouts())}")
+    return module
 
 
 def question_layouts() -> list[str]:

@@ -113,11 +113,15 @@ def _check(
     """Check everything that can be checked before a model is loaded.
 
     Raises:
-        UserError: If the question is empty, options contradict each other, or there is neither a retriever nor a
-            shipped passage.
+        UserError: If the layout is unknown, the question is empty, options contradict each other, or there is neither a
+            retriever nor a shipped passage.
         MissingInputError: If the file does not exist.
         DataError: If its first row does not match the layout, or the question is not UTF-8 text.
     """
+    from datamodules.formats.open_data import HUB
+    from datamodules.formats.reading import check_layout, read_questions
+
+    check_layout(layout, questions=True)
     if turns and (question is not None or questions is not None):
         raise UserError(
             "--turns is for questions that are typed in one after the other: omit --question and --questions."
@@ -135,9 +139,6 @@ def _check(
             raise DataError("question is not UTF-8 text: type it in a UTF-8 terminal, or give --questions FILE.")
         _check_passages(system, None)
         return
-    from datamodules.formats.open_data import HUB
-    from datamodules.formats.reading import read_questions
-
     rows = read_questions(layout, questions)
     if not questions.startswith(HUB):
         _check_passages(system, next(rows))

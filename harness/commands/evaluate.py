@@ -133,12 +133,16 @@ def files_and_settings(
     """The question files of an evaluation that writes `out`, and its settings; resumable results lie beside `out`.
 
     Raises:
-        UserError: If the k of recall@k are not increasing, no file is named, or `missing_gold` does nothing.
+        UserError: If the k of recall@k are not increasing, no file is named, the layout is unknown, or `missing_gold`
+            does nothing.
     """
     if missing_gold == "missed" and gold == "file":
         raise UserError("missing_gold missed is for gold passages of the index: type --gold index too, or omit it.")
     if not ks or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers, such as [1,5,10,20].")
+    from datamodules.formats.reading import check_layout
+
+    check_layout(layout, questions=True)
     from harness.evaluation.answer_scores import Bootstrap
     from harness.evaluation.study import Settings, partial_folder
 

@@ -84,6 +84,14 @@ def index(
                 "An option of --documents was given with --corpus alone: infer.py index --help names these options."
             )
     place = _place(qdrant, kind, out)
+    if corpus:
+        from datamodules.formats.reading import check_layout
+
+        check_layout(layout or "jsonl")
+    if kind == "dense":
+        from harness.indexing.faiss_library import check_installed
+
+        check_installed(dense.faiss_index)
     source = None if documents is None else _folder(documents, out, reading, cutting, workers, device)
     passages: Iterable[Passage] = ()
     counts = RowCounts(strict)

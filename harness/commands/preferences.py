@@ -79,8 +79,8 @@ def preferences(
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.resumable import ResumableBatches
 
-    check_strategies(rewriter, strategies)
     check_questions(layout, sources)
+    check_strategies(rewriter, strategies)
     OUTPUT.check_writable(out)
     load(rewriter, reward, retriever, feedback_retriever)
     partial = out.parent / f"{out.name}.partial"

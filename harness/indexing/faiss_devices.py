@@ -11,7 +11,7 @@ import numpy as np
 
 from common.errors import UserError
 from common.progress import in_bytes
-from harness.indexing.faiss_library import FaissIndex
+from harness.indexing.faiss_library import FaissIndex, import_faiss
 
 GPU_SCRATCH_BYTES = 3 * 2**29  # that FAISS reserves on a GPU of more than 8 GB
 _LISTS_GROWTH = 1.25  # of inverted lists on a GPU, which are allocated in steps
@@ -26,6 +26,12 @@ class Placement:
 
     gpus: tuple[int, ...]
     why: str = ""
+
+
+def check_gpu(device: str) -> None:
+    """Raise UserError unless FAISS is installed and sees a GPU, for a device that needs one."""
+    faiss = import_faiss()
+    wants_gpu(device, "flat", faiss.get_num_gpus() if faiss is not None else 0)
 
 
 def wants_gpu(device: str, kind: FaissIndex, gpus: int) -> bool:

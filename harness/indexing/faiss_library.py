@@ -43,6 +43,12 @@ def import_faiss() -> ModuleType | None:
     return faiss
 
 
+def check_installed(kind: FaissIndex) -> None:
+    """Raise UserError if FAISS is not installed and a kind of index needs it."""
+    if kind != "flat" and import_faiss() is None:
+        raise UserError(f"faiss_index {kind} needs FAISS. Type: pip install faiss-cpu, or choose flat.")
+
+
 def check_parameters(
     kind: FaissIndex, count: int, dimensions: int, nlist: int | None, hnsw_links: int, pq_bytes: int | None = None
 ) -> dict:
@@ -59,10 +65,9 @@ def check_parameters(
     Raises:
         UserError: If one is out of range, or an approximate index is requested and FAISS is not installed.
     """
+    check_installed(kind)
     if kind == "flat":
         return {"faiss_index": kind}
-    if import_faiss() is None:
-        raise UserError(f"faiss_index {kind} needs FAISS. Type: pip install faiss-cpu, or choose flat.")
     if kind == "hnsw":
         if hnsw_links < 2:
             raise UserError(f"hnsw_links must be at least 2, got {hnsw_links}.")

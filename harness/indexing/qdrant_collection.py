@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from common.errors import ArtifactError, MissingInputError, UnavailableError, UserError
+from common.packages import require
 from common.progress import Progress, say
 from common.records import Passage
 from harness.indexing.exact_rescoring import Candidates
@@ -51,7 +52,7 @@ class CollectionPlace:
     key_variable: str | None = None
 
     def check(self) -> None:
-        """Raise UserError unless there is one place, with a valid address."""
+        """Raise UserError unless there is one place, with a valid address, and qdrant-client is installed."""
         if (self.url is None) == (self.path is None):
             raise UserError(
                 "A Qdrant collection is on a server or in a folder: give url, such as http://localhost:6333, or path, "
@@ -59,6 +60,7 @@ class CollectionPlace:
             )
         if self.url is not None:
             check_url("url", self.url, "http://localhost:6333")
+        require("qdrant", "a Qdrant collection")
 
     def __str__(self) -> str:
         return f"{self.url or self.path} collection {self.collection}"
@@ -67,13 +69,11 @@ class CollectionPlace:
         """A client; whether a server answers is seen at the first request.
 
         Raises:
-            UserError: If qdrant-client is not installed, or another process has opened the folder.
+            UserError: As `check`, or if another process has opened the folder.
         """
         self.check()
-        try:
-            from qdrant_client import QdrantClient
-        except ModuleNotFoundError as error:
-            raise UserError("Qdrant needs its client. Type: pip install 'lightning-rag[qdrant]'.") from error
+        from qdrant_client import QdrantClient
+
         if self.url is not None:
             key = key_in_environment(self.key_variable) or None
             return QdrantClient(url=self.url, api_key=key, timeout=_SECONDS, check_compatibility=False)

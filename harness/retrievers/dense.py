@@ -286,6 +286,10 @@ class DenseRetriever(VectorRetriever):
         self.folder, self.verify = Path(index), verify
         again = f"build the index again: infer.py index --dense.encoder NAME --out {index} --overwrite true"
         super().__init__(encoder, device, precision, batch_tokens, again)
+        if index_device in ("cuda", "all"):
+            from harness.indexing.faiss_devices import check_gpu
+
+            check_gpu(index_device)
         self._search = (index_device, nprobe, ef_search, k_factor)
 
     def load(self) -> None:

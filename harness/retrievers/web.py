@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from common.context_sources import WEB
 from common.errors import UnavailableError, UserError
 from common.killable import Killable
+from common.packages import require
 from common.progress import Progress, in_bytes
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from common.records import Passage, Ranked, as_texts, clean
@@ -27,7 +28,7 @@ from harness.retrievers.bm25 import rank_by_bm25
 from harness.runtime.concurrent_work import as_completed
 from harness.runtime.store import Store
 from harness.web.addresses import parse_networks
-from harness.web.extraction import check_installed, extracted, extractor
+from harness.web.extraction import extracted, extractor
 from harness.web.pages import PageClient
 from harness.web.pieces import pieces
 from harness.web.search_services import ADDRESSES, MAX_RESULTS, SearchResult, SearchService, ServiceName, check_service
@@ -102,7 +103,7 @@ class WebRetriever:
         self.service = SearchService(service, address.rstrip("/"), key_variable, parameters or {}, results)
         self.service.key()
         if read_pages:
-            check_installed()
+            require("web", "read_pages", "set it to false to use the search service's snippets")
         self.read_pages, self.passage_words, self.timeout_seconds = read_pages, passage_words, timeout_seconds
         self.concurrency, self.max_age_days = concurrency, max_age_days
         self.cache = None if cache is None else Path(cache)

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from common.errors import ArtifactError, MissingInputError, UserError
+from common.errors import ArtifactError, UserError
 from common.files import whole_folder
+from common.packages import require
 from common.progress import Progress
 from common.records import Passage
 from common.warning_filters import unwanted_hidden
@@ -56,15 +57,13 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
         The maximum difference, nats.
 
     Raises:
-        UserError: If the model uses block-sparse attention, which ONNX export cannot trace.
-        MissingInputError: If the ONNX packages are not installed.
+        UserError: If the ONNX packages are not installed, or the model uses block-sparse attention, which ONNX export
+            cannot trace.
         ArtifactError: If the difference exceeds the tolerance; nothing is written.
     """
-    try:
-        import onnxruntime
-        import onnxscript  # noqa: F401  (torch.onnx needs it; fail before minutes of tracing)
-    except ImportError as error:
-        raise MissingInputError(f"{error.name} is not installed: pip install onnx onnxscript onnxruntime") from error
+    require("onnx", "an export to ONNX")
+    import onnxruntime
+
     manifest = read_classifier_manifest(serving)
     classifier = TripleClassifier.load(serving, device="cpu", attention="full")
     if classifier.network.config.model_type != "big_bird" or manifest["max_tokens"] > 1024:

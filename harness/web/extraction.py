@@ -1,27 +1,17 @@
 """Texts of web pages by trafilatura, in processes of their own with limits on time and memory."""
 
 import os
-from importlib.util import find_spec
 
 import httpx2
 
 from common.errors import UserError
 from common.killable import CallError, Killable
+from common.packages import EXTRAS
 from harness.runtime.services import valid_text
 from harness.web.pages import HTML, kind_of
 from harness.web.transport import FetchError
 
-PACKAGE, VERSIONS = "trafilatura", ">=2.3.1,<3"
 SECONDS, MEBIBYTES = 10.0, 512  # CPU time and address space that one page may take; most take 0.1 s and 60 MB
-
-
-def check_installed() -> None:
-    """Raise UserError if the package that extracts texts is missing."""
-    if find_spec(PACKAGE) is None:
-        raise UserError(
-            f"pages are read with {PACKAGE}, which is not installed: pip install '{PACKAGE}{VERSIONS}', or set "
-            "read_pages to false to use the search service's snippets."
-        )
 
 
 def extractor(concurrency: int, seconds: float = SECONDS, mebibytes: int = MEBIBYTES) -> Killable:
@@ -48,7 +38,7 @@ def extracted(extractor: Killable, page: httpx2.Response) -> str:
         ) from error
     if text is None:
         raise UserError(
-            f"{PACKAGE} is installed, but its import fails; python -c 'import {PACKAGE}' says why. Install it "
-            f"again: pip install --force-reinstall '{PACKAGE}{VERSIONS}', or set read_pages to false."
+            "trafilatura is installed, but its import fails; python -c 'import trafilatura' says why. Install it "
+            f"again: pip install --force-reinstall '{EXTRAS['web']['trafilatura']}', or set read_pages to false."
         )
     return valid_text(text)

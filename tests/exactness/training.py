@@ -21,7 +21,7 @@ STEPS, SHOWN_STEPS, ENTRIES = 20, 5, 8
 RATES = {"optimizer": {"learning_rate": 2e-4}}
 HEADS = {"optimizer": {"learning_rate": 2e-4, "head_learning_rate": 2e-4}}
 UNTRAINED = "key.bias"  # softmax is the same for any of it: its gradient is nothing but rounding
-TIMES = ("per_second", "seconds", "flops", "memory", "learning_rate", "epoch")  # what else a step logs, and no loss determines
+TIMES = ("per_second", "seconds", "flops", "memory", "learning_rate", "epoch")  # logged, and determined by no loss
 
 
 def _source(layout: str, path: str, **limit: int) -> list[dict[str, Any]]:

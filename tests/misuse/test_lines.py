@@ -18,6 +18,8 @@ NAMES = {
     "BM25": "harness.retrievers.bm25.Bm25Retriever",
     "DENSE": "harness.retrievers.dense.DenseRetriever",
     "FUSED": "harness.retrievers.fusion.FusedRetriever",
+    "BOARD": "pytorch_lightning.loggers.TensorBoardLogger",
+    "QDRANT": "harness.retrievers.qdrant.QdrantRetriever",
     "WEB": "harness.retrievers.web.WebRetriever",
     "DRRAG": "harness.systems.drrag.DrRag",
     "RERAG": "harness.systems.rerag.ReRag",

@@ -4,12 +4,12 @@ Options are checked before anything is requested, secrets are not repeated, and 
 """
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from harness.web import extraction
 from tests.helpers.commands import command, refused
 from tests.helpers.web_server import Searches, answer, page, web_server
 
@@ -36,8 +36,8 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_package_is_named_unless_pages_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extraction, "PACKAGE", "no_such_package")
-    refused(ask(tmp_path, **LOCAL), 2, "pip install 'no_such_package", "or set read_pages to false")
+    monkeypatch.setitem(sys.modules, "trafilatura", None)  # as if it were not installed
+    refused(ask(tmp_path, **LOCAL), 2, "pip install 'trafilatura", "or set it to false")
     refused(ask(tmp_path, **LOCAL, read_pages=False, max_retries=0), 69, "cannot be reached")
 
 

@@ -25,7 +25,7 @@ from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training
 from trainers.run.early_stopping import EarlyStopping
 from trainers.run.help import GROUPS
 from trainers.run.largest_batch import LargestBatch
-from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
+from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger, require_loggers
 from trainers.run.model_card import Card
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.strategies import refuse_strategy
@@ -168,7 +168,7 @@ class TrainCLI(LightningCLI):
         """Lock the run's folder and find its checkpoint before anything is loaded.
 
         Raises:
-            UserError: If the strategy is refused, the name is taken, or another process
+            UserError: If the strategy is refused, a logger's package is missing, the name is taken, or another process
                 trains a run of that name.
             MissingInputError: If there is no such checkpoint.
             ArtifactError: If it is corrupt, or fit is to continue from weights alone.
@@ -177,6 +177,7 @@ class TrainCLI(LightningCLI):
         options = self.config[self.subcommand]
         check_name(options.name)
         refuse_strategy(options.trainer.strategy)
+        require_loggers(options.trainer.logger)
         folder = Path(run_folder(options.name))
         fits = self.subcommand == "fit"
         if fits and rank_zero_only.rank == 0:
@@ -200,8 +201,8 @@ class TrainCLI(LightningCLI):
         """Create what the config names.
 
         Raises:
-            UserError: If a class, such as TensorBoard's logger, needs a package that is not installed, or FSDP2 is to
-                divide what cannot be divided.
+            UserError: If a class, such as a progress bar, needs a package that is not installed, or FSDP2 is to divide
+                what cannot be divided.
         """
         try:
             super().instantiate_classes()

@@ -7,6 +7,7 @@ import ssl
 import threading
 from argparse import Namespace
 from http import HTTPStatus
+from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -20,9 +21,11 @@ from pytorch_lightning.utilities import rank_zero_only
 
 from common.errors import ArtifactError, UserError
 from common.files import write_text
+from common.packages import require
 from common.progress import say
 
 METRICS_FILE = "metrics.jsonl"
+PACKAGES = {"RunWandbLogger": "wandb", "WandbLogger": "wandb", "MLFlowLogger": "mlflow"}  # of loggers
 WANDB_ID_FILE = "wandb_run_id"
 WANDB_MODES = ("online", "offline", "disabled", "dryrun", "shared")  # those of W&B
 WANDB_START_SECONDS = 15.0  # longest wait for a W&B run to be created, after its server has answered
@@ -236,6 +239,24 @@ def why_offline() -> str | None:
 
 def _brief(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".")
+
+
+def require_loggers(given: Any) -> None:
+    """Check that the packages of a run's loggers are installed; nothing is imported.
+
+    Args:
+        given: The option `trainer.logger`: one logger, a list of them, or none.
+
+    Raises:
+        UserError: If one is missing.
+    """
+    for each in given if isinstance(given, list) else [given]:
+        name = str(getattr(each, "class_path", "")).rpartition(".")[2]
+        if name == "TensorBoardLogger" and find_spec("tensorboardX") is None:  # it takes either
+            require("tensorboard", f"trainer.logger {name}", "name another logger, such as CSVLogger")
+        package = PACKAGES.get(name)
+        if package and find_spec(package) is None:
+            raise UserError(f"trainer.logger {name} needs {package}, not installed here: pip install {package}.")
 
 
 class LateLoggers(Callback):

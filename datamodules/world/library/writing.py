@@ -6,28 +6,17 @@ import os
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
-from common.errors import UserError
+from common.packages import require
 from datamodules.world.library.asking import QUESTIONS, ask
 from datamodules.world.library.composing import compose
 from datamodules.world.library.families import FAMILIES
 from datamodules.world.library.products import draw_products
 from datamodules.world.library.questions import LibraryQuestion
 
-PACKAGE = "reportlab"
 MAX_WORKERS = 8  # processes that typeset
-
-
-def check_installed() -> None:
-    """Raise UserError if the package that typesets the manuals is missing."""
-    if find_spec(PACKAGE) is None:
-        raise UserError(
-            f"the library's manuals are typeset with {PACKAGE}, which is not installed: pip install "
-            "'lightning-rag[library]', or leave out --library."
-        )
 
 
 class Library:
@@ -41,7 +30,7 @@ class Library:
     """
 
     def __init__(self, seed: int) -> None:
-        check_installed()
+        require("library", "--library true, whose manuals are typeset,", "leave it out")
         from datamodules.world.library.typesetting import typeset
 
         self.seed = seed

@@ -14,6 +14,7 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 from common.documents import Document, Image
 from common.errors import ArtifactError
 from common.files import digests, sha256
+from common.packages import require
 from common.progress import say, track
 from common.records import clean
 from common.sealed_json import fingerprint
@@ -39,7 +40,7 @@ class ImageCaptioner:
         batch: Images described together.
 
     Raises:
-        UserError: If the device is not possible here.
+        UserError: If pillow is missing, or the device is not possible here.
         MissingInputError: If the model is not found.
         ArtifactError: If it is no image-to-text model.
     """
@@ -47,6 +48,7 @@ class ImageCaptioner:
     name: Model = "captioner"
 
     def __init__(self, model: str, device: str = "auto", max_new_tokens: int = 40, batch: int = 8) -> None:
+        require("documents", "reading.captioner", modules=["PIL"])
         folder = resolve(model)
         self.device, self.max_new_tokens, self.batch = resolve_device(device), max_new_tokens, batch
         try:

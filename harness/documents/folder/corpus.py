@@ -18,6 +18,8 @@ from harness.documents.folder.document_reader import DocumentReader
 from harness.documents.folder.listing import File, check_folder, list_files
 from harness.documents.folder.options import ConversionOptions, Cutting, Model, ReadingLimits
 from harness.documents.folder.report import DocumentRow, say_summary, write_report
+from harness.documents.reading.any_file import check_packages
+from harness.documents.reading.file_types import named_type
 from harness.documents.stored_document import IMAGES
 from harness.indexing.index_folder import Documents
 from harness.runtime.concurrent_work import as_completed
@@ -46,7 +48,7 @@ class DocumentFolder:
         passes: Change what was read, one after the other: a language model, a captioning model.
 
     Raises:
-        UserError: If a folder is not one.
+        UserError: If a folder is not one, or a package is missing that reads files with these suffixes.
         MissingInputError: If the folder of documents does not exist.
     """
 
@@ -62,6 +64,9 @@ class DocumentFolder:
     ) -> None:
         reading, cutting, limits = reading or ConversionOptions(), cutting or Cutting(), limits or ReadingLimits()
         check_folder(folder)
+        for kind in {named_type(file.name) for file in list_files(folder) if not file.left_out}:
+            if kind is not None:
+                check_packages(kind)
         self.folder, self.limits, self.strict = folder, limits, strict
         self.cache = ConversionCache(document_cache, folder, reading, cutting, limits)
         self.locked = self.cache.locked

@@ -1,10 +1,9 @@
 """A file of any type as a document, by what its content says."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 from common.documents import Document
-from common.errors import UserError
+from common.packages import require
 from harness.documents.reading.file_types import FileType, file_type, wrong_suffix
 from harness.documents.reading.image_files import ImageLoader
 from harness.documents.reading.text_encoding import decoded
@@ -29,15 +28,15 @@ def read_document(data: bytes, name: str, outline: bool = True, load_image: Imag
         UserError: If a package is missing.
     """
     kind = file_type(data, name)
-    missing = [package for package in _PACKAGES[kind] if find_spec(package) is None]
-    if missing:
-        raise UserError(
-            f"{kind} files are read with packages that are not installed ({', '.join(missing)}): pip install "
-            "'lightning-rag[documents]'."
-        )
+    check_packages(kind)
     document = _read(kind, data, name, outline, load_image)
     note = wrong_suffix(kind, name)
     return replace(document, left_out=(note, *document.left_out)) if note else document
+
+
+def check_packages(kind: FileType) -> None:
+    """Raise UserError if a package is missing that files of a type need."""
+    require("documents", f"reading {kind} files", modules=_PACKAGES[kind])
 
 
 def _read(kind: FileType, data: bytes, name: str, outline: bool, load_image: ImageLoader | None) -> Document:

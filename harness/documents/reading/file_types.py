@@ -51,7 +51,7 @@ def file_type(data: bytes, name: str) -> FileType:
     for beginning, kind in _OTHERS.items():
         if data.startswith(beginning):
             raise DataError(f"{name} is {kind}. {_ALLOWED}.")
-    if _HTML.match(head) or (_suffix_type(name) == "html" and b"<" in head) or b"<\x00h\x00t\x00m\x00l" in head.lower():
+    if _HTML.match(head) or (named_type(name) == "html" and b"<" in head) or b"<\x00h\x00t\x00m\x00l" in head.lower():
         return "html"
     if not head.startswith(_TEXT_MARKS):
         control = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
@@ -62,11 +62,12 @@ def file_type(data: bytes, name: str) -> FileType:
 
 def wrong_suffix(kind: FileType, name: str) -> str:
     """A line for the report if a file's name says another type than its content; else empty."""
-    named = _suffix_type(name)
+    named = named_type(name)
     if named == kind or named is None:
         return ""
     return f"named {PurePosixPath(name).suffix}, read as {kind}"
 
 
-def _suffix_type(name: str) -> FileType | None:
+def named_type(name: str) -> FileType | None:
+    """The type that a file's suffix names; None for another one."""
     return SUFFIXES.get(PurePosixPath(name).suffix.lower())

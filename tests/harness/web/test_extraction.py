@@ -12,8 +12,7 @@ import httpx2
 import pytest
 
 from common.errors import UserError
-from harness.web import extraction
-from harness.web.extraction import check_installed, extracted, extractor
+from harness.web.extraction import extracted, extractor
 from harness.web.transport import FetchError
 
 PARAGRAPH = "<p>The Alba is a river that ends in the sea, and it is longer than the Brune.</p>"
@@ -101,10 +100,3 @@ def test_a_package_that_cannot_be_imported_is_no_fault_of_the_pages(
         UserError, match="trafilatura is installed, but its import fails; python -c 'import trafilatura' says why"
     ):
         extract([html(PAGE)])
-
-
-def test_a_missing_package_is_one_line_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_installed()
-    monkeypatch.setattr(extraction, "PACKAGE", "no_such_package")
-    with pytest.raises(UserError, match=r"not installed: pip install 'no_such_package.*', or set read_pages to false"):
-        check_installed()

@@ -18,7 +18,6 @@ from common.errors import UserError
 from common.gold_segments import is_relevant
 from common.records import GoldSegment, Passage, Question
 from datamodules.formats.reading import read_questions
-from datamodules.world.library import writing
 from datamodules.world.library.asking import QUESTIONS
 from datamodules.world.library.composing import compose
 from datamodules.world.library.families import FAMILIES
@@ -96,10 +95,8 @@ def test_a_world_without_a_library_needs_no_reportlab(tmp_path: Path, monkeypatc
     code = "import sys, datamodules.world.__main__; print('reportlab' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
-    monkeypatch.setattr(writing, "PACKAGE", "no_such_package")
-    with pytest.raises(
-        UserError, match=r"not installed: pip install 'lightning-rag\[library\]', or leave out --library"
-    ):
+    monkeypatch.setitem(sys.modules, "reportlab", None)  # as if it were not installed
+    with pytest.raises(UserError, match=r"pip install 'reportlab>=5,<6' \(the extra library\), or leave it out"):
         write_world(WorldConfig(questions=50, library=True), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

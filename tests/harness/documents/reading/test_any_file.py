@@ -2,15 +2,13 @@
 
 import io
 import zipfile
-from importlib.util import find_spec
 
 import docx
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
 from common.documents import Heading, Image, Paragraph
-from common.errors import DataError, UserError
-from harness.documents.reading import any_file
+from common.errors import DataError
 from harness.documents.reading.any_file import read_document
 from harness.documents.reading.file_types import file_type
 
@@ -102,15 +100,3 @@ def test_images_come_from_the_loader_alone() -> None:
     for data in (b"<html><img src='p.png' alt='Pump'>", b"![Pump](p.png)"):
         assert read_document(data, "a", load_image={"p.png": png}.get).blocks == (Image(png, ".png", "Pump"),)
         assert read_document(data, "a").blocks == (Paragraph("Pump"),)
-
-
-def test_missing_packages_are_one_line_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(any_file, "find_spec", lambda name: None if name == "lxml" else find_spec(name))
-    with pytest.raises(
-        UserError,
-        match=(
-            r"^html files are read with packages that are not installed \(lxml\): pip install "
-            r"'lightning-rag\[documents\]'\.$"
-        ),
-    ):
-        read_document(b"<html>", "a.html")
