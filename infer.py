@@ -39,10 +39,10 @@ from jsonargparse import ArgumentParser, auto_cli, auto_parser, set_parsing_sett
 from common.command_line import CommandLine
 from common.errors import exit_code
 from common.garbage_collection import collect_less_often
-from common.roots import ROOTS, add_roots, refuse_unused
+from common.roots import ROOTS, TYPED, add_roots, refuse_unused, typed_in
 from common.version import VERSION
 from harness.commands.ask import ask
-from harness.commands.compare import compare, systems_of
+from harness.commands.compare import compare, configs_and_others, systems_of
 from harness.commands.distill import distill
 from harness.commands.evaluate import evaluate
 from harness.commands.export import export
@@ -96,9 +96,10 @@ PARSER: dict[str, Any] = {
 def main(args: list[str] | None = None) -> None:
     """Run one command."""
     given = sys.argv[1:] if args is None else args
+    TYPED.set(typed_in(given))
     with shared_models():
         if systems := systems_of(given):
-            compare(evaluations(systems))
+            compare(evaluations(systems, configs_and_others(given)[1]))
         else:
             auto_cli(named_in(given), args=given, instantiators=INSTANTIATORS, **PARSER)
 
@@ -108,16 +109,22 @@ def named_in(args: list[str]) -> dict[str, Any]:
     return {args[0]: COMMANDS[args[0]]} if args and args[0] in COMMANDS else COMMANDS
 
 
-def evaluations(systems: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """The arguments with which `evaluate` would be called for every system, its objects built."""
+def evaluations(systems: dict[str, list[str]], shared: list[str]) -> dict[str, dict[str, Any]]:
+    """The arguments with which `evaluate` would be called for every system, its objects built.
+
+    Args:
+        systems: Their command lines by name.
+        shared: The command, and what is typed for all systems.
+    """
     given, used = {}, set[str]()
     for name, args in systems.items():
         parser: Any = auto_parser(named_in(args), **PARSER)
         options = parser.parse_args(args)
+        refuse_unused(args[1 : len(args) - len(shared) + 1], parser.used_roots, f"{name}: ")
         used, parser.alone = used | parser.used_roots, False
         built = parser.instantiate(options, instantiators=INSTANTIATORS).evaluate
         given[name] = {option: value for option, value in vars(built).items() if option != "config"}
-    refuse_unused(args, used)
+    refuse_unused(shared, used)
     return given
 
 

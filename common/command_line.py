@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NoReturn, get_args, get_origin
 from common.errors import UserError, as_typed
 from common.roots import resolve
 from common.shown_text import terminal
+from common.yaml_texts import use_in_parsers
 
 
 class KeepsExamples:
@@ -122,6 +123,7 @@ class CommandLine:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._given: Sequence[str] = ()
         self.used_roots: set[str] = set()  # of the last arguments
+        use_in_parsers()
         super().__init__(*args, **kwargs)
         self.formatter_class = type("HelpFormatter", (KeepsExamples, self.formatter_class), {})
 

@@ -5,7 +5,8 @@ Standard library only.
 
 import re
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ ROOTS = {  # option -> its default, and its help
     "data_root": ("data", "Folder that $data_root at the start of a path of the configuration stands for."),
     "index_root": ("indexes", "Folder of one collection's indexes, for which $index_root stands."),
 }
+TYPED: ContextVar[Mapping[str, str]] = ContextVar("TYPED", default={})  # noqa: B039 (never changed); roots of the command
 PLACED = re.compile(r"\$([A-Za-z_]\w*)(?=/)|\$(data_root|index_root)$")
 
 
@@ -31,9 +33,11 @@ def resolve(options: Any) -> set[str]:
         options: A command's, from jsonargparse.
 
     Raises:
-        UserError: If a path begins with another `$name/`.
+        UserError: If a root is empty, or a path begins with another `$name/`.
     """
-    roots, used = {name: options.get(name) for name in ROOTS}, set()
+    roots, used = {name: str(options.get(name)) for name in ROOTS}, set()
+    if empty := [name for name, root in roots.items() if not root.strip()]:
+        raise UserError(f"{empty[0]} is empty: give a folder; the working folder is . (a full stop).")
 
     def resolved(value: Any) -> Any:
         if isinstance(value, list | tuple):
@@ -50,7 +54,7 @@ def resolve(options: Any) -> set[str]:
                 allowed = ", ".join(f"${each}" for each in ROOTS)
                 raise UserError(f"{value}: a path cannot begin with ${name}; allowed: {allowed}.")
             used.add(name)
-            return type(value)(f"{roots[name]}{str(value)[found.end() :]}")
+            return type(value)(f"{roots[name].rstrip('/')}{str(value)[found.end() :]}" or "/")
         return value
 
     for key, value in vars(options).items():
@@ -59,7 +63,21 @@ def resolve(options: Any) -> set[str]:
     return used
 
 
-def refuse_unused(given: Sequence[str], used: set[str]) -> None:
+def typed_in(given: Sequence[str]) -> dict[str, str]:
+    """The roots that a command line's arguments give, the last of each; for `TYPED`.
+
+    A file that an option names, such as a further system's, has paths of its own: a root that is typed stands in them,
+    too.
+    """
+    found = {}
+    for word, following in zip(given, [*given[1:], ""], strict=False):
+        option, equals, value = word.removeprefix("--").partition("=")
+        if word.startswith("--") and option in ROOTS:
+            found[option] = value if equals else following
+    return found
+
+
+def refuse_unused(given: Sequence[str], used: set[str], whose: str = "") -> None:
     """Raise UserError if a root is typed that would do nothing.
 
     It does nothing where no path begins with it, and before a `--config`, whose values count more than what stands
@@ -68,15 +86,18 @@ def refuse_unused(given: Sequence[str], used: set[str]) -> None:
     Args:
         given: The command line's arguments.
         used: What `resolve` returned.
+        whose: The beginning of the error.
     """
     words = [word.partition("=")[0] for word in given]
     for name in ROOTS:
         if f"--{name}" not in words:
             continue
         if "--config" in words[words.index(f"--{name}") :]:
-            raise UserError(f"--{name} stands before a --config, which may set another one: type it after the config.")
+            raise UserError(
+                f"{whose}--{name} stands before a --config, which may set another one: type it after the config."
+            )
         if name not in used:
             raise UserError(
-                f"--{name} would change nothing: no path of this configuration begins with ${name}. "
+                f"{whose}--{name} would change nothing: no path of this configuration begins with ${name}. "
                 "A saved config.yaml holds the paths of its run."
             )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.errors import SomeFailedError, UserError
 from common.progress import say
+from common.yaml_texts import load_yaml
 from harness.commands.evaluate import evaluate_into, files_and_settings, report_folder
 from harness.interfaces import System
 from harness.runtime.journal import remove_saved
@@ -32,15 +33,7 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
     """
     if not args or args[0] != "evaluate":
         return {}
-    configs, others = [], []
-    words = iter(args[1:])
-    for word in words:
-        if word == "--config":
-            configs.append(next(words, ""))
-        elif word.startswith("--config="):
-            configs.append(word.partition("=")[2])
-        else:
-            others.append(word)
+    configs, others = configs_and_others(args[1:])
     systems = [system for config in configs for system in _systems_in(config)]
     if len(systems) < 2:
         if configs and [options for _, options in systems] != [["--config", configs[0]]]:
@@ -51,12 +44,26 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
     return {name: [args[0], *options, *others] for name, (_, options) in zip(names, systems, strict=True)}
 
 
+def configs_and_others(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The files that `--config` names, and the words that are typed for all systems."""
+    configs, others = [], []
+    left = iter(words)
+    for word in left:
+        if word == "--config":
+            configs.append(next(left, ""))
+        elif word.startswith("--config="):
+            configs.append(word.partition("=")[2])
+        else:
+            others.append(word)
+    return configs, others
+
+
 def _systems_in(config: str) -> list[tuple[str, list[str]]]:
     """The systems of a config by name, each with its options; a file that is not there is left to the parser."""
     import yaml
 
     try:
-        found = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
+        found = load_yaml(Path(config).read_text(encoding="utf-8"), config)
     except (OSError, ValueError, yaml.YAMLError):
         found = None
     if not isinstance(found, dict) or "systems" not in found:

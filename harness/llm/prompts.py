@@ -27,6 +27,7 @@ from typing import Any, Self
 from common.chat import Message
 from common.errors import DataError, MissingInputError, UserError
 from common.records import Passage, clean, passage_text
+from common.yaml_texts import load_yaml
 
 FOLDER = Path(__file__).parent / "prompts"
 _TEXTS = ("user", "system", "document", "example", "answer_after", "answer_until", "source")
@@ -87,7 +88,7 @@ class Prompt:
         import yaml
 
         try:
-            found = yaml.safe_load(file.read_text(encoding="utf-8"))
+            found = load_yaml(file.read_text(encoding="utf-8"), str(file))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise DataError(f"{file} is no YAML text: {' '.join(str(error).split())}") from error
         if not isinstance(found, dict):

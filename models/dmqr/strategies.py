@@ -14,6 +14,7 @@ from typing import Self
 
 from common.errors import DataError, MissingInputError, UserError
 from common.records import nfkc
+from common.yaml_texts import load_yaml
 from models.dmqr.rewrite_outputs import REASON, SEPARATOR, label_of, parse_output
 
 DIALOGUE = (
@@ -130,7 +131,7 @@ class Pool:
         import yaml
 
         try:
-            found = yaml.safe_load(file.read_text(encoding="utf-8"))
+            found = load_yaml(file.read_text(encoding="utf-8"), str(file))
             own = [Strategy(**each) for each in found.get("strategies", [])]
             shown = tuple(
                 Demonstration(

@@ -7,8 +7,11 @@ import pytest
 from jsonargparse import Namespace, auto_parser
 
 import infer
-from common.errors import UserError
-from common.roots import refuse_unused, resolve
+from common.errors import MissingInputError, UserError
+from common.roots import TYPED, refuse_unused, resolve, typed_in
+from harness.evaluation.dmqr.study import _system
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.systems.dmqr import Dmqr
 
 PART = "class_path: harness.retrievers.bm25.Bm25Retriever\ninit_args: {index: $index_root/bm25}\n"
 SYSTEM = """index_root: indexes/here
@@ -45,6 +48,21 @@ def test_roots_stand_in_lists_dicts_and_paths() -> None:
     assert resolve(options) == {"data_root", "index_root"}
     assert options.inner == Namespace(path=Path("i/x/bm25"), all=["d", {"a": "d/q.json"}])
     assert (options.text, options.k, options.config) == ("costs $5 or $data_root", 3, ["$index_root"])
+
+
+@pytest.mark.parametrize(
+    ("root", "path"), [("x/", "x/bm25"), ("x//", "x/bm25"), ("/", "/bm25"), (".", "./bm25"), ("x y", "x y/bm25")]
+)
+def test_a_slash_at_the_end_of_a_root_stands_once(root: str, path: str) -> None:
+    options = Namespace(data_root=root, index_root="i", at="$data_root/bm25", itself="$data_root")
+    resolve(options)
+    assert (options.at, options.itself) == (path, path.removesuffix("bm25").rstrip("/") or "/")
+
+
+@pytest.mark.parametrize("root", ["", " "])
+def test_an_empty_root_is_refused(root: str) -> None:
+    with pytest.raises(UserError, match=r"^index_root is empty: give a folder"):
+        resolve(Namespace(data_root="d", index_root=root, at="d/q"))
 
 
 def test_another_name_is_refused() -> None:
@@ -85,3 +103,29 @@ def test_a_root_before_a_config_is_refused_and_after_it_counts() -> None:
     with pytest.raises(UserError, match="--index_root stands before a --config"):
         refuse_unused(["ask", "--index_root=x", "--config", "a.yaml"], {"index_root"})
     refuse_unused(["ask", "--config", "a.yaml", "--index_root", "x"], {"index_root"})
+
+
+def test_a_root_that_does_nothing_for_one_listed_system_is_refused(config: str, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.yaml"
+    bare.write_text(SYSTEM.replace("part.yaml", "own.yaml"))
+    (tmp_path / "own.yaml").write_text(PART.replace("$index_root", "i"))
+    systems = tmp_path / "systems.yaml"
+    for root in ("--index_root", "--data_root"):
+        systems.write_text(f"systems:\n  a: --config {config} --index_root y\n  b: --config {bare} {root} x\n")
+        with pytest.raises(UserError, match=f"^b: {root} would change nothing"):
+            infer.main(["evaluate", "--config", str(systems), "--questions", "q", "--out", "o"])
+    systems.write_text(f"systems:\n  a: --config {config}\n  b: --config {bare}\n")
+    with pytest.raises(MissingInputError, match="q does not exist"):  # for all systems it counts where one uses it
+        infer.main(["evaluate", "--config", str(systems), "--questions", "q", "--out", "o", "--index_root", "x"])
+
+
+def test_a_typed_root_counts_in_the_files_of_further_systems(tmp_path: Path) -> None:
+    file = tmp_path / "further.yaml"
+    own = SYSTEM.partition("  init_args")[0].replace("retrieve_read.RetrieveRead", "dmqr.Dmqr")
+    indented = PART.replace("\n", "\n      ")
+    file.write_text(f"{own}  init_args:\n    fusion: rrf\n    retriever:\n      {indented}")
+    system = Dmqr(Bm25Retriever(Path("a")), fusion="rrf")
+    for given, folder in (([], "indexes/here/bm25"), (["--index_root=x", "--index_root", "there/"], "there/bm25")):
+        before = TYPED.set(typed_in(given))
+        assert str(_system("study.rewriters.n", file, system).retriever.folder) == folder
+        TYPED.reset(before)

@@ -16,7 +16,7 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.ranges import PositiveInt
 from common.records import Answer, Question
 from common.rewrites import Rewrites
-from common.roots import add_roots, resolve
+from common.roots import TYPED, add_roots, resolve
 from harness.evaluation.answer_scores import answer_values
 from harness.evaluation.comparison import costs_of
 from harness.evaluation.dmqr import figures, tables
@@ -65,7 +65,8 @@ class Study:
         rows: Methods to measure besides OQR, OQR deep, "all strategies" and the system itself, e.g. [gqr, "w/o gqr"];
             all when omitted.
         rewriters: Further systems by name (Table 3): config files of systems like this one. Each has a row of its name
-            with all its strategies, and a row for each strategy alone, such as `NAME, gqr`.
+            with all its strategies, and a row for each strategy alone, such as `NAME, gqr`. A root that is typed, such
+            as --index_root, counts in them, too.
         deep: Passages of OQR deep; as many as all queries of the system retrieve together when omitted.
     """
 
@@ -192,6 +193,8 @@ def _system(option: str, file: Path, own: Dmqr) -> Dmqr:
     add_roots(parser)
     try:
         options = parser.parse_path(file)
+        for root, folder in TYPED.get().items():
+            options[root] = folder
         resolve(options)
     except ArgumentError as error:
         raise UserError(f"{option}: {in_one_line(str(error))}: {_ALLOWED}.") from error
