@@ -54,6 +54,10 @@ class UnavailableError(UserError):
     exit_code = 69
 
 
+class RefusedError(UserError):
+    """A service refuses every request: a wrong key, an unknown model, an account without credit."""
+
+
 class ArtifactError(UserError):
     """A file of this project is corrupt, incomplete or made for another corpus or model, or cannot be written."""
 

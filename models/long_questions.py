@@ -4,10 +4,13 @@ A question that leaves no room for the passages beside it keeps its first tokens
 read alone keeps as many as fit.  Earlier turns lose their oldest words first.  What fits is never changed.
 """
 
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
-def first_tokens(tokenizer: PreTrainedTokenizerBase, text: str, most: int) -> str:
+def first_tokens(tokenizer: "PreTrainedTokenizerBase", text: str, most: int) -> str:
     """The beginning of a text that has `most` tokens; the text itself if it has no more."""
     if surely_fits(text, most):
         return text
@@ -20,7 +23,7 @@ def surely_fits(text: str, room: int) -> bool:
     return len(text.encode()) <= room
 
 
-def token_count(tokenizer: PreTrainedTokenizerBase, text: str) -> int:
+def token_count(tokenizer: "PreTrainedTokenizerBase", text: str) -> int:
     """Number of tokens of a text, without special tokens."""
     return len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 

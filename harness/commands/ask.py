@@ -17,10 +17,10 @@ from common.shown_text import terminal
 from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.answer_text import answer_text
-from harness.runtime.failures import Apart, FailedQuestions, as_answers, failure_of
+from harness.runtime.failures import Apart, FailedQuestions, as_answers, failure_of, with_cuts
 from harness.runtime.loading import load
 from harness.runtime.passage_lines import MIN_WIDTH
-from harness.runtime.turns import reads_history, with_turns
+from harness.runtime.turns import reads_history, turn_notes, with_turns
 
 if TYPE_CHECKING:
     Width = int
@@ -79,9 +79,11 @@ def ask(
     escaped = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
     for typed in _batches(system, question, questions, layout, limit):
         batch = [replace(each, history=tuple(filter(None, earlier))) for each in typed] if earlier else typed
-        batch = batch if reads or not earlier else [with_turns(each) for each in batch]
+        cut = {} if reads else {each.id: turn_notes(system, each) for each in batch}
+        batch = batch if reads else [with_turns(each, system) for each in batch]
         batch = [each.excluding_self() for each in batch] if exclude_self else batch
         answers = system.answer(batch) if question is not None else as_answers(batch, apart(batch))
+        answers = [with_cuts(answer, cut.get(answer.question_id, {})) for answer in answers]
         failed.add(typed, answers)
         for as_typed, asked, answer in zip(typed, batch, answers, strict=True):
             asked = replace(asked, text=str(answer.notes.get("standalone", asked.text)), history=())

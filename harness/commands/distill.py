@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.errors import DataError
+from common.errors import DataError, SomeFailedError
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from harness.commands.file_lists import listed
 from harness.interfaces import LanguageModel
@@ -85,15 +85,15 @@ def distill(
         asked = {"layout": layout, "limit": limit, "questions": len(read.questions), "repeated": read.repeated}
         with whole_folder(out) as folder:
             write_folder(folder, distilled, {**asked, "keep_unchanged": keep_unchanged, **facts})
-        if not distilled.failed:
+        if not distilled.failed.reasons:
             remove_saved(partial)
     print(f"{len(read.questions):,} questions, {read.repeated:,} repeated ones not asked again\n{counts}\n{costs}")
-    if distilled.failed:
-        say(
-            f"The calls of {distilled.failed:,} questions failed. Type the same command again to ask these once more; "
-            f"the others are kept in {partial}."
-        )
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
+    if distilled.failed.reasons:
+        raise SomeFailedError(
+            f"{distilled.failed.failed}. Type the same command again to ask these once more; the others are kept in "
+            f"{partial}."
+        )
 
 
 def _distilled(

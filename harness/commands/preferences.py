@@ -119,7 +119,8 @@ def preferences(
             skipped.update(result["skipped"])
             failed.reasons |= result["failed"]
         if not rows:
-            raise DataError(f"None of the {len(asked):,} questions has a rewrite: {'; '.join(skipped)}.")
+            why = "; ".join([*skipped, *filter(None, [failed.failed])])
+            raise DataError(f"None of the {len(asked):,} questions has a rewrite: {why}.")
         counts = counts_of(rows, skipped)
         stages = dict.fromkeys(name for result in results for name in result["seconds"])
         seconds = {name: round(sum(each["seconds"].get(name, 0.0) for each in results), 1) for name in stages}

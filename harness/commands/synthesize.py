@@ -81,6 +81,7 @@ def synthesize(
     from common.files import whole_folder
     from common.progress import say
     from datamodules.formats.reading import read_passages
+    from harness.runtime.failures import FailedQuestions
     from harness.runtime.journal import remove_saved
     from harness.runtime.loading import load
     from harness.synthesis.report import OUTPUT, advice, counts_text, write_folder
@@ -106,6 +107,11 @@ def synthesize(
         remove_saved(partial)
     print(counts)
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
+    failed = FailedQuestions("drafts")
+    for split, outcome in outcomes.items():
+        failed.asked += outcome.drafts
+        failed.reasons |= {f"{split} {name}": why for name, why in outcome.failed.items()}
+    failed.check()
 
 
 def _outcomes(

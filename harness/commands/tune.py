@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.answer_metrics import Normalization
-from common.errors import SomeFailedError, UserError
+from common.errors import UserError
 from common.progress import say
 from common.ranges import OpenShare, PositiveInt
 from harness.commands.evaluate import files_and_settings
@@ -48,8 +48,9 @@ def tune(
             configs/llm/openai.yaml.
     """
     read_by(system, llm)
-    from harness.evaluation.engine import answerable
+    from harness.evaluation.engine import checked_answers
     from harness.evaluation.study import build, word_of
+    from harness.runtime.failures import FailedQuestions, failure_of
 
     fitting: Tuning | None = build(system, "tuning", tuning)
     if fitting is None:
@@ -59,14 +60,20 @@ def tune(
         asked = files.read(system)
         for fact in asked.facts:
             say(f"{fact}.")
-        kept, settings = asked.questions, settings.for_questions(asked.questions)
+        settings, failed = settings.for_questions(asked.questions), FailedQuestions()
         try:
-            told = fitting.tune(system, kept, out, settings)
+            told = fitting.tune(system, asked.questions, out, settings)
         except Exception as error:
-            kept = [asked.questions[place] for place in answerable(system, asked.questions, settings, error)]
+            checked = checked_answers(
+                system,
+                asked.questions,
+                settings,
+                error,
+                lambda kept, part: fitting.tune(system, kept, part.partial / out.name, part),
+            )
+            failed.add(asked.questions, checked)
+            kept = [question for question, each in zip(asked.questions, checked, strict=True) if not failure_of(each)]
             told = fitting.tune(system, kept, out, settings)
         remove_saved(settings.partial)
     print("\n".join(f"{out}: {line}." for line in told))
-    used = set(map(id, kept))
-    if lost := [each.id for each in asked.questions if id(each) not in used]:
-        raise SomeFailedError(f"{len(lost):,} of {len(asked.questions):,} questions failed, the first: {lost[0]}.")
+    failed.check()

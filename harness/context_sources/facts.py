@@ -50,7 +50,7 @@ class IndexedFacts:
         if not questions:
             return []
         started = time.perf_counter()
-        found = search_for(self.retriever, [with_turns(question) for question in questions], self.passages)
+        found = search_for(self.retriever, [with_turns(question, self) for question in questions], self.passages)
         costs = {"retriever_calls": 1.0, "seconds/search": (time.perf_counter() - started) / len(questions)}
         kept = [of_source(within_words(hits, self.max_words), FACTS) for hits in found]
         return [SourceContext(hits, "" if hits else NOTHING_FOUND, costs=dict(costs)) for hits in kept]

@@ -103,7 +103,7 @@ class GeneratedContext:
         started = time.perf_counter()
         chats = [
             Chat(
-                self.prompt.messages(question=with_turns(question).text),
+                self.prompt.messages(question=with_turns(question, self).text),
                 self.max_tokens,
                 self.temperature,
                 self.sample,

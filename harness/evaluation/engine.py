@@ -2,8 +2,10 @@
 
 import itertools
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -119,24 +121,50 @@ def _asked_by_study(
     try:
         return places, own(system, scorable, settings)
     except Exception as error:
-        good = answerable(system, scorable, settings, error)
-        places = [places[place] for place in good]
+        checked = checked_answers(system, scorable, settings, error, lambda asked, part: own(system, asked, part))
+        places = [place for place, each in zip(places, checked, strict=True) if not failure_of(each)]
         return places, own(system, [questions[place] for place in places], settings)
 
 
-def answerable(system: System, questions: Sequence[Question], settings: Settings, error: Exception) -> list[int]:
-    """The places of the questions that a system can answer, where it has raised an error over all of them.
+def checked_answers(
+    system: System,
+    questions: Sequence[Question],
+    settings: Settings,
+    error: Exception,
+    work: Callable[[Sequence[Question], Settings], object],
+) -> Sequence[Answer]:
+    """What a system answers to the questions, where work over all of them has raised an error: to some, that it failed.
+
+    Args:
+        system: The system.
+        questions: All of them.
+        settings: Of the work.
+        error: Was raised.
+        work: The work over some questions.
 
     Raises:
         Exception: This error, if it may not be of one question, or the system fails on none or on all.
     """
-    if not may_be_of_one(error) or type(error) is UserError:  # of an option: it would take a whole run to find none
+    if not may_be_of_one(error) or (type(error) is UserError and not _works_for_one(work, questions, settings)):
         raise error
     checked = ask(system, questions, settings, "checked.jsonl").answers
-    good = [place for place, each in enumerate(checked) if not failure_of(each)]
-    if not 0 < len(good) < len(questions):
+    if not 0 < sum(1 for each in checked if failure_of(each)) < len(questions):
         raise error
-    return good
+    return checked
+
+
+def _works_for_one(
+    work: Callable[[Sequence[Question], Settings], object], questions: Sequence[Question], settings: Settings
+) -> bool:
+    """Whether work succeeds on the first, the middle or the last question alone; if not, an option may be wrong."""
+    with TemporaryDirectory() as folder:
+        for place in {0, len(questions) // 2, len(questions) - 1}:
+            try:
+                work([questions[place]], replace(settings, partial=Path(folder)))
+            except Exception:
+                continue
+            return True
+    return False
 
 
 def _ask_the_others(

@@ -7,7 +7,7 @@ Shape legend: N contexts of a question, A distinct answers.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -23,6 +23,7 @@ from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.readers.read_answers import sum_costs
 from harness.runtime.loading import load
+from harness.runtime.long_questions import longest_fitting
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import AnswerMatrix
@@ -256,6 +257,15 @@ class LlmReader:
         """What was read of a question that was too long, or of its passages; empty for any other."""
         return self._cuts.get(question, "")
 
+    def leaves_room(self, question: str) -> bool:
+        """Whether a question with earlier turns leaves half of the context, which passages and the reply need."""
+        room = getattr(self.llm, "room", None)
+        return room is None or 2 * room(self._empty(question)) >= room(self._empty(""))
+
+    def _empty(self, question: str) -> Chat:
+        """A chat without passages."""
+        return Chat(self.together.messages([], question=question), self.together.max_tokens)
+
     def _shortened(self, passage: Passage) -> Passage:
         if self.passage_words is None:
             return passage
@@ -272,18 +282,6 @@ class LlmReader:
             shown = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(_SHOWN_FAILURES))
             say(f"{self.llm.name}: {sum(reasons.values())} of {len(replies)} calls gave no answer: {shown}.")
         return replies
-
-
-def longest_fitting(least: int, most: int, fits: Callable[[int], bool]) -> int | None:
-    """The greatest number from `least` to `most` that fits, found by bisection; None if `least` does not."""
-    found = None
-    while least <= most:
-        middle = (least + most) // 2
-        if fits(middle):
-            found, least = middle, middle + 1
-        else:
-            most = middle - 1
-    return found
 
 
 def read_by(system: object, llm: LanguageModel | None) -> None:

@@ -234,11 +234,11 @@ class MultiQueryRetriever:
         per_query = per_query or self.per_query
         began = time.perf_counter()
         if not reads_history(self):
-            questions = [with_turns(question) for question in questions]
+            questions = [with_turns(question, self) for question in questions]
         first = self.first_search(questions, per_query)
         searched = time.perf_counter()
         rewrites = self.rewrites(questions, first)
-        alone = [stand_alone(*pair) for pair in zip(questions, rewrites, strict=True)]
+        alone = [stand_alone(*pair, self) for pair in zip(questions, rewrites, strict=True)]
         questions, rewrites = [question for question, _ in alone], [written for _, written in alone]
         made = [self._queries(*pair) for pair in alone]
         rewritten = time.perf_counter()

@@ -4,7 +4,7 @@ Also the notes on questions that are too long for a model and were cut.
 """
 
 import reprlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import islice
@@ -15,21 +15,21 @@ from common.errors import (
     DataError,
     MemoryShortError,
     MissingInputError,
+    RefusedError,
     SomeFailedError,
     UnavailableError,
     UserError,
 )
 from common.records import Answer, Asked, Question, clean
+from harness.runtime.long_questions import cutting_models
 
 ERROR, CUT = "error", "cut"  # notes of an answer: why there is none; which models read a part of the question alone
 _OF_ALL = (MissingInputError, ArtifactError, MemoryShortError, BrokenPipeError)  # whatever was asked
-_SERVICE = (UnavailableError, ConnectionError, TimeoutError)  # a service fails, which may be down for all
+_SERVICE = (UnavailableError, RefusedError, ConnectionError, TimeoutError)  # a service fails, which may be down for all
 _OWN = (UserError, *_SERVICE)  # may be of one item; any other error is the program's
 _OF_EACH = "failures_of_each"  # attribute of an error of a batch: why each item failed
 _FIRST, _IN_A_ROW = 3, 20  # failures that show that nothing can succeed
 _SHOWN = 3  # failures that a line names
-_DEPTH = 6  # of parts within parts, where a model is looked for
-_OURS = ("harness.", "models.", "tests.")
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -166,7 +166,7 @@ def _wrong(asked: object, place: int) -> DataError | UserError | None:
             text.encode()
         except UnicodeEncodeError:
             return DataError(f"{name} is not UTF-8 text")
-    if not clean(texts[0]):
+    if not clean(str(texts[0])):
         return UserError(f'{name} is empty: give a text, e.g. "Who wrote Hamlet?"')
     return None
 
@@ -192,9 +192,14 @@ def failure_of(answer: Answer) -> str:
 
 
 class FailedQuestions:
-    """Counts the questions that failed or were cut, to tell at the end and by the exit code."""
+    """Counts the questions that failed or were cut, to tell at the end and by the exit code.
 
-    def __init__(self) -> None:
+    Args:
+        what: What was asked, for the line.
+    """
+
+    def __init__(self, what: str = "questions") -> None:
+        self.what = what
         self.asked = 0
         self.reasons: dict[str, str] = {}  # by id
         self.cut: dict[str, list[str]] = {}  # ids by model
@@ -216,7 +221,7 @@ class FailedQuestions:
             return ""
         first = "; ".join(f"{id_}: {reason}" for id_, reason in islice(self.reasons.items(), _SHOWN))
         further = f"; and {len(self.reasons) - _SHOWN:,} more" if len(self.reasons) > _SHOWN else ""
-        return f"{len(self.reasons):,} of {self.asked:,} questions failed: {first}{further}"
+        return f"{len(self.reasons):,} of {self.asked:,} {self.what} failed: {first}{further}"
 
     @property
     def facts(self) -> list[str]:
@@ -232,26 +237,16 @@ class FailedQuestions:
 
 def with_cut_notes(system: object, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
     """The answers, with a note which models of the system read only a part of the question."""
-    models = dict(each for part in getattr(system, "__dict__", {}).values() for each in _cutting(part, _DEPTH))
+    models = dict(cutting_models(system))
     noted = []
     for question, answer in zip(questions, answers, strict=True):
         cut = {name: note for name, each in models.items() if (note := each.cut_note(question.text, question.history))}
-        known = answer.notes.get(CUT)
-        cut |= known if isinstance(known, dict) else {}
-        noted.append(replace(answer, notes={**answer.notes, CUT: cut}) if cut else answer)
+        noted.append(with_cuts(answer, cut))
     return noted
 
 
-def _cutting(part: object, depth: int) -> Iterator[tuple[str, Any]]:
-    """What cuts questions that are too long, within a part of a system, by the name of its class."""
-    if isinstance(part, Mapping | list | tuple):
-        values = [*islice(part.values() if isinstance(part, Mapping) else part, 100)]
-        for each in values if values and type(values[0]).__module__.startswith(_OURS) else ():
-            yield from _cutting(each, depth)
-    elif depth and type(part).__module__.startswith(_OURS):
-        own = getattr(part, "__dict__", {})
-        cutting = next((each for each in (part, own.get("encode")) if hasattr(each, "cut_note")), None)
-        if cutting is not None:
-            yield type(part).__name__, cutting
-        for name, each in own.items():
-            yield from _cutting(each, depth - 1) if name != "encode" else ()
+def with_cuts(answer: Answer, cut: Mapping[str, str]) -> Answer:
+    """An answer with further notes by model on what was cut; those that it has stay."""
+    known = answer.notes.get(CUT)
+    cut = {**cut, **(known if isinstance(known, dict) else {})}
+    return replace(answer, notes={**answer.notes, CUT: cut}) if cut else answer

@@ -67,6 +67,7 @@ class RoundTrip:
     def __init__(self, reader: Reader, min_f1: float | None = None, alone: bool = True) -> None:
         self.reader, self.min_f1, self.alone = reader, min_f1, alone
         self.costs: list[dict[str, float]] = []  # of the answers since it was emptied
+        self.errors: dict[str, str] = {}  # why there was no reply, by question
 
     def faults(self, tasks: Sequence[DraftTask], drafts: Sequence[Draft]) -> list[str]:
         """Why each draft is dropped; empty where it is kept."""
@@ -95,8 +96,12 @@ class RoundTrip:
         questions = [Question(str(number), draft.question) for number, draft in enumerate(drafts)]
         answers = self.reader.read(questions, [[Ranked(passage, 1.0) for passage in each] for each in passages])
         self.costs += [answer.costs for answer in answers]
+        errors = {
+            d.question: str(a.notes["error"]) for d, a in zip(drafts, answers, strict=True) if a.notes.get("error")
+        }
+        self.errors |= errors
         return [
-            "failed" if answer.notes.get("error") else "" if self._agrees(answer.text, draft.answer) else "wrong_answer"
+            "failed" if draft.question in errors else "" if self._agrees(answer.text, draft.answer) else "wrong_answer"
             for answer, draft in zip(answers, drafts, strict=True)
         ]
 

@@ -25,3 +25,4 @@ class Draft:
     question: str
     answer: str
     failure: str = ""  # one of the reasons of `harness.synthesis.checks`; empty if there is a question
+    why: str = ""  # the failed call's reason

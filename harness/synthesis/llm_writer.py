@@ -41,7 +41,8 @@ class LlmWriter:
         results = ask_parsed(self.llm, chats, parsed)
         self.costs = reply_costs([reply for result in results for reply in result.replies])
         return [
-            result.value or Draft("", "", "failed" if result.replies[-1].error else "unparsable") for result in results
+            result.value or Draft("", "", "failed" if (why := result.replies[-1].error) else "unparsable", why)
+            for result in results
         ]
 
 

@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from common.progress import Progress
 from common.records import Ranked
 from harness.interfaces import Retriever
 from harness.readers.read_answers import sum_costs
+from harness.runtime.failures import Apart, Failure
 from harness.runtime.resumable import ResumableBatches
 from harness.synthesis.checks import RoundTrip, fault
 from harness.synthesis.drafts import Draft, DraftTask
@@ -36,6 +37,7 @@ class SynthesisOutcome:
     dropped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # dropped drafts, by reason
     costs: dict[str, float] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)  # why calls gave no reply, by draft
     reused_seconds: float = 0.0  # computing time of results of an interrupted run
 
 
@@ -86,9 +88,23 @@ class Synthesizer:
         batches = [tasks[start : start + TASKS_AT_ONCE] for start in range(0, len(tasks), TASKS_AT_ONCE)]
         computed: list[int] = []  # sizes of the batches that were not reused
 
+        apart = Apart[DraftTask, dict[str, Any] | None](
+            lambda batch: [self._work(split, batch), *[None] * (len(batch) - 1)]
+        )
+
         def work(batch: Sequence[DraftTask]) -> dict[str, Any]:
             computed.append(len(batch))
-            return self._work(split, batch)
+            found: list[dict[str, Any] | None] = [
+                {"drafts": [_row_of(task, Draft("", "", "failed", each.reason))], "costs": {}}
+                if isinstance(each, Failure)
+                else each
+                for task, each in zip(batch, apart(batch), strict=True)
+            ]
+            parts = [each for each in found if each is not None]
+            costs: dict[str, float] = {}
+            for part in parts:
+                costs = sum_costs(costs, part["costs"])
+            return {"drafts": [draft for part in parts for draft in part["drafts"]], "costs": costs}
 
         by_drafts = most is None or most >= len(tasks)  # the limit cannot be reached
         shown = Progress(f"{split}, {'drafts' if by_drafts else 'questions'}", len(tasks) if by_drafts else most)
@@ -109,6 +125,8 @@ class Synthesizer:
             if most is not None and len(outcome.rows) >= most:
                 return
             outcome.drafts += 1
+            if draft.get("why"):
+                outcome.failed[f"draft {outcome.drafts:,} ({'; '.join(draft['titles'])})"] = draft["why"]
             reason, text = draft["dropped"], squad(draft["question"])
             if not reason and text in seen:
                 reason = "duplicate"
@@ -151,14 +169,12 @@ class Synthesizer:
             costs = sum_costs(costs, each)
         return {
             "drafts": [
-                {
-                    "question": draft.question, "answer": draft.answer, "dropped": reasons[row],
-                    "titles": [passage.title for passage in tasks[row].passages], "row": rows.get(row),
-                }
-                for row, draft in enumerate(drafts)
+                _row_of(task, replace(draft, failure=reason, why=draft.why or why), rows.get(row))
+                for row, (task, draft, reason) in enumerate(zip(tasks, drafts, reasons, strict=True))
+                for why in [self.check.errors.get(draft.question, "") if reason == "failed" else ""]
             ],
             "costs": costs,
-        }  # fmt: skip
+        }
 
     def _search(self, split: str, questions: Sequence[str]) -> list[list[Ranked]]:
         """The passages of the split that BM25 finds for each question."""
@@ -172,3 +188,10 @@ class Synthesizer:
         id_ = "synthetic_" + hashlib.sha256(squad(draft.question).encode()).hexdigest()[:12]
         context = context_of(task, hits, self.contexts, unique_titles=self.layout == "hotpotqa")
         return ROWS[self.layout](id_, task, draft, context)
+
+
+def _row_of(task: DraftTask, draft: Draft, row: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What became of a draft, JSON types only."""
+    titles = [passage.title for passage in task.passages]
+    kept = {"question": draft.question, "answer": draft.answer, "dropped": draft.failure, "titles": titles, "row": row}
+    return kept | ({"why": draft.why} if draft.why else {})

@@ -18,8 +18,9 @@ from common.rewrites import Rewrites
 from datamodules.formats.reading import question_layouts, read_questions
 from datamodules.formats.rewrites import REWRITE_LAYOUTS, read_rewrites
 from datamodules.formats.row_counts import RowCounts
-from harness.rewriters.fallbacks import call_failed
+from harness.rewriters.fallbacks import call_failed, with_fallbacks
 from harness.rewriters.llm import LlmRewriter
+from harness.runtime.failures import Apart, FailedQuestions, Failure
 from harness.runtime.journal import Journal
 from models.dmqr.rewrite_outputs import SEPARATOR, words_of
 from models.dmqr.strategies import PAPER
@@ -57,7 +58,7 @@ class Distilled:
     words_of_failures: Counter[str] = field(default_factory=Counter)  # what was wrong with calls and replies
     examples: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # dropped rewrites, by reason
     costs: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # as in `Answer.costs`, and `repairs`
-    failed: int = 0  # questions that the next run asks again
+    failed: FailedQuestions = field(default_factory=FailedQuestions)  # questions that the next run asks again
     reused: int = 0  # questions that an interrupted run has asked
 
 
@@ -136,20 +137,31 @@ def distill(
         if mine:
             say(f"{file}: reusing the rewrites of {len(mine):,} of {len(questions):,} questions from an earlier run.")
         todo = [question for question in questions if _key(question) not in answered]
+        apart = Apart[Question, Rewrites](lambda batch: rewriter.ask(batch, strategies))
         with Progress("rewriting questions", len(questions)) as progress:
             progress.skip(len(mine))
             for start in range(0, len(todo), QUESTIONS_AT_ONCE):
                 batch = todo[start : start + QUESTIONS_AT_ONCE]
-                made = dict(zip(map(_key, batch), rewriter.ask(batch, strategies), strict=True))
+                made = {
+                    _key(question): _failed(question, strategies, each) if isinstance(each, Failure) else each
+                    for question, each in zip(batch, apart(batch), strict=True)
+                }
                 answered |= made
                 lasting = [[*key, asdict(each)] for key, each in made.items() if not call_failed(each)]
                 if journal and lasting:
                     journal.append(lasting)
                 progress.advance(len(batch))
+    apart.end()
     distilled = Distilled(reused=len(mine))
+    distilled.failed.asked = len(questions)
     for question in questions:
         _collect(distilled, question, answered[_key(question)], keep_unchanged)
     return distilled
+
+
+def _failed(question: Question, strategies: Sequence[str], failure: Failure) -> Rewrites:
+    """In the place of the rewrites of a question that has failed."""
+    return with_fallbacks(clean(question.text), strategies, {}, failure.reason, costs={"failed_calls": 1.0})
 
 
 def _parse(_: int, line: list[Any]) -> dict[Key, Rewrites]:
@@ -166,7 +178,8 @@ def _collect(distilled: Distilled, question: Question, made: Rewrites, keep_unch
     for name, cost in made.costs.items():
         distilled.costs[name] += cost
     distilled.costs["repairs"] += max(0.0, made.costs.get("model_calls", 0.0) - 1)
-    distilled.failed += call_failed(made)
+    if call_failed(made):
+        distilled.failed.reasons[question.id] = next(iter(made.fallbacks.values()))
     for strategy, queries in made.queries.items():
         reason, why = "", made.fallbacks.get(strategy, "")
         if why:

@@ -21,8 +21,9 @@ from harness.retrievers.multi_query import (
 )
 from harness.retrievers.multi_query_records import counts, explanation
 from harness.retrievers.retriever_tree import note_unknown_words
-from harness.runtime.failures import each_apart
+from harness.runtime.failures import each_apart, with_cuts
 from harness.runtime.loading import load
+from harness.runtime.turns import reads_history, turn_notes, with_turns
 from models.dmqr.strategies import PAPER
 
 if TYPE_CHECKING:
@@ -106,7 +107,10 @@ class Dmqr:
         questions = as_questions(questions)
         if not questions:
             return []
-        batch = self.search.find(questions, self.k)
+        self.load()
+        given = [*questions]
+        asked = questions if reads_history(self) else [with_turns(question, self) for question in questions]
+        batch = self.search.find(asked, self.k)
         seconds = {f"seconds/{stage}": total / len(questions) for stage, total in batch.seconds.items()}
         tokens = batch.tokens / len(questions)
         answers = [
@@ -118,4 +122,6 @@ class Dmqr:
                 questions[place] = replace(questions[place], text=found.question, history=())
                 answers[place].notes["standalone"] = found.question
         note_unknown_words(self, questions, answers)
+        if not reads_history(self):
+            answers = [with_cuts(each, turn_notes(self, one)) for one, each in zip(given, answers, strict=True)]
         return read_answers(self.reader, questions, answers)

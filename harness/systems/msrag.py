@@ -22,9 +22,9 @@ from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.readers.read_answers import sum_costs
 from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.concurrent_work import Done, run_together
-from harness.runtime.failures import each_apart
+from harness.runtime.failures import each_apart, with_cuts
 from harness.runtime.loading import load
-from harness.runtime.turns import with_turns
+from harness.runtime.turns import turn_notes, with_turns
 
 NO_SOURCE = "the source is not configured"
 
@@ -97,10 +97,11 @@ class Msrag:
         Args:
             questions: One text, several texts, or `Question` records.
         """
-        asked = [with_turns(question) for question in as_questions(questions)]
-        if not asked:
+        questions = as_questions(questions)
+        if not questions:
             return []
         self.load()  # a selector that is missing is told before the sources are asked
+        asked = [with_turns(question, self) for question in questions]
         started = time.perf_counter()
         contexts, alone = self.gather(asked)
         seconds = (time.perf_counter() - started) / len(asked)
@@ -116,7 +117,7 @@ class Msrag:
             wall = {"seconds/sources": seconds, "seconds/reading": reading, "seconds/selection": selecting}
             answers.append(replace(answer, costs={**counted, **wall}))
         note_unknown_words(self, asked, answers)
-        return answers
+        return [with_cuts(each, turn_notes(self, one)) for one, each in zip(questions, answers, strict=True)]
 
     def gather(
         self, questions: Sequence[Question], together: bool = True

@@ -53,7 +53,8 @@ class Tuning:
         Raises:
             UserError: If all answers are right or all are wrong.
         """
-        asked = [with_turns(question) for question in questions]
+        system.load()
+        asked = [with_turns(question, system) for question in questions]
         found = ask_sources(system, asked, settings, segmentation=False).answers
         known = [place for place, question in enumerate(asked) if question.answers]
         asked, answers = [asked[place] for place in known], [found[place] for place in known]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import httpx2
 import openai
 
-from common.errors import UnavailableError, UserError
+from common.errors import RefusedError, UnavailableError
 from common.version import VERSION
 from harness.runtime.services import one_line, server_words
 from harness.web.transport import ENDS, Transport
@@ -126,7 +126,7 @@ class ServiceClient:
 
         Raises:
             ServiceError: If there is no result.
-            UserError: If no request can succeed, or the service has refused the first ones, all of them.
+            RefusedError: If no request can succeed, or the service has refused the first ones, all of them.
             UnavailableError: If too many requests in a row have failed.
         """
         try:
@@ -153,13 +153,13 @@ class ServiceClient:
                 self._succeeded, self._failed, self._refused = True, 0, 0
             return result
         if cure := self.cure(failure):
-            raise UserError(f"{self.name} refuses all {self.requests} ({failure.text}): {cure}")
+            raise RefusedError(f"{self.name} refuses all {self.requests} ({failure.text}): {cure}")
         with self._counting:
             self._count(failure)
         raise failure  # here, so that no error that repeats the key is its context
 
     def _count(self, failure: ServiceError) -> None:
-        """Count a failure; raise UserError or UnavailableError if there are too many in a row."""
+        """Count a failure; raise RefusedError or UnavailableError if there are too many in a row."""
         if failure.passing:
             failure.text += f" (retries: {failure.retries})"
             self._failed += 1
@@ -172,7 +172,7 @@ class ServiceClient:
                 "Check the server, then run the same command again."
             )
         if self._refused >= self._limit and not self._succeeded:
-            raise UserError(
+            raise RefusedError(
                 f"{self.name} refused the first {self._refused} {self.requests}, the last with: {failure.text}"
             )
 

@@ -83,7 +83,7 @@ class Study:
 
     def ask(self, system: Msrag, questions: Sequence[Question], settings: Settings) -> Asked:
         """Ask every source once per run; every row is a choice among these answers."""
-        questions = [with_turns(question) for question in questions]
+        questions = [with_turns(question, system) for question in questions]
         runs = [ask_sources(system, questions, settings, self.segmentation, run) for run in range(self.runs)]
         from harness.answer_selection.answer_encoder import AnswerEncoder
 

@@ -76,9 +76,9 @@ GIVEN = ("distill", "--questions", "train.jsonl", "--layout", "flashrag", "--llm
 NOTHING = {**said({}), "text": "reason: none fits"}  # a reply without a rewrite
 
 
-def run(folder: Path, *more: str) -> Ended:
+def run(folder: Path, *more: str, code: int = 0) -> Ended:
     ended = command(folder, "infer.py", *GIVEN, *more)
-    assert ended.code == 0, ended.err[-3000:]
+    assert ended.code == code, ended.err[-3000:]
     return ended
 
 
@@ -111,7 +111,7 @@ def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> No
     faults[prompt(broken)] = ["500", "500", "500"]  # all attempts of the first run, none of the second
     with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
         write_model(tmp_path, server, usd_per_million_prompt_tokens=1.0, usd_per_million_reply_tokens=10.0)
-        first = run(tmp_path)
+        first = run(tmp_path, code=3)
         found, counted = rows(tmp_path), manifest(tmp_path)
         before = server.counts()["answered"]
         again = run(tmp_path)
@@ -129,7 +129,8 @@ def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> No
     assert costs["tokens"] == 100 * len(asked)
     assert costs["usd"] == pytest.approx((100 * len(asked) + 50 * len(asked)) / 1e6)
     assert f"{len(asked) + 1} calls (1 repairs, 1 failed, " in first.out
-    assert "The calls of 1 questions failed. Type the same command again" in first.err
+    line = rf"1 of {len(asked)} questions failed: \w+: HTTP 500: .*\. Type the same command again"
+    assert re.search(line, first.err)
     assert "fell back to the question" not in first.err  # counted once, at the end
     # typed again, the failed question alone is asked, and its rewrites come at its place
     assert f"reusing the rewrites of {len(asked) - 1} of {len(asked)} questions" in again.err
@@ -180,15 +181,29 @@ def test_an_interrupted_run_continues_without_a_response_cache(tmp_path: Path, m
     asked = texts(10)
     write_rows(tmp_path, asked)
     replies = {prompt(text): said(made_of(text)) for text in asked}
-    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[7]): ["403"]}) as server:
+    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[7]): ["500"] * 3}) as server:
         write_model(tmp_path, server, cache=None)
-        ended = command(tmp_path, "infer.py", *GIVEN)
-        assert (ended.code, (tmp_path / "out").exists()) == (2, False)
-        assert "refuses all chats" in ended.err
+        run(tmp_path, code=3)
+        assert rows(tmp_path) == expected([*asked[:7], *asked[8:]])
         run(tmp_path)
         requests = server.counts()["requests"]
     assert rows(tmp_path) == expected(asked)
-    assert {text: requests[prompt(text)] for text in asked[:6]} == dict.fromkeys(asked[:6], 1)
+    assert {text: requests[prompt(text)] for text in asked if text != asked[7]} == dict.fromkeys(
+        [*asked[:7], *asked[8:]], 1
+    )
+
+
+def test_a_question_that_the_endpoint_refuses_does_not_end_the_others(tmp_path: Path) -> None:
+    asked = texts(4)
+    write_rows(tmp_path, asked)
+    replies = {prompt(text): said(made_of(text)) for text in asked}
+    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[1]): ["403", "always"]}) as server:
+        write_model(tmp_path, server)
+        ended = run(tmp_path, code=3)
+    assert rows(tmp_path) == expected([asked[0], *asked[2:]])
+    assert "1 of 4 questions failed: " in ended.err
+    assert "refuses all chats (HTTP 403" in ended.err
+    assert manifest(tmp_path)["rewrites"]["dropped"]["failed"] == {"gqr": 1, "decomposition": 1}
 
 
 def test_other_options_start_over_and_a_larger_limit_does_not(tmp_path: Path) -> None:
@@ -197,9 +212,9 @@ def test_other_options_start_over_and_a_larger_limit_does_not(tmp_path: Path) ->
     replies = {prompt(text): said(made_of(text)) for text in asked}
     with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[1]): ["400", "always"]}) as server:
         write_model(tmp_path, server)
-        run(tmp_path, "--limit", "2")
-        more = run(tmp_path, "--limit", "4")
-        other = run(tmp_path, "--limit", "4", "--max_tokens", "99")
+        run(tmp_path, "--limit", "2", code=3)
+        more = run(tmp_path, "--limit", "4", code=3)
+        other = run(tmp_path, "--limit", "4", "--max_tokens", "99", code=3)
     assert "reusing the rewrites of 1 of 4 questions" in more.err
     assert "differs in: max_tokens. Starting over" in other.err
 

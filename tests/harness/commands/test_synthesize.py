@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from common.chat import Chat, Reply
+from common.errors import SomeFailedError, UnavailableError
 from common.files import digests
 from datamodules.examples.triples import Sampling, draw
 from datamodules.formats.reading import read_questions
@@ -218,3 +220,27 @@ def test_replies_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     assert counts["splits"]["train"]["costs"]["model_calls"] == model.replies == 6  # one reply was asked for again
     assert any("write_question" in fact for fact in counts["facts"])
     assert any("check_question" in fact for fact in counts["facts"])
+
+
+def test_a_draft_that_fails_does_not_end_the_others(tmp_path: Path) -> None:
+    class Fragile(_Scripted):
+        def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+            if any("Title: Cid\n" in message.content for chat in chats for message in chat.messages):
+                raise UnavailableError("the service is down.")
+            replies = super().reply(chats)
+            return [replace(each, text="", error="HTTP 500") if "lost" in each.text else each for each in replies]
+
+    chosen = [BY_TITLE[name] for name in ("Ann", "Cid", "Bonn")]
+    said = {"Ann": ('{"question": "Where does Ann live?", "answer": "Rome"}', "Answer: Rome."), "Bonn": ("lost", "")}
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps({"title": p.title, "text": p.text}) + "\n" for p in chosen))
+    with pytest.raises(SomeFailedError, match="2 of 3 drafts failed: ") as raised:
+        synthesize(
+            str(corpus), tmp_path / "synthetic", Fragile(said), out_layout="fid", per_passage=1, contexts=2,
+            validation_share=0.0, test_share=0.0,
+        )  # fmt: skip
+    assert "(Cid): the service is down" in str(raised.value)
+    assert "(Bonn): HTTP 500" in str(raised.value)
+    (question,) = read_questions("fid", str(tmp_path / "synthetic/train.json"))
+    assert question.text == "Where does Ann live?"
+    assert manifest(tmp_path)["splits"]["train"]["dropped"]["failed"] == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DataError, MissingInputError, SomeFailedError, UnavailableError, UserError
+from common.errors import DataError, MissingInputError, RefusedError, SomeFailedError, UnavailableError, UserError
 from common.records import Answer, Passage, Question, Ranked
 from harness.commands.evaluate import evaluate
 from harness.commands.label import label
@@ -115,6 +115,7 @@ def test_bad_rows_never_end_the_others(kind: type[UserError], reason: str) -> No
     ("error", "stream", "tried"),
     [
         (lambda n: UserError("wrong key"), False, 8),
+        (lambda n: RefusedError(f"wrong key {n}"), False, 8),
         (lambda n: UserError(f"row {n}"), False, None),
         (lambda n: DataError("row"), False, None),
         (lambda n: UnavailableError(f"down {n}"), False, 8),
@@ -127,10 +128,15 @@ def test_batches_in_which_nothing_succeeds(error: Callable[[int], Exception], st
     apart = doubled({n: error(n) for n in range(64)}, [])
     apart.stream = stream
     size, failed = (1 if stream else 8), 0
-    with pytest.raises(type(error(0))):
+
+    def run() -> None:
+        nonlocal failed
         for start in range(0, 64, size):
             failed += len(apart([*range(start, start + size)]))
         apart.end()
+
+    with pytest.raises(type(error(0))):
+        run()
     assert failed == (64 if tried is None else tried - size)
 
 
@@ -264,8 +270,12 @@ def test_failed_questions_in_one_line() -> None:
 # --- commands
 
 
+@pytest.mark.parametrize("error", [UserError, UnavailableError])
 @pytest.mark.parametrize("system", ["retrieve_read", "drrag"])
-def test_evaluate_scores_the_others_and_counts_what_failed(fragile: Fragile, tmp_path: Path, system: str) -> None:
+def test_evaluate_scores_the_others_and_counts_what_failed(
+    fragile: Fragile, tmp_path: Path, system: str, error: type[UserError]
+) -> None:
+    fragile.error = error("the service is down.\nTry again.")
     file = write_questions(tmp_path)
     built = DrRag(fragile, scorer=gold_scorer()) if system == "drrag" else RetrieveRead(fragile, 2)
     with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the service is down"):
@@ -275,11 +285,31 @@ def test_evaluate_scores_the_others_and_counts_what_failed(fragile: Fragile, tmp
     assert [bool(each["evidence"]) for each in records_of(tmp_path / "out")] == [True, False, True]
 
 
-def test_tune_fits_on_the_others(fragile: Fragile, tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [UserError, UnavailableError])
+def test_tune_fits_on_the_others(fragile: Fragile, tmp_path: Path, error: type[UserError]) -> None:
+    fragile.error = error("the service is down.")
     file = write_questions(tmp_path)
-    with pytest.raises(SomeFailedError, match="1 of 3 questions failed, the first: q2"):
+    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the service is down"):
         tune(DrRag(fragile, scorer=gold_scorer()), str(file), tmp_path / "tuned.json", tuning={"ks": [2]})
     assert json.loads((tmp_path / "tuned.json").read_text())["chosen_on"]["questions"] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["questions.json", "tuned.json"]
+
+
+def test_an_option_that_fits_no_question_is_said_before_all_are_asked(index: Path, tmp_path: Path) -> None:
+    class Counting(Bm25Retriever):
+        asked = 0
+
+        def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+            self.asked += len(queries)
+            return super().search(queries, k)
+
+    file = write_questions(tmp_path)
+    rows = json.loads(file.read_text())
+    file.write_text(json.dumps([{**row, "_id": f"{row['_id']}-{n}"} for n in range(40) for row in rows]))
+    retriever, options = Counting(index), {"ks": [2], "max_documents": [1]}
+    with pytest.raises(UserError, match="no setting for k = 2 hands over at most 1 documents"):
+        tune(DrRag(retriever, scorer=gold_scorer()), str(file), tmp_path / "tuned.json", tuning=options)
+    assert retriever.asked < 2 * 120 * 3  # q and two Concat(q, d) of each question, and three questions alone
 
 
 def test_mine_leaves_out_what_failed(fragile: Fragile, tmp_path: Path) -> None:

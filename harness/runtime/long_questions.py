@@ -1,0 +1,39 @@
+"""What of a system cuts questions that are too long, and the longest part of a text that fits."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+_DEPTH = 6  # of parts within parts, where a model is looked for
+_OURS = ("harness.", "models.", "tests.")
+
+
+def cutting_models(system: object) -> list[tuple[str, Any]]:
+    """What cuts questions that are too long, each with the name of its class: it has a method `cut_note`."""
+    return [each for part in getattr(system, "__dict__", {}).values() for each in _cutting(part, _DEPTH)]
+
+
+def _cutting(part: object, depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(part, Mapping | list | tuple):
+        values = [*islice(part.values() if isinstance(part, Mapping) else part, 100)]
+        for each in values if values and type(values[0]).__module__.startswith(_OURS) else ():
+            yield from _cutting(each, depth)
+    elif depth and type(part).__module__.startswith(_OURS):
+        own = getattr(part, "__dict__", {})
+        cutting = next((each for each in (part, own.get("encode")) if hasattr(each, "cut_note")), None)
+        if cutting is not None:
+            yield type(part).__name__, cutting
+        for name, each in own.items():
+            yield from _cutting(each, depth - 1) if name != "encode" else ()
+
+
+def longest_fitting(least: int, most: int, fits: Callable[[int], bool]) -> int | None:
+    """The greatest number from `least` to `most` that fits, found by bisection; None if `least` does not."""
+    found = None
+    while least <= most:
+        middle = (least + most) // 2
+        if fits(middle):
+            found, least = middle, middle + 1
+        else:
+            most = middle - 1
+    return found
