@@ -29,9 +29,12 @@ from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.reading import check_layout
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
-from datamodules.formats.row_counts import REPEATED_REWRITE, RowCounts
+from datamodules.formats.row_counts import LEFT_OUT, REPEATED_REWRITE, RowCounts, RowKind
 from models.dmqr.rewrite_outputs import SEPARATOR
 from models.dmqr.rewriter import RewriterModel
+
+LONG_REWRITE = RowKind("a rewrite longer than model.max_rewrite_tokens", LEFT_OUT)
+NO_QUERY = RowKind("a rewrite without a query", LEFT_OUT)
 
 
 @dataclass
@@ -88,7 +91,7 @@ class RewriteData(StepData):
     dialogue: by the first turn of the history, or by the question where there is none, so that no dialogue is on both
     sides, and no question without a history, whatever the strategies. An example that occurs several times is used
     once. A question that is longer than `model.max_tokens` is cut, an example whose rewrite is longer than
-    `model.max_rewrite_tokens` skipped; both are counted.
+    `model.max_rewrite_tokens` left out, as a cut one would teach a wrong end; both are counted.
 
     Args:
         train: Training files.
@@ -111,7 +114,8 @@ class RewriteData(StepData):
         recall_k: Passages that are retrieved: by the question alone, and together by the question and its rewrites by
             all strategies of the training files.
         recall_questions: Validation questions, drawn by hash from those with gold passages, that are searched.
-        strict: Whether an unusual row (null, empty, repeated) is an error instead of a line in the statistics.
+        strict: Whether an unusual row (null, empty, repeated, a rewrite that is too long) is an error instead of a line in
+            the statistics.
 
     Raises:
         UserError: If there is no training file, one of retriever and gold_questions is missing, or a layout is unknown.
@@ -153,6 +157,7 @@ class RewriteData(StepData):
         self.gold: dict[int, tuple[frozenset[str], ...]] = {}  # rows of `held_out` that are searched -> gold passages
         self._substitute: WordSubstitution | None = None
         self._unusual = RowCounts(strict)
+        self._places: dict[RewriteExample, str] = {}  # file and line of each example until it is tokenized
         self.strategies: list[str] = []  # of the training examples, in the order of the pool
 
     @property
@@ -181,9 +186,9 @@ class RewriteData(StepData):
                 f"the files hold rewrites by {unknown[0]!r}, which is not in the pool "
                 f"({', '.join(rewriter.strategies)}): describe it in a file and name it as model.pool."
             )
-        skipped: Counter[str] = Counter()
-        self.training = self._tokenized(train, skipped)
-        self.held_out = sorted(self._tokenized(held_out, skipped), key=lambda each: -each.length)
+        self.training = self._tokenized(train)
+        self.held_out = sorted(self._tokenized(held_out), key=lambda each: -each.length)
+        self._places.clear()
         if not self.training or not self.held_out:
             raise DataError(
                 f"{len(self.training)} training and {len(self.held_out)} validation examples, from "
@@ -195,7 +200,7 @@ class RewriteData(StepData):
         self.strategies = [name for name in rewriter.strategies if name in found]
         self.steps_per_epoch = math.ceil(len(self.training) / self.rewrites_per_step)
         self.units_per_step = len(self.training) / self.steps_per_epoch
-        self.audit = self._audit(skipped)
+        self.audit = self._audit()
         if self.substitution:
             self._substitute = WordSubstitution(rewriter.encode, rewriter.max_rewrite_tokens)
         if self.retriever is not None:
@@ -226,7 +231,7 @@ class RewriteData(StepData):
 
     def _split(self) -> tuple[list[RewriteExample], list[RewriteExample]]:
         """Training and validation examples; no dialogue is on both sides."""
-        train, validation = (_distinct(each, self._unusual) for each in (self.train_sources, self.validation_sources))
+        train, validation = (self._distinct(each) for each in (self.train_sources, self.validation_sources))
         examples = list(track(train, None, "reading training rewrites"))
         if self.validation_sources:
             held_out = list(track(validation, None, "reading validation rewrites"))
@@ -238,8 +243,19 @@ class RewriteData(StepData):
             [each for each, share in zip(examples, shares, strict=True) if share < self.validation_fraction],
         )
 
-    def _tokenized(self, examples: Sequence[RewriteExample], skipped: Counter[str]) -> list[Tokenized]:
-        """The examples that fit, tokenized."""
+    def _distinct(self, sources: Sequence[RewriteDataFile]) -> Iterator[RewriteExample]:
+        seen: set[RewriteExample] = set()
+        for source in sources:
+            for example in read_rewrites(source.layout, source.path, source.strategy, source.limit, self._unusual):
+                if example in seen:
+                    self._unusual.add(REPEATED_REWRITE)
+                    continue
+                seen.add(example)
+                self._places.setdefault(example, self._unusual.place)
+                yield example
+
+    def _tokenized(self, examples: Sequence[RewriteExample]) -> list[Tokenized]:
+        """The examples that fit, tokenized; a rewrite that is too long would teach a wrong end and is left out."""
         rewriter: RewriterModel = self.module.rewriter
         texts = [SEPARATOR.join(rewriter.queries(each.rewrite, each.strategy)) for each in examples]
         tasks = [rewriter.task(each.question, each.strategy, each.history) for each in examples]
@@ -249,7 +265,7 @@ class RewriteData(StepData):
             examples, texts, tasks, rewriter.encode(tasks), targets, strict=True
         ):
             if not text or len(target) > rewriter.max_rewrite_tokens:
-                skipped["long_rewrites" if text else "empty_rewrites"] += 1
+                self._unusual.add(LONG_REWRITE if text else NO_QUERY, self._places[example])
             else:
                 kept.append(Tokenized(example, ids, target, rewriter.encode.cuts_question(task)))
         return kept
@@ -288,7 +304,7 @@ class RewriteData(StepData):
             step_strategies=sorted({each.example.strategy for each in step}),
         )
 
-    def _audit(self, skipped: Counter[str]) -> dict[str, object]:
+    def _audit(self) -> dict[str, object]:
         tokens = [len(each.target) for each in self.training]
         return {
             "rewrites": len(self.training),
@@ -300,22 +316,10 @@ class RewriteData(StepData):
             "input_tokens": f"{max(len(each.input) for each in self.training)} at most",
             "rewrite_tokens": f"{sum(tokens) / len(tokens):.1f} on average, {max(tokens)} at most",
             "questions_cut": sum(each.cut for each in self.training + self.held_out),
-            "skipped": dict(skipped) or "none",
             "validation_rewrites": len(self.held_out),
             "validation_rewrites_generated": len(self.generated),
             "steps_per_epoch": self.steps_per_epoch,
         }
-
-
-def _distinct(sources: Sequence[RewriteDataFile], counts: RowCounts) -> Iterator[RewriteExample]:
-    seen: set[RewriteExample] = set()
-    for source in sources:
-        for example in read_rewrites(source.layout, source.path, source.strategy, source.limit, counts):
-            if example in seen:
-                counts.add(REPEATED_REWRITE)
-                continue
-            seen.add(example)
-            yield example
 
 
 def dialogue(example: RewriteExample | RewritePreferences) -> str:

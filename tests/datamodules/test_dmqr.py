@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from common.errors import DataError
 from datamodules.dmqr import RewriteDataFile
 from models.lora import Lora
 from tests.helpers.rewrite_runs import data_of, rows
@@ -46,8 +47,14 @@ def test_what_does_not_fit_is_cut_or_skipped_and_counted(module: RewriterTrainer
         {"question": "who is name1 b", "strategy": "decomposition", "rewrite": " ; "},
     ]
     (workplace / "rewrites.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows(60), *odd]))
-    data = data_of(module, workplace / "rewrites.jsonl")
-    assert data.audit["skipped"] == {"long_rewrites": 1, "empty_rewrites": 1}
+    file = workplace / "rewrites.jsonl"
+    data = data_of(module, file)
+    assert sorted(data.audit["unusual_rows"]) == [
+        f"a rewrite longer than model.max_rewrite_tokens: 1, left out; the first: {file}, line 62",
+        f"a rewrite without a query: 1, left out; the first: {file}, line 63",
+    ]
+    with pytest.raises(DataError, match=r"line 6[23]: a rewrite .* Correct it, or omit strict"):
+        data_of(module, file, strict=True)
     assert data.audit["questions_cut"] == 1
     assert len(data.training) + len(data.held_out) == 61
     assert max(len(each.input) for each in data.training + data.held_out) == module.rewriter.encode.max_tokens
