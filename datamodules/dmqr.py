@@ -114,8 +114,8 @@ class RewriteData(StepData):
         recall_k: Passages that are retrieved: by the question alone, and together by the question and its rewrites by
             all strategies of the training files.
         recall_questions: Validation questions, drawn by hash from those with gold passages, that are searched.
-        strict: Whether an unusual row (null, empty, repeated, a rewrite that is too long) is an error instead of a line in
-            the statistics.
+        strict: Whether an unusual row (null, empty, repeated, a rewrite that is too long) is an error instead of a line
+            in the statistics.
 
     Raises:
         UserError: If there is no training file, one of retriever and gold_questions is missing, or a layout is unknown.

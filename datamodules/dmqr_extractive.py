@@ -21,8 +21,8 @@ from common.validation_split import validation_share
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, padded, plan_steps
-from datamodules.formats.row_counts import RowCounts
-from datamodules.formats.word_labels import WordLabels, averaged, read_word_labels
+from datamodules.formats.row_counts import REPEATED_QUESTION, RowCounts
+from datamodules.formats.word_labels import WordLabels, averaged, word_label_rows
 from models.dmqr.word_selector import JOINS, LABELS, STAYS
 from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
 from models.length_batching import length_batches
@@ -253,9 +253,14 @@ class ExtractiveData(StepData):
 
 
 def _distinct(sources: Sequence[DataFile], counts: RowCounts) -> list[WordLabels]:
-    """The labelled questions of all files, each text once; a question of several files has the mean of its labels."""
+    """The labelled questions of all files, each text once: of a file the first, of several files their mean."""
     found: dict[str, list[WordLabels]] = {}
     for source in sources:
-        for each in read_word_labels([source.path], source.limit, counts):
-            found.setdefault(nfkc(each.question), []).append(each)
+        own = set[str]()
+        for each in word_label_rows(source.path, source.limit, counts):
+            if (text := nfkc(each.question)) in own:
+                counts.add(REPEATED_QUESTION)
+                continue
+            own.add(text)
+            found.setdefault(text, []).append(each)
     return [averaged(each) for each in found.values()]

@@ -17,19 +17,19 @@ Words are as they are compared (`common.words`).  Changes of 0 are not stored.  
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from statistics import fmean
 
 from common.errors import DataError, MissingInputError
-from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, nfkc, passage_text
+from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, passage_text
 from common.words import WORDS, new_words
 from datamodules.formats import row_fields as fields
 from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import rows
-from datamodules.formats.row_counts import REPEATED_QUESTION, RowCounts
+from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.row_fields import Row
 
 _FIELDS = {"question_id", "question", "recall", "without", "with", "passages"}
@@ -124,34 +124,27 @@ def from_row(row: Row) -> WordLabels:
     )
 
 
-def read_word_labels(
-    paths: Sequence[str], limit: int | None = None, counts: RowCounts | None = None
-) -> list[WordLabels]:
-    """The labels of one or several files, in order; of a question that a file has several times the first ones.
+def read_word_labels(paths: Sequence[str]) -> list[WordLabels]:
+    """The labels of one or several files, in order.  Raises as `word_label_rows`."""
+    return [labels for path in paths for labels in word_label_rows(path)]
+
+
+def word_label_rows(path: str, limit: int | None = None, counts: RowCounts | None = None) -> Iterator[WordLabels]:
+    """The labels of a file, in order, read lazily.
 
     Args:
-        paths: The files.
-        limit: Maximum number of rows of each file that are read; all by default.
+        path: The file.
+        limit: Maximum number of rows that are read; all by default.
         counts: Counts the rows that are left out.
 
     Raises:
-        MissingInputError: If a file does not exist.
+        MissingInputError: If the file does not exist.
         DataError: If a row is invalid; names file and line.
     """
-    found: list[WordLabels] = []
-    counts = counts or RowCounts()
-    for path in paths:
-        if not Path(path).exists():
-            raise MissingInputError(f"{path} does not exist: write it with `python infer.py label --out {path} ...`.")
-        cure = f"Run `python infer.py label --out {path} ...` again."
-        seen = set[str]()
-        for labels in converted(path, islice(rows(path), limit), from_row, cure, counts):
-            if (text := nfkc(labels.question)) in seen:
-                counts.add(REPEATED_QUESTION)
-                continue
-            seen.add(text)
-            found.append(labels)
-    return found
+    if not Path(path).exists():
+        raise MissingInputError(f"{path} does not exist: write it with `python infer.py label --out {path} ...`.")
+    cure = f"Run `python infer.py label --out {path} ...` again."
+    return converted(path, islice(rows(path), limit), from_row, cure, counts or RowCounts())
 
 
 def _stored(changes: Mapping[str, float]) -> dict[str, float]:

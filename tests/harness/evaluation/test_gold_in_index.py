@@ -180,7 +180,10 @@ def test_a_question_that_two_files_have_is_read_once(tmp_path) -> None:
 def place(tmp_path: Path, retriever) -> Path:
     """Two files of questions beside the index, of which one question is in both, and one is not answered by it."""
     write(tmp_path / "one.json", [row("q1", "a-1", question="a river"), row("q2", "z-1")])
-    write(tmp_path / "two.json", [row("q1", "a-1", question="a  river"), row("q3", "b-1", "two", question="one or one lake")])
+    write(
+        tmp_path / "two.json",
+        [row("q1", "a-1", question="a  river"), row("q3", "b-1", "two", question="one or one lake")],
+    )
     return tmp_path
 
 
