@@ -30,10 +30,10 @@ from datamodules.formats.row_counts import (
     EMPTY_PASSAGE,
     IN_EARLIER_FILE,
     JOINED,
-    NO_GOLD,
     REPEATED_ID,
     REPEATED_PASSAGE,
     TITLE_ALONE,
+    WITHOUT_GOLD,
     RowCounts,
     RowKind,
 )
@@ -207,8 +207,8 @@ def _labelled(questions: Iterator[Question], counts: RowCounts) -> Iterator[Ques
             labelled = True
         else:
             without, first = without + 1, first or counts.place
-        if labelled and without:
-            counts.add(NO_GOLD, first, without)
+        if labelled and without and counts.without_gold is not None:
+            counts.add(RowKind(WITHOUT_GOLD, counts.without_gold), first, without)
             without = 0
         yield question
 

@@ -21,7 +21,7 @@ EMPTY_PASSAGE = RowKind("a passage without title and text", LEFT_OUT)
 TITLE_ALONE = RowKind("a passage with a title and no text", "kept")
 REPEATED_PASSAGE = RowKind("a passage with the title and text of an earlier one", LEFT_OUT)
 CUT_PASSAGE = RowKind("a passage longer than the encoder reads", "cut")
-NO_GOLD = RowKind("a question without a gold answer and a gold passage", "not used")
+WITHOUT_GOLD = "a question without a gold answer and a gold passage"
 JOINED = RowKind("a row of an earlier question", "joined with it")
 REPEATED_QUESTION = RowKind("a row with the question of an earlier one", LEFT_OUT)
 REPEATED_REWRITE = RowKind("a row with the question and the rewrite of an earlier one", LEFT_OUT)
@@ -35,10 +35,11 @@ class RowCounts:
 
     Args:
         strict: Whether the first one is an error; rows that are joined are none.
+        without_gold: What becomes of a question without gold; None where nobody asks for gold: it is as it should be.
     """
 
-    def __init__(self, strict: bool = False) -> None:
-        self.strict = strict
+    def __init__(self, strict: bool = False, without_gold: str | None = "not used") -> None:
+        self.strict, self.without_gold = strict, without_gold
         self.here = ("", "")  # source and place of the row that was read last; empty when there is none
         self.row: Mapping[str, object] = {}  # this row
         self._found: dict[RowKind, tuple[int, str]] = {}

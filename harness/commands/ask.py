@@ -172,7 +172,7 @@ def _batches(
         from datamodules.formats.reading import read_questions
         from datamodules.formats.row_counts import RowCounts
 
-        counts = RowCounts()
+        counts = RowCounts(without_gold=None)
         rows = islice(read_questions(layout, questions, counts=counts), limit)
         batch = list(islice(rows, _QUESTIONS_AT_ONCE))
         _check_passages(system, batch[0])  # of a later one there may be none

@@ -73,7 +73,7 @@ def distill(
     rewriter.load()
     partial = out.parent / f"{out.name}.partial"
     with OUTPUT.locked(out):
-        unusual = RowCounts(strict)
+        unusual = RowCounts(strict, without_gold=None)
         read = read_distinct(layout, sources, limit, unusual)
         for line in unusual.lines():
             say(f"{line}.")

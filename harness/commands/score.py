@@ -64,7 +64,7 @@ def score(
         SCORED.check_writable(out)
     model = SentenceEncoder(encoder or MINILM, device, precision=precision)
     counts = {"questions": 0, "passages": 0, "replaced": 0}
-    unusual = RowCounts()
+    unusual = RowCounts(without_gold=None)
 
     def read() -> "Iterator[tuple[Question, dict[str, Any]]]":
         for question in read_questions(LAYOUT, questions, counts=unusual):

@@ -93,6 +93,22 @@ def test_rows_of_questions(layout: str, row: dict, change: dict, kind: str, tmp_
         list(read_questions(layout, source(tmp_path, as_lines(rows)), counts=strict))
 
 
+@pytest.mark.parametrize(("said", "line"), [
+    ("mined all the same", "a question without a gold answer and a gold passage: 2, mined all the same; the first: "),
+    (None, None),
+])  # fmt: skip
+def test_what_becomes_of_a_question_without_gold_is_the_command_s(
+    said: str | None, line: str | None, tmp_path: Path
+) -> None:
+    bare = FID | {"answers": [], "ctxs": [FILLED]}
+    file, counts = source(tmp_path, as_lines([FID, bare, bare])), RowCounts(without_gold=said)
+    assert len(list(read_questions("fid", file, counts=counts))) == 3
+    assert counts.lines() == ([f"{line}{file}, line 2"] if line else [])
+    strict = RowCounts(True, said)
+    if said is None:
+        assert len(list(read_questions("fid", file, counts=strict))) == 3
+
+
 def test_a_file_of_which_no_row_is_left(tmp_path: Path) -> None:
     file = source(tmp_path, as_lines([HOTPOT | {"question": None}] * 2))
     with pytest.raises(DataError, match=r"every row is left out, as line 1: field 'question' is null\. Is this a hot"):

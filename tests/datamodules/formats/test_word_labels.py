@@ -7,11 +7,8 @@ import pytest
 
 from common.errors import DataError
 from common.records import OTHER_TEXTS, TEXT_VERSION, Passage
-from datamodules.formats.row_counts import RowCounts
-<<<<<<< ours
 from common.words import WORDS
-from datamodules.formats.word_labels import WordLabels, averaged, is_word_labels, read_word_labels, to_row
-=======
+from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.word_labels import (
     WordLabels,
     averaged,
@@ -20,7 +17,6 @@ from datamodules.formats.word_labels import (
     to_row,
     word_label_rows,
 )
->>>>>>> theirs
 
 LABELS = WordLabels(
     "q1", "Who built the Kiln?", 0.45454545, {"kiln": -0.45454545, "who": 0.00004}, {"amber": 0.25, "jetty": -0.00012},
