@@ -82,6 +82,8 @@ class Passage:
     corpus_id: str = field(default="", compare=False, repr=False)  # the corpus's own id, e.g. doc-17; empty without one
     metadata: dict[str, object] | None = field(default=None, compare=False, repr=False)  # JSON types; None without any
     indexed: str = field(default="", compare=False, repr=False)  # indexed in the place of title and text; empty: these
+    # the ids of further passages of its corpus with its title and text, which an index holds once
+    other_ids: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(
@@ -153,7 +155,7 @@ class Question:
 
         In ArguAna, for example, every question is an argument of the corpus.
         """
-        return clean(passage.corpus_id) == self.id or nfkc(passage.text) == nfkc(self.text)
+        return self.id in map(clean, (passage.corpus_id, *passage.other_ids)) or nfkc(passage.text) == nfkc(self.text)
 
     def excluding_self(self) -> "Question":
         """The question with `exclude_self`, without itself among its passages; `support` stays."""

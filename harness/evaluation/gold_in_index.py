@@ -9,7 +9,6 @@ from dataclasses import replace
 from common.errors import UserError
 from common.records import Passage, Question, nfkc
 from harness.evaluation.question_files import MissingGold
-from harness.indexing.passage_store import other_ids_of
 from harness.retrievers.corpora import indexes_of
 
 
@@ -43,14 +42,10 @@ def with_gold_in_index(
     own_ids = {own for question in questions for own in question.gold_corpus_ids}
     by_title: dict[str, list[Passage]] = {}
     by_own_id: dict[str, list[Passage]] = {}
-    also: dict[str, list[str]] = {}  # passage -> further ids of the corpus that are its
-    for own, passages in other_ids_of(indexes[0].folder).items():
-        for id_ in passages if own in own_ids else ():
-            also.setdefault(id_, []).append(own)
     for passage in indexes[0].stored:
         if (title := nfkc(passage.title)) in titles:
             by_title.setdefault(title, []).append(passage)
-        for own in dict.fromkeys([*({passage.corpus_id} & own_ids), *also.get(passage.id, ())]):
+        for own in own_ids.intersection((passage.corpus_id, *passage.other_ids)):
             by_own_id.setdefault(own, []).append(passage)
 
     def of_title(title: str, id_: str | None = None) -> list[Passage]:

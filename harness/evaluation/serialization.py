@@ -31,13 +31,17 @@ def pack_passages(question: Question, passages: Iterable[Passage]) -> list[Any]:
         # an index has the corpus's own ids and metadata, the question's file often has not
         same = place is not None and question.passages[place].labels == p.labels
         fields = [p.id, p.text, p.title, p.source, p.corpus_id, p.metadata]
-        packed.append(place if same else [*fields, *([p.indexed] if p.indexed else [])])
+        later = [p.indexed, p.other_ids] if p.other_ids else [p.indexed] if p.indexed else []
+        packed.append(place if same else [*fields, *later])
     return packed
 
 
 def unpack_passages(question: Question, packed: Sequence[Any]) -> tuple[Passage, ...]:
     """The inverse of `pack_passages`."""
-    return tuple(question.passages[each] if isinstance(each, int) else Passage(*each) for each in packed)
+    return tuple(
+        question.passages[each] if isinstance(each, int) else Passage(*each[:7], *map(tuple, each[7:]))
+        for each in packed
+    )
 
 
 def pack_answer(question: Question, answer: Answer) -> dict[str, Any]:

@@ -40,7 +40,12 @@ TEXT_FORMAT = f"nfc(title + blank + text); v{TEXT_VERSION}"
 def as_row(passage: Passage) -> dict[str, object]:
     """A passage as a JSON object."""
     row: dict[str, object] = {key: getattr(passage, key) for key in ("id", "title", "text", "source")}
-    return row | passage.labels | ({"indexed": passage.indexed} if passage.indexed else {})
+    return (
+        row
+        | passage.labels
+        | ({"indexed": passage.indexed} if passage.indexed else {})
+        | ({"other_ids": [*passage.other_ids]} if passage.other_ids else {})
+    )
 
 
 def from_row(row: dict[str, Any]) -> Passage:
@@ -53,6 +58,7 @@ def from_row(row: dict[str, Any]) -> Passage:
         row.get("corpus_id", ""),
         row.get("metadata"),
         row.get("indexed", ""),
+        tuple(row.get("other_ids", ())),
     )
 
 
@@ -163,7 +169,11 @@ class PassageStore(Sequence[Passage]):
             self._offsets.byteswap()
         if len(self._offsets) < 2 or self._offsets[-1] != len(self._bytes):
             raise ArtifactError(f"{self._path} does not match its table of offsets. Build the index again.")
-        parsed = partial(_parsed, self._bytes, self._offsets, self._images)
+        self._others: dict[str, list[str]] = {}  # passage -> its further own ids
+        for own, ids in other_ids_of(folder).items():
+            for id_ in ids:
+                self._others.setdefault(id_, []).append(own)
+        parsed = partial(_parsed, self._bytes, self._offsets, self._images, self._others)
         self._kept = lru_cache(maxsize=KEPT)(
             parsed
         )  # parsing is most of the time of a search that returns many passages
@@ -182,11 +192,17 @@ class PassageStore(Sequence[Passage]):
 
     def part(self, first: int, end: int) -> Iterator[Passage]:
         """The passages from `first` to before `end`, which are not kept."""
-        return (_parsed(self._bytes, self._offsets, self._images, position) for position in range(first, end))
+        return (
+            _parsed(self._bytes, self._offsets, self._images, self._others, position) for position in range(first, end)
+        )
 
 
-def _parsed(data: mmap.mmap, offsets: "array[int]", images: Path | None, position: int) -> Passage:
+def _parsed(
+    data: mmap.mmap, offsets: "array[int]", images: Path | None, others: dict[str, list[str]], position: int
+) -> Passage:
     row = json.loads(data[offsets[position] : offsets[position + 1]])
     if images is not None and "image" in row.get("metadata", ()):
         row["metadata"]["image"] = str(images / row["metadata"]["image"])
+    if row["id"] in others:
+        row["other_ids"] = others[row["id"]]
     return from_row(row)

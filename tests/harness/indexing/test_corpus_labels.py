@@ -11,6 +11,7 @@ import pytest
 
 from common.errors import UserError
 from common.records import Answer, Passage, Question
+from common.retrieval import search_for
 from datamodules.formats.reading import read_passages, read_questions
 from harness.commands.evaluate import evaluate
 from harness.evaluation.serialization import pack_passages, unpack_passages
@@ -142,7 +143,15 @@ def test_of_equal_passages_the_first_id_is_returned_and_the_others_are_counted(t
     said = "a passage with the title and text of an earlier one: 2, left out; the first: corpus.jsonl, line 2."
     assert [line for line in ended.err.splitlines() if "earlier one" in line] == [said]
     store = PassageStore(tmp_path / "index")
-    assert [passage.corpus_id for passage in store] == ["a", "c"]
+    assert [(passage.corpus_id, passage.other_ids) for passage in store] == [("a", ("b",)), ("c", ())]
+    question = Question("q", "who", passages=())
+    packed = json.loads(json.dumps(pack_passages(question, store)))
+    assert [each.other_ids for each in unpack_passages(question, packed)] == [("b",), ()]
+    for id_, itself in (("a", True), ("b", True), ("c", False)):
+        assert Question(id_, "who").is_itself(store[0]) is itself
+    found = Bm25Retriever(tmp_path / "index")
+    own = Question("b", "Alba", exclude_self=True)
+    assert [hit.passage.corpus_id for hit in search_for(found, [own], 2)[0]] == ["c"]
     assert other_ids_of(tmp_path / "index") == {"b": [store[0].id]}
     assert other_ids_of(tmp_path / "none") == {}
 

@@ -1,6 +1,7 @@
 """A Qdrant collection, in the client's local mode, against the index folder that it was uploaded from."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed
 
 from common.errors import ArtifactError, MissingInputError, UnavailableError, UserError
 from common.records import Question
+from common.retrieval import search_for
 from harness.commands.index import index
 from harness.commands.index_options import DenseOptions, QdrantOptions
+from harness.evaluation.gold_in_index import with_gold_in_index
 from harness.indexing import qdrant_collection
 from harness.indexing.index_folder import open_index
 from harness.indexing.qdrant_collection import CollectionPlace, QdrantVectors, upload
@@ -30,7 +33,8 @@ def built(tmp_path_factory: pytest.TempPathFactory, encoder) -> Path:
     twice = [
         *PASSAGES,
         *(type(p).of(f"{p.title} ", f" {p.text} zebra") for p in PASSAGES[:9]),
-    ]  # other texts, near vectors
+        replace(PASSAGES[0], corpus_id="second"),
+    ]  # other texts, near vectors; and a passage under a second id
     build_dense(twice, folder / "dense", encoder)
     upload(open_index(folder / "dense"), CollectionPlace(None, folder / "db", "tiny"))
     return folder
@@ -55,6 +59,11 @@ def test_it_finds_what_the_index_folder_finds(built: Path, retriever: QdrantRetr
     assert retriever.index.recipe == flat.index.recipe
     question = Question("1", "kiln", support=(PASSAGES[3].id, "none"))
     assert gold_not_in_index(retriever, [question]) == 1
+    for searching in (retriever, flat):
+        asked = Question("second", "kiln", gold_corpus_ids=("second",))
+        assert with_gold_in_index(searching, [asked])[0][0].support == (PASSAGES[0].id,)
+        found = search_for(searching, [Question("q", PASSAGES[0].text), replace(asked, exclude_self=True)], 200)
+        assert [PASSAGES[0] in [hit.passage for hit in hits] for hits in found] == [True, False]
 
 
 def test_equal_vectors_come_in_the_order_of_the_corpus(tmp_path: Path, encoder) -> None:
