@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
+from common.records import TEXT_VERSION
 from harness.documents.segments.augmentation import MAX_WORDS, Cascade
 
 Model = Literal[
@@ -55,11 +56,12 @@ class ConversionOptions:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Versions of what reads: with others documents are read again."""
+        """Versions of what reads, and of how texts are stored: with others documents are read again."""
         code = hashlib.sha256()
         for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
             code.update(file.read_bytes())
-        return {"code": code.hexdigest()[:16], **{name: _version(name) for name in _PACKAGES}}
+        packages = {name: _version(name) for name in _PACKAGES}
+        return {"code": code.hexdigest()[:16], "texts": str(TEXT_VERSION), **packages}
 
 
 @dataclass(frozen=True)

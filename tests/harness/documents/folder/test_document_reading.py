@@ -1,4 +1,4 @@
-"""A process that ends takes its own document only, and the report says why."""
+"""A process that ends takes its own document only, and the report says why; when what is kept is read again."""
 
 from pathlib import Path
 from typing import Any
@@ -35,3 +35,13 @@ def test_a_process_that_ends_loses_its_own_document_only(
     rows = report(tmp_path, "kept")
     assert [rows[name]["status"] for name in ("a.md", "b.md", "c.md")] == ["indexed", "failed", "indexed"]
     assert rows["b.md"]["why"] == why
+
+
+def test_documents_are_read_again_where_texts_are_stored_in_another_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_files(tmp_path / "manuals", {"a.md": manual("a.md")})
+    for version, said in ((1, "(1 read)"), (1, "(0 read, 1 unchanged)"), (2, "(1 read)")):
+        monkeypatch.setattr("harness.documents.folder.options.TEXT_VERSION", version)
+        list(DocumentFolder(tmp_path / "manuals", tmp_path / "kept").passages())
+        assert said in capsys.readouterr().err
