@@ -200,8 +200,8 @@ class Bm25Retriever:
         return self._analyser.of_query(clean(text), self._vocabulary)
 
     def knows(self, text: str) -> bool:
-        """Whether a passage has one of the terms of a text."""
-        return any(term in self._vocabulary for term in self._analyser(clean(text)))
+        """Whether a passage has one of the terms of a text; stop words count where the text has nothing else."""
+        return any(term in self._vocabulary for term in self._analyser.terms_that_count(clean(text)))
 
     def shares(self, words: Sequence[str]) -> list[float]:
         """The share of the passages that contain each word, 0 to 1."""

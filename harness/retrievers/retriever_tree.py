@@ -31,7 +31,7 @@ def failures_of(retriever: object) -> dict[str, str]:
 
 
 def note_unknown_words(system: object, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
-    """Note as `unknown_words` in an answer of a system which of its indexes of words know no word of the question."""
+    """Note as `unknown_words` which indexes of a system know no word of an answer's question, stop words aside."""
     indexes: list[Any] = [each for each in inner(system) if hasattr(each, "knows")]
     for question, answer in zip(questions, answers, strict=True):
         folders = dict.fromkeys(str(each.folder) for each in indexes if not each.knows(question.text))
