@@ -29,10 +29,10 @@ from typing import Any
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle OpenMP threads sleep instead of spinning
 
-from common.stop_signals import stop_at_signals
+from common.beginning import begin
 
 if __name__ == "__main__":
-    stop_at_signals("infer.py")  # before the imports that take seconds
+    begin("infer.py")  # before the imports that take seconds
 
 from jsonargparse import ArgumentParser, auto_cli, auto_parser, set_parsing_settings
 

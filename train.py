@@ -16,10 +16,10 @@ import sys
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads must not occupy the cores that other ranks need
 
-from common.stop_signals import stop_at_signals
+from common.beginning import begin
 
 if __name__ == "__main__":
-    stop_at_signals("train.py")  # before the imports that take seconds
+    begin("train.py")  # before the imports that take seconds
 
 from contextlib import ExitStack
 from typing import TYPE_CHECKING

@@ -113,6 +113,8 @@ def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] 
         cause: BaseException | None = error  # argument parsers wrap errors that constructors raise
         while cause is not None and not isinstance(cause, UserError):
             cause = cause.__cause__ or cause.__context__
+        if isinstance(cause or error, RecursionError):
+            cause = DataError("A file or an option is nested more deeply than Python reads, about a thousand levels.")
         if cause is None:
             raise
         print(terminal(as_typed(f"{program}: {cause}")), file=sys.stderr)

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from common.errors import ArtifactError, MissingInputError
 
@@ -135,6 +136,18 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: If it is not JSON, not UTF-8, or nested more deeply than Python reads, about a thousand levels.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
 def read_json(path: Path, cure: str) -> dict:
     """Read a JSON object that this project wrote.
 
@@ -147,7 +160,7 @@ def read_json(path: Path, cure: str) -> dict:
         ArtifactError: If it is not a JSON object.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise MissingInputError(f"{path} does not exist. {cure}") from error
     except ValueError as error:

@@ -19,7 +19,10 @@ from queue import SimpleQueue
 from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
-_PASSED = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "OMP_NUM_THREADS"}  # no keys
+_PASSED = {  # no keys
+    "PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "LD_LIBRARY_PATH", "LANG", "LC_ALL",
+    "OMP_NUM_THREADS",
+}  # fmt: skip
 _WAIT = 4  # times the CPU time that a call may take: how long its result is waited for
 _PDEATHSIG = 1  # prctl: the signal that a process gets when the one that has started it ends
 _OUT_OF_MEMORY = 4  # exit code: after a MemoryError nothing in a process is to be relied on

@@ -1,11 +1,11 @@
 """Entry points of the installed commands `lightning-rag-train` and `lightning-rag`: train.py and infer.py."""
 
-from common.stop_signals import stop_at_signals
+from common.beginning import begin
 
 
 def train() -> int:
     """Run train.py; returns its exit code."""
-    stop_at_signals("train.py")
+    begin("train.py")
     from train import run
 
     return run()
@@ -13,7 +13,7 @@ def train() -> int:
 
 def infer() -> int:
     """Run infer.py; returns its exit code."""
-    stop_at_signals("infer.py")
+    begin("infer.py")
     from infer import run
 
     return run()

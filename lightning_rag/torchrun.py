@@ -7,8 +7,8 @@ Its options are those of torchrun, which itself ends with 1 and a traceback what
 
 import signal
 
+from common.beginning import begin
 from common.errors import StoppedError, exit_code
-from common.stop_signals import stop_at_signals
 
 
 def launch() -> None:
@@ -33,5 +33,5 @@ def launch() -> None:
 
 
 if __name__ == "__main__":
-    stop_at_signals("torchrun")
+    begin("torchrun")
     raise SystemExit(exit_code("torchrun", launch))

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from common.errors import DataError, MissingInputError
-from common.files import write_text
+from common.files import parse_json, write_text
 from common.records import OTHER_TEXTS, TEXT_VERSION, Passage
 from datamodules.formats import row_fields as fields
 from datamodules.formats.open_data import rows
@@ -48,7 +48,7 @@ def is_mined(path: Path) -> bool:
     """Whether a file is one of mined negatives, by its first line."""
     try:
         with path.open(encoding="utf-8") as file:
-            return json.loads(file.readline()).keys() - {"hits", "copies", "text_version"} == {
+            return parse_json(file.readline()).keys() - {"hits", "copies", "text_version"} == {
                 "question_id",
                 "passages",
             }

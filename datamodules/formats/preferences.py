@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import DataError, MissingInputError
+from common.files import parse_json
 from common.preferences import Candidate, RewritePreferences
 from common.records import OTHER_TEXTS, TEXT_VERSION, nfkc
 from datamodules.formats import row_fields as fields
@@ -47,7 +48,7 @@ def read_manifest(folder: str) -> dict[str, Any]:
             f"{path} does not exist: write it with `python infer.py preferences --out {folder} ...`."
         )
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = parse_json(path.read_text(encoding="utf-8"))
         if manifest["layout"] != LAYOUT:
             raise ValueError(f"the layout {manifest['layout']!r} is unknown")
         if type(manifest["round"]) is not int or manifest["round"] < 1:

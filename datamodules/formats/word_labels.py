@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import fmean
 
 from common.errors import DataError, MissingInputError
+from common.files import parse_json
 from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, passage_text
 from common.words import WORDS, new_words
 from datamodules.formats import row_fields as fields
@@ -80,7 +81,7 @@ def is_word_labels(path: Path) -> bool:
     """Whether a file is one of word labels, by its first line."""
     try:
         with path.open(encoding="utf-8") as file:
-            return json.loads(file.readline()).keys() - {"text_version", "words"} == _FIELDS
+            return parse_json(file.readline()).keys() - {"text_version", "words"} == _FIELDS
     except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
         return False
 

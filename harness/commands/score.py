@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import DataError
+from common.files import parse_json
 from common.outputs import OutputFile
 from common.ranges import Precision
 
@@ -21,7 +22,7 @@ def is_scored(path: Path) -> bool:
     """Whether a file was written by this command, by its first line."""
     try:
         with path.open(encoding="utf-8") as file:
-            row = json.loads(file.readline())
+            row = parse_json(file.readline())
     except ValueError:  # not UTF-8 or not JSON
         return False
     return isinstance(row, dict) and "scored_by" in row

@@ -2,7 +2,6 @@
 
 Shape legend: B texts in a batch, T tokens, D dimensions of the embedding, N texts in all."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from torch.nn import functional as F
 from transformers import AutoModel, BatchEncoding
 
 from common.errors import ArtifactError, UserError
-from common.files import sha256
+from common.files import parse_json, sha256
 from common.progress import Progress
 from common.ranges import Precision
 from common.records import as_texts, nfkc
@@ -77,7 +76,7 @@ class Modules:
 
 def _json(path: Path, default: Any) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else default
+        return parse_json(path.read_text(encoding="utf-8")) if path.is_file() else default
     except ValueError as error:
         raise ArtifactError(f"{path} is not valid JSON ({error}). Download the model again.") from error
 

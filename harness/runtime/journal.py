@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from common.errors import ArtifactError
-from common.files import fsync_folder
+from common.files import fsync_folder, parse_json
 from common.locks import exclusive
 from common.progress import say
 from harness.runtime.provenance import differences
@@ -192,6 +192,6 @@ def _whole(line: bytes, before: int) -> tuple[Any, int] | None:
 
 def _json(line: bytes) -> Any:
     try:
-        return json.loads(line)
+        return parse_json(line)
     except ValueError:
         return None

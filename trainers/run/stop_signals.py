@@ -5,8 +5,8 @@ import signal
 import threading
 from types import FrameType
 
+from common.beginning import EXIT_CODES
 from common.errors import INTERRUPTED, UserError
-from common.stop_signals import EXIT_CODES
 
 
 class RunStoppedError(UserError):

@@ -1,4 +1,4 @@
-"""Signals that stop a command, each sent to a process that is at work, in a forked child, or imports a module."""
+"""How a command begins: signals stop it, wherever they find it, and it leaves no module compiled in part."""
 
 import signal
 import subprocess
@@ -11,9 +11,9 @@ import pytest
 PROGRAM = """
 import os, sys, time
 from common.errors import exit_code
-from common.stop_signals import stop_at_signals
+from common.beginning import begin
 
-stop_at_signals("program")
+begin("program")
 
 def main():
     if sys.argv[1] == "imports":
@@ -83,3 +83,12 @@ def test_a_forked_process_takes_signals_as_before() -> None:
         text=True, capture_output=True,
     )  # fmt: skip
     assert (done.returncode, done.stdout.split()[-1], done.stderr) == (0, str(-number), "")
+
+
+def test_no_module_is_compiled_in_part(tmp_path: Path) -> None:
+    """CPython's writer of compiled modules takes a short write, as at a limit, for a whole one."""
+    (tmp_path / "large.py").write_text(f"TEXT = {'x' * 3000!r}\n")
+    environment = {"PYTHONPATH": f"{Path(__file__).parents[2]}:{tmp_path}"}
+    code = "from common.beginning import begin; begin('program'); import large"
+    for limit in ("ulimit -f 1; ", ""):
+        subprocess.run(["bash", "-c", f'{limit}exec "$0" -c "$1"', sys.executable, code], env=environment, check=True)
