@@ -15,7 +15,7 @@ from datamodules.dmqr import RewriteBatch
 from datamodules.dmqr_recall import Recall, recalls
 from models.length_batching import IGNORE
 from trainers.dmqr_rewriter_module import LOWER, RewriterModule
-from trainers.dmqr_validation import RewriteValidation, summary
+from trainers.dmqr_validation import RewriteValidation, is_question, summary
 
 
 class RewriterTrainer(RewriterModule):
@@ -54,8 +54,11 @@ class RewriterTrainer(RewriterModule):
         for row, nll, tokens in zip(rows, nll_P, tokens_P, strict=True):
             example, text = data.held_out[row].example, texts.get(row)
             scores = None if text is None else usual_scores(text, [example.rewrite])
-            empty = text is not None and not self.rewriter.queries(text, example.strategy)
-            self.validated[row] = RewriteValidation(nll, tokens, example.strategy, scores, empty, recall_of.get(row))
+            queries = () if text is None else self.rewriter.queries(text, example.strategy)
+            self.validated[row] = RewriteValidation(
+                nll, tokens, example.strategy, scores, text is not None and not queries, recall_of.get(row),
+                is_question(queries, example.question),
+            )  # fmt: skip
 
     def _recalls(self, rows: list[int]) -> dict[int, Recall]:
         """The recall of these rows' questions, each rewritten by every strategy of the training files."""
@@ -79,6 +82,10 @@ class RewriterTrainer(RewriterModule):
     @property
     def _recall_name(self) -> str:
         return f"recall_at_{self.trainer.datamodule.recall_k}"
+
+    def nats(self, result: RewriteValidation) -> float:
+        """See `RunModule`."""
+        return result.nll
 
     def summarize(self, results: list[RewriteValidation]) -> dict[str, float]:
         """See `trainers.dmqr_validation.summary`."""

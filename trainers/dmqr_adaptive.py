@@ -25,6 +25,7 @@ from models.serving_manifest import write_manifest
 from models.text_formats import InputTokens
 from trainers.run.classification_metrics import average_precision
 from trainers.run.encoder_module import EncoderModule
+from trainers.run.learning import EXPLAINED, explained
 from trainers.run.optimizers import HeadOptimizer
 
 Floats = NDArray[np.float64]
@@ -183,15 +184,18 @@ class StrategyClassifierTrainer(EncoderModule):
         threshold = choose_threshold(probabilities_PS, gains_PS, self.hparams.kept_gain)
         self.chooser.threshold = threshold
         chosen_PS = probabilities_PS >= threshold
+        of_strategies = [
+            (log_odds_PS[known, place], targets_PS[known, place] > 0) for place, known in enumerate(known_PS.T)
+        ]
         areas = [
-            auroc(log_odds_PS[known, place], targets_PS[known, place] > 0) for place, known in enumerate(known_PS.T)
-            if 0 < np.nansum(targets_PS[:, place]) < known.sum()
-        ]  # fmt: skip
+            auroc(log_odds_P, helps_P) for log_odds_P, helps_P in of_strategies if 0 < helps_P.sum() < len(helps_P)
+        ]
         signs_N = np.where(helps_N, -log_odds_N, log_odds_N)
         return {
             "average_precision": average_precision(probabilities_PS[known_PS], helps_N.astype(float)),
             **({"auc": float(np.mean(areas))} if areas else {}),
             "loss_nats": float(np.logaddexp(0, signs_N).mean()),
+            EXPLAINED: explained(of_strategies),
             "threshold": threshold,
             "kept_gain": float(kept_gains(chosen_PS, gains_PS).sum() / best_P.sum()),
             "rewrites": float(chosen_PS.sum(axis=1).mean()),

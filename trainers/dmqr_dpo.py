@@ -13,7 +13,7 @@ from torch import Tensor
 
 from common.errors import UserError
 from common.ranges import DropoutRate
-from common.records import clean, nfkc
+from common.records import clean
 from datamodules.dmqr_candidates import CandidateGroup, PreferenceBatch
 from datamodules.examples.step_loader import chunks
 from models.dmqr.candidates import candidates_logp
@@ -24,6 +24,7 @@ from trainers.dmqr_dpo_loss import DpoLoss, Groups, better_pairs, expected_rewar
 from trainers.dmqr_dpo_reference import scored_by_ranks, tell_difference
 from trainers.dmqr_dpo_validation import DpoValidation, WrittenRewrites, summary
 from trainers.dmqr_rewriter_module import LOWER, RewriterModule
+from trainers.dmqr_validation import is_question
 from trainers.run.optimizers import Optimizer
 
 
@@ -168,8 +169,8 @@ class DpoTrainer(RewriterModule):
             rewards = dict(zip(searched, data.rewarded([data.gold[row] for row in searched], asked), strict=True))
         return {
             row: WrittenRewrites(
-                length, [nfkc(query).lower() for query in queries[row]] == [nfkc(each.example.question).lower()],
-                not queries[row], rewards.get(row), each.example.question_reward,
+                length, is_question(queries[row], each.example.question), not queries[row], rewards.get(row),
+                each.example.question_reward,
             )
             for (row, each), length in zip(chosen.items(), lengths, strict=True)
         }  # fmt: skip
@@ -179,6 +180,10 @@ class DpoTrainer(RewriterModule):
         """See `RunModule`; the reward of greedy rewrites is measured where the data module has a reward."""
         reward = ("reward",) if self.trainer.datamodule.gold else ()
         return *reward, "expected_reward", "loss", "kl"
+
+    def nats(self, result: DpoValidation) -> float:
+        """See `RunModule`."""
+        return result.loss
 
     def summarize(self, results: list[DpoValidation]) -> dict[str, float]:
         """See `trainers.dmqr_dpo_validation.summary`."""

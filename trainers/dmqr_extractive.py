@@ -23,6 +23,7 @@ from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from trainers.run.classification_metrics import average_precision
 from trainers.run.encoder_module import EncoderModule
+from trainers.run.learning import EXPLAINED, explained
 from trainers.run.optimizers import HeadOptimizer
 
 
@@ -135,6 +136,7 @@ class ExtractiveTrainer(EncoderModule):
             "average_precision": average_precision(1 / (1 + np.exp(-log_odds_LW[JOINS])), helps_W.astype(float)),
             **stays,
             "loss_nats": losses[JOINS] + self.hparams.stays_weight * losses[STAYS],
+            EXPLAINED: explained([(log_odds_LW[JOINS], helps_W), (log_odds_LW[STAYS], targets_LW[STAYS] > 0)]),
             "helping_share": float(helps_W.mean()),
             "words": float(len(helps_W)),
         }

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from datamodules.dmqr_recall import Recall
+from models.dmqr.rewrite_outputs import words_of
 
 
 class RewriteValidation(NamedTuple):
@@ -17,27 +18,34 @@ class RewriteValidation(NamedTuple):
     recall: Recall | None = (
         None  # of its question, with rewrites by all strategies; of one row of each searched question
     )
+    unchanged: bool = False  # whether the generated queries are the question alone
+
+
+def is_question(queries: Sequence[str], question: str) -> bool:
+    """Whether queries are a question alone, in its words, whatever their case and punctuation."""
+    return [words_of(query) for query in queries] == [words_of(question)]
 
 
 def summary(results: Sequence[RewriteValidation], recall_name: str) -> dict[str, float]:
     """Metrics of all rewrites by name; shares in [0, 1].
 
-    Loss per token; of the generated ones exact match, token F1 (also by strategy) and the share of empty ones; of the
-    searched questions recall with their rewrites, and of the question alone, with equally many passages.
+    Loss per token; of the generated ones exact match, token F1 (also by strategy) and the shares that are empty or the
+    question; of the searched questions recall with their rewrites, and of the question alone, with equally many
+    passages.
 
     Args:
         results: Of all rewrites, in order.
         recall_name: Of the first of these recalls; the other's ends in `_question`.
     """
     tokens = sum(each.tokens for each in results)
-    scored = [(each.strategy, *each.scores, each.empty) for each in results if each.scores is not None]
+    scored = [(each.strategy, *each.scores, each.empty, each.unchanged) for each in results if each.scores is not None]
     found = {"loss_nats": sum(each.nll for each in results) / tokens, "rewrite_tokens": float(tokens)}
     if scored:
-        found |= {"em": _mean([em for _, em, _, _ in scored]), "f1": _mean([f for _, _, f, _ in scored])}
-        found["empty"] = _mean([float(empty) for *_, empty in scored])
+        for place, name in enumerate(("em", "f1", "empty", "unchanged"), start=1):
+            found[name] = _mean([float(each[place]) for each in scored])
         names = sorted({strategy for strategy, *_ in scored})
         if len(names) > 1:
-            found |= {f"f1_{name}": _mean([f for each, _, f, _ in scored if each == name]) for name in names}
+            found |= {f"f1_{name}": _mean([f for each, _, f, *_ in scored if each == name]) for name in names}
     if searched := [each.recall for each in results if each.recall is not None]:
         found[recall_name] = _mean([each.fused for each in searched])
         found[f"{recall_name}_question"] = _mean([each.question for each in searched])

@@ -21,6 +21,7 @@ from models.text_formats import InputTokens
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
 from trainers.run.encoder_module import EncoderModule
+from trainers.run.learning import EXPLAINED, explained
 from trainers.run.optimizers import HeadOptimizer
 from trainers.run.validation_plots import validation_figures
 
@@ -129,6 +130,7 @@ class DrRagTrainer(EncoderModule):
             "average_precision": metrics.average_precision(probabilities_P, labels_P),
             "loss_nats": float(np.logaddexp(0, np.where(labels_P > 0.5, -log_odds_P, log_odds_P)).mean()),
             "calibration_error": metrics.expected_calibration_error(probabilities_P, labels_P),
+            EXPLAINED: explained([(log_odds_P, labels_P)]),
             "threshold": threshold,
             self.hparams.threshold_criterion: value,
             "triples": float(len(labels_P)),

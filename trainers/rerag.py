@@ -289,6 +289,10 @@ class ReRagTrainer(RunModule):
         """See `RunModule`; calibration and refusal are measured where both kinds of contexts or questions exist."""
         return metric_names(reads=self.generator is not None, ranks=self.estimator is not None)
 
+    def nats(self, result: QuestionScores) -> float | None:
+        """See `RunModule`."""
+        return result.gen_nats
+
     def summarize(self, results: list[QuestionScores]) -> dict[str, float]:
         """Metrics; also sets the calibration, threshold and temperature that an export stores."""
         told, first = self.last_summary.not_fitted, self.trainer.is_global_zero

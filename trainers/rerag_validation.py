@@ -21,6 +21,7 @@ from models.rerag.marginal_reader import MarginalReader, weigh
 from models.rerag.unanswerable import best_refusal_threshold, cheapest_refusal_threshold, detection
 from trainers.rerag_options import Abstention
 from trainers.run.classification_metrics import expected_calibration_error
+from trainers.run.learning import EXPLAINED, REFUSED, explained
 from trainers.run.validation_plots import validation_figures
 
 RECALL_AT = (1, 5, 10, 20)
@@ -178,6 +179,7 @@ def summarize(
     metrics |= {
         "context_auroc": auroc(scores_P, labels_P),
         "calibration_error": expected_calibration_error(probabilities_P, labels_P.astype(float)),
+        EXPLAINED: explained([(scores_P, labels_P)]),
     }
     fitted |= {"calibration": asdict(calibration)}
     threshold, not_fitted = 0.5, ""  # a threshold for the confusion matrix
@@ -190,7 +192,7 @@ def summarize(
         metrics |= {
             "refusal_threshold": threshold,
             "refusal_f1": detection(best, answerable, threshold).f1,
-            "refused_answerable": float((best < threshold)[answerable].mean()),
+            REFUSED: float((best < threshold)[answerable].mean()),
             "answerable_auroc": auroc(best, answerable),
         }
         fitted |= {

@@ -101,6 +101,10 @@ class SpanCorruptionTrainer(RunModule):
         """See `RunModule`."""
         return "loss_nats", "accuracy"
 
+    def nats(self, result: tuple[float, int, int]) -> float:
+        """See `RunModule`."""
+        return result[0]
+
     def summarize(self, results: list[tuple[float, int, int]]) -> dict[str, float]:
         """Loss and accuracy per target token, from every validation sequence's loss, correct tokens and length."""
         nll, correct, tokens = (float(np.sum(column, dtype=np.float64)) for column in zip(*results, strict=True))

@@ -16,7 +16,7 @@ from harness.rewriters.trained import TrainedRewriter
 from tests.helpers.rewrite_runs import data_of, write_gold
 from tests.helpers.tiny_runs import checkpoint_of, fit, metrics
 from trainers.dmqr import RewriterTrainer
-from trainers.dmqr_validation import RewriteValidation, summary
+from trainers.dmqr_validation import RewriteValidation, is_question, summary
 
 TRAINER = "rewriter"
 
@@ -25,13 +25,22 @@ def test_the_scores_of_a_validation_by_hand() -> None:
     found = summary(
         [RewriteValidation(6.0, 2, "gqr", (1.0, 1.0), False, Recall(0.5, 0.0)), RewriteValidation(3.0, 1, "gqr", (0.0,
         0.5), False),
-        RewriteValidation(9.0, 3, "cce", (0.0, 0.0), True, Recall(1.0, 0.5)), RewriteValidation(2.0, 4, "cce")],
+        RewriteValidation(9.0, 3, "cce", (0.0, 0.0), True, Recall(1.0, 0.5), True), RewriteValidation(2.0, 4, "cce")],
         "recall_at_7"
     )  # fmt: skip
     assert found == pytest.approx(
-        {"loss_nats": 2.0, "rewrite_tokens": 10, "em": 1 / 3, "f1": 0.5, "empty": 1 / 3, "f1_gqr": 0.75,
-        "f1_cce": 0.0, "recall_at_7": 0.75, "recall_at_7_question": 0.25}
+        {"loss_nats": 2.0, "rewrite_tokens": 10, "em": 1 / 3, "f1": 0.5, "empty": 1 / 3, "unchanged": 1 / 3,
+        "f1_gqr": 0.75, "f1_cce": 0.0, "recall_at_7": 0.75, "recall_at_7_question": 0.25}
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("queries", "same"),
+    [(["Who made Jaws"], True), (["who made “JAWS”?"], True), ([], False), (["Jaws"], False),
+     (["Who made Jaws?", "Jaws"], False)],
+)  # fmt: skip
+def test_a_rewrite_is_the_question_whatever_its_case_and_punctuation(queries: list[str], same: bool) -> None:
+    assert is_question(queries, "Who made Jaws?") is same
 
 
 def test_recall_on_validation_chooses_the_checkpoint(workplace: Path) -> None:

@@ -53,6 +53,9 @@ def test_a_dry_run_leaves_its_name_free_and_overfitting_repeats_its_batches(
     folder = tiny_runs.fit("tiny", "--trainer.overfit_batches", "2", *RECORDED, *hardly)
     gradients = [step["gradients"]["classifier.network.classifier.out_proj.weight"] for step in recorded(folder)]
     assert [torch.allclose(gradient, gradients[0], atol=1e-6) for gradient in gradients] == [True, False, True, False]
+    assert capsys.readouterr().out.count("warning: this run does not learn: the scores explain ") == 1
+    told = json.loads((folder / "serving/serving.json").read_text())["not_learned"]
+    assert "**This model has not learned:** " + "; ".join(told) in (folder / "serving/README.md").read_text()
 
 
 def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
@@ -73,6 +76,8 @@ def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
     served = TripleClassifier.load(folder / "serving", device="cpu")
     best = max(validations, key=lambda row: row["val/auc"])
     assert served.threshold == pytest.approx(best["val/threshold"], abs=1e-6)
+    assert json.loads((folder / "serving/serving.json").read_text())["not_learned"] == []
+    assert "not learned" not in (folder / "serving/README.md").read_text()
     state = weights(workplace, "tiny", "best.ckpt")
     for name, value in served.state_dict().items():
         trained = state[f"classifier.{name}"]

@@ -3,6 +3,7 @@
 All phases in which a run can be stopped are tested with one trainer, in `run/test_checkpoints.py`.
 """
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,3 +94,19 @@ def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_exactly(
     assert_repeated(weights(place.folder, "cut", "best.ckpt"), weights(place.folder, "whole", "best.ckpt"))
     assert logged(place.folder, "cut") == logged(place.folder, "whole")
     assert Path("checkpoints/cut/serving/serving.json").is_file()
+
+
+@pytest.mark.whole_run
+@pytest.mark.parametrize("name", CASES)
+def test_a_run_that_does_not_learn_says_so_and_its_model_too(
+    name: str, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    PREPARE[name](place)
+    hardly = three_hardly_moving_steps(*CASES[name].heads)
+    folder = fit("tiny", *hardly, "--trainer.max_steps", "4", "--trainer.val_check_interval", "2")
+    out = capsys.readouterr().out
+    told = json.loads((folder / "serving/serving.json").read_text())["not_learned"]
+    assert told
+    assert out.count("warning: this run does not learn: ") == 1  # though two validations show it
+    assert f"holds a model that has not learned: {'; '.join(told)}. Try " in out
+    assert f"**This model has not learned:** {'; '.join(told)}" in (folder / "serving/README.md").read_text()

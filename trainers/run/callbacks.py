@@ -17,6 +17,7 @@ from common.progress import Progress, say
 from common.shown_text import terminal
 from trainers.run.checkpoints import VALIDATION_DUE
 from trainers.run.environment import commit, data_digests, hardware, versions
+from trainers.run.learning import CURE, doubts
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
 from trainers.run.preflight_checks import refuse_unknown_metric, refuse_validation_interval, warn_of_small_steps
 from trainers.run.stop_signals import RunStoppedError
@@ -166,7 +167,8 @@ class ServingExport(Callback):
         module.load_state_dict(best["state_dict"])
         module.on_load_checkpoint(best)
         with Progress(f"exporting and checking {folder}"), whole_folder(folder) as temporary:
-            module.export(temporary, provenance(trainer))
+            found = doubts(module.validation_metrics)
+            module.export(temporary, {**provenance(trainer), "not_learned": found})
             difference = module.export_difference(temporary, trainer.datamodule.proof_batch())
             if difference > EXPORT_TOLERANCE_NATS:
                 raise ArtifactError(
@@ -175,6 +177,8 @@ class ServingExport(Callback):
         best_file = folder.with_name(Path(best_path).name)
         source = best_file if best_file.is_file() else best_path  # the shorter path, unless it lies elsewhere
         say(f"{folder}: exported from {source}; largest difference to the module {difference:.1e} nats", sys.stdout)
+        if found:
+            say(f"warning: {folder} holds a model that has not learned: {'; '.join(found)}. {CURE}", sys.stdout)
         for logger in trainer.loggers:
             if isinstance(logger, RunWandbLogger):
                 import wandb

@@ -16,6 +16,7 @@ from pytorch_lightning.trainer.states import TrainerFn
 from common.errors import as_typed
 from common.progress import say
 from trainers.run.collapse import collapse_of
+from trainers.run.learning import CURE, doubts
 from trainers.run.module import RunModule
 
 
@@ -25,6 +26,7 @@ class Console(Callback):
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._first_step = 0
+        self._warned = False
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Start to count steps and time."""
@@ -49,6 +51,10 @@ class Console(Callback):
         best = monitor in metrics and _improves(metrics[monitor], callback.best_model_score, callback.mode)
         named = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
         say(f"validation after step {self._position(trainer)}: {named}{' (best so far)' * best}", sys.stdout)
+        late = trainer.global_step >= getattr(module, "last_step", 0) / 2  # before, a run may not have begun to learn
+        if late and not self._warned and (found := doubts(module.validation_metrics)):
+            self._warned = True
+            say(f"warning: this run does not learn: {'; '.join(found)}. {CURE}", sys.stdout)
 
     def _position(self, trainer: pl.Trainer) -> str:
         """As `40 of 477 (0:03:20 left)`."""

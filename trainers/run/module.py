@@ -20,9 +20,12 @@ from transformers import PreTrainedModel
 from common.errors import ArtifactError
 from common.shown_text import markdown
 from models.serving_manifest import CARD
+from trainers.run.learning import LOSS_DROP, doubts
 from trainers.run.model_card import Card, model_card
 from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
 from trainers.run.trainer import refuse_precision
+
+STARTS = "start_nats"  # key in a checkpoint
 
 
 class RunModule(pl.LightningModule):
@@ -42,6 +45,7 @@ class RunModule(pl.LightningModule):
         self.loaded = False
         self.validated: dict[int, Any] = {}
         self.validation_metrics: dict[str, float] = {}
+        self.start_nats: dict[int, float] = {}  # losses of the validation examples that were checked before training
         self.figures: dict[str, Any] = {}
         self.flops_per_batch = 0
         self.card = Card()
@@ -92,6 +96,13 @@ class RunModule(pl.LightningModule):
     def summarize(self, results: list[Any]) -> dict[str, float]:
         """Metrics by name, from the results of all examples in row order."""
         raise NotImplementedError
+
+    def nats(self, result: Any) -> float | None:
+        """The loss of an example, from its result, if it is to fall in training below that of the starting model.
+
+        None where labels are learned, whose figure is `explained`.
+        """
+        return None
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -163,16 +174,25 @@ class RunModule(pl.LightningModule):
             logger.save()
 
     def on_validation_epoch_end(self) -> None:
-        """Gather the results of all ranks, drop repeated examples, and log the metrics."""
+        """Gather the results of all ranks, drop repeated examples, and log the metrics.
+
+        Of the few batches that Lightning checks before training, keep the losses that training starts from.
+        """
         mine, self.validated = self.validated, {}
-        if self.trainer.sanity_checking:  # a few batches, perhaps of one class: there is nothing to measure
-            return
         ranks: list[Any] = [mine]
         if self.trainer.world_size > 1:
             ranks = [None] * self.trainer.world_size
             dist.all_gather_object(ranks, mine)
         distinct = {row: result for results in ranks for row, result in results.items()}
+        nats = {row: loss for row, result in distinct.items() if (loss := self.nats(result)) is not None}
+        if self.trainer.sanity_checking:  # a few batches, perhaps of one class: too few to summarize
+            if self.trainer.global_step == 0:
+                self.start_nats = nats
+            return
         self.validation_metrics = self.summarize([distinct[row] for row in sorted(distinct)])
+        if self.start_nats and self.start_nats.keys() <= nats.keys():
+            now, start = (sum(losses[row] for row in self.start_nats) for losses in (nats, self.start_nats))
+            self.validation_metrics[LOSS_DROP] = 1 - now / start if start > 0 else 0.0
         named = {f"val/{name}": number for name, number in self.validation_metrics.items()}
         fitting = self.trainer.state.fn == TrainerFn.FITTING
         if fitting:
@@ -199,7 +219,10 @@ class RunModule(pl.LightningModule):
             starts: The parameters that name the models that training started from.
         """
         figures = ", ".join(f"{name} {value:.4g}" for name, value in self.validation_metrics.items()) or "none yet"
-        values = {**self.hparams, "validation": markdown(figures), **values}
+        figures = markdown(figures)
+        if found := doubts(self.validation_metrics):
+            figures += f". **This model has not learned:** {'; '.join(found)}"
+        values = {**self.hparams, "validation": figures, **values}
         text = model_card(template, self.card, starts, values, self.trainer.datamodule.sources, provenance)
         (folder / CARD).write_text(text, encoding="utf-8")
 
@@ -212,12 +235,14 @@ class RunModule(pl.LightningModule):
             if is_dataclass(value) and not isinstance(value, type)
         }
         checkpoint.update({key: dict(getattr(self, name)) for key, name in self.checkpoint_keys.items()})
+        checkpoint[STARTS] = dict(self.start_nats)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restore the validation results."""
         self.load()
         for key, name in self.checkpoint_keys.items():
             setattr(self, name, checkpoint[key])
+        self.start_nats = checkpoint.get(STARTS, {})  # earlier releases wrote none
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Load weights.

@@ -126,6 +126,8 @@ def test_a_full_disk_ends_the_reading_of_documents(tmp_path: Path) -> None:
 def test_a_file_that_is_nested_too_deeply_is_one_line(place: Path, tmp_path: Path) -> None:
     deep = "[" * 3000 + "]" * 3000
     write_files(tmp_path, {"config.yaml": f"system: {deep}\n", "serving/serving.json": deep})
-    refused(command(tmp_path, "infer.py", "ask", "--config", "config.yaml", "--question", "x"), 65, "nested more deeply")
+    refused(
+        command(tmp_path, "infer.py", "ask", "--config", "config.yaml", "--question", "x"), 65, "nested more deeply"
+    )
     export = ("export", "--serving", "serving", "--out", "onnx")
     refused(command(tmp_path, "infer.py", *export), 74, "serving.json is not valid JSON (nested too deeply)")
