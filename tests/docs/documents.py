@@ -13,14 +13,16 @@ import shlex
 import subprocess
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import jsonargparse
 import pytest
 import yaml
 
 import infer
+from common.roots import refuse_unused
 from harness.evaluation.study import class_of
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +38,10 @@ SHELL = ("", "bash", "sh", "console")  # languages of fences that hold commands
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
 COMMAND = re.compile(r"(?:[A-Z_]+=\S* )*(?:python|torchrun|make|bash|pip install -r|lightning-rag(?:-train)?)\s.*")
 INSTALLED = {"lightning-rag-train": "train", "lightning-rag": "infer"}  # commands of the package -> programs
+OURS = re.compile(r"\$?(data|data_root|indexes|index_root|checkpoints|reports|exports)/|(FILE|FOLDER|[\w-]+\.jsonl?)$")
+LAYOUTS = {"hotpotqa": "twowiki", "fid": "flashrag", "jsonl": "hotpotqa", "rrr": "canard"}  # of ours -> of the user's
 IN_COMMENT = re.compile(r"(?:^|:\s+|\s{3})((?:[A-Z_]+=\S* )?(?:python|torchrun|bash) .*)")
+OPTIONS = re.compile(r"""(?:(?<![\w`-])--[a-z][\w.]*[ =](?:'[^']*'|"[^"]*"|[^\s,;:)'"]+)(?:\s+(?=--))?)+""")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
 
@@ -77,10 +82,15 @@ def printed_on(page: Path) -> list[Printed]:
     return [Printed(page, line) for line in lines if COMMAND.fullmatch(line)]
 
 
+def comments_of(file: Path) -> str:
+    """The comment header of a config or a script."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return "\n".join(line[1:].rstrip() for line in lines if line[:1] == "#")
+
+
 def printed_in_comments(file: Path) -> list[Printed]:
     """Commands in the comment header of a config or a script."""
-    comments = "\n".join(line[1:].rstrip() for line in file.read_text(encoding="utf-8").splitlines() if line[:1] == "#")
-    found = [IN_COMMENT.search(line) for line in joined(comments)]
+    found = [IN_COMMENT.search(line) for line in joined(comments_of(file))]
     return [Printed(file, match[1]) for match in found if match]
 
 
@@ -114,6 +124,12 @@ def runs_of(overlay: Path) -> list[list[str]]:
     runs = [command[command.index("fit") + 1 :] for command in commands]
     assert all(["--config", str(overlay.relative_to(ROOT))] == run[2:4] for run in runs)
     return runs
+
+
+def options_printed_in(config: Path) -> list[Printed]:
+    """Options in a config's header outside its commands; those that follow each other are one text."""
+    rest = " ".join(line for line in joined(comments_of(config)) if not IN_COMMENT.search(line))
+    return [Printed(config, found[0].strip().rstrip(".")) for found in OPTIONS.finditer(rest)]
 
 
 def words(command: str) -> list[str]:
@@ -160,13 +176,17 @@ def config_of_run(name: str) -> str:
 def parse(program: str, arguments: list[str]) -> None:
     """Have a program's own parser parse arguments; a saved config of a run stands for the config it was made from.
 
+    Files and layouts are a user's own in the place of ours: what works for an example works for them.
+
     Raises:
-        AssertionError: With the parser's message, if it refuses them.
+        AssertionError: With the parser's message, if it refuses them, or if something of the example is left.
     """
     saved = re.compile(r"checkpoints/([\w-]+)/config\.yaml")
     arguments = [config_of_run(m[1]) if (m := saved.fullmatch(word)) else word for word in arguments]
+    if program in INSTALLED.values():
+        arguments = with_own_files(arguments)
     systems = infer.systems_of(arguments) if program == "infer" else {}
-    evaluated = []
+    evaluated, used = [], set[str]()
     for each in systems.values() or [arguments]:
         code, parsed = 0, None
         try:
@@ -174,6 +194,9 @@ def parse(program: str, arguments: list[str]) -> None:
         except SystemExit as stop:  # --help and its like leave with 0
             code = stop.code
         assert not code, f"{program} refuses {each}"
+        used |= getattr(parser_of(program), "used_roots", set())
+        if parsed is not None and program in INSTALLED.values():
+            check_own(each, parsed[each[0]].as_dict())
         if parsed is not None and program == "infer" and "evaluate" in parsed:
             evaluated.append(parsed.evaluate)
         if parsed is not None and program == "infer" and "ask" in parsed:
@@ -182,6 +205,38 @@ def parse(program: str, arguments: list[str]) -> None:
                 f"a question that is typed in ships no passages, and the strategy has no retriever: {each}"
             )
     check_study_options(evaluated)
+    refuse_unused(infer.configs_and_others(arguments)[1] if systems else arguments, used)
+
+
+def with_own_files(arguments: list[str]) -> list[str]:
+    """A command's arguments with files and layouts of the user's own, and the same configs."""
+    own, before = list[str](), ""
+    for word in arguments:
+        mine = _owned(yaml.safe_load(word) if word[:1] in ("[", "{") else word)
+        mine = mine if isinstance(mine, str) else yaml.safe_dump(mine, default_flow_style=True, width=999)
+        own.append(LAYOUTS.get(mine, mine) if before == "--layout" else mine)
+        before = word
+    return own
+
+
+def _owned(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_owned(each) for each in value]
+    if isinstance(value, dict):
+        return {key: LAYOUTS.get(each, each) if key == "layout" else _owned(each) for key, each in value.items()}
+    return f"/mine/{Path(value).name}" if isinstance(value, str) and OURS.match(value) else value
+
+
+def check_own(typed: list[str], options: dict[str, Any]) -> None:
+    """Check that a typed list counts as it is, and that a training on typed files reads none of ours beside."""
+    for option, word in pairwise(typed):
+        if option.startswith("--data.") and word.startswith("["):
+            name = option.removeprefix("--data.").removeprefix("init_args.")
+            for own, item in zip(options["data"]["init_args"][name], yaml.safe_load(word), strict=True):
+                left = {key: each for key, each in own.items() if each is not None} if isinstance(item, dict) else own
+                assert left == item, f"{option} {word}: {left}"
+    if "--data.train" in typed:
+        assert not (ours := re.findall(r"(?<=')data/[^']*", str(options["data"]))), f"reads files of ours, too: {ours}"
 
 
 def check_study_options(evaluated: list[jsonargparse.Namespace]) -> None:

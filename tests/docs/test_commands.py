@@ -1,12 +1,14 @@
 """Every printed command of README, docs, configs and scripts is resolved and parsed by its program, without a run."""
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
+from common.errors import UserError
 from tests.docs.documents import (
     CONFIGS,
     LISTS,
@@ -18,6 +20,8 @@ from tests.docs.documents import (
     check,
     check_python,
     commands_of,
+    comments_of,
+    options_printed_in,
     parse,
     printed_in_comments,
     printed_on,
@@ -62,6 +66,8 @@ def test_printed_commands_parse(command: Printed) -> None:
         "--out b",
         "python infer.py ask --config configs/infer/rerag.yaml --question x --system.init_args.refus true",
         "python infer.py ask --config configs/quickstart/rerag.yaml --question x",
+        "python infer.py evaluate --config configs/quickstart/rerag.yaml --questions a --out b --index_root indexes/x",
+        "python train.py fit --config configs/train/drrag_hotpotqa.yaml --data.train '[{layout: fid, path: FILE}]'",
         "python -m trainers.t5_from_scratch --out checkpoints/x --vocab 10",
         "python -m datamodules.world --output data/world",
         "python -m benchmarks.seeds --system ours reports/ours-0 --measured EM",
@@ -71,7 +77,7 @@ def test_printed_commands_parse(command: Printed) -> None:
     ],
 )
 def test_a_mistake_in_a_command_is_found(command: str) -> None:
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, UserError)):
         check(command)
 
 
@@ -114,6 +120,44 @@ def test_every_config_is_parsed_by_its_command(config: Path) -> None:
     else:
         (command,) = {"mine", "label", "preferences"} & set(config.stem.split("_"))
         parse("infer", [command, "--config", str(config)])
+
+
+def base_of(config: Path) -> tuple[str, list[str]]:
+    """The program and the arguments to which the options of a config's header are added."""
+    holds = yaml.safe_load(config.read_text())
+    if config in OVERLAYS:
+        return "train", ["fit", *runs_of(config)[0]]
+    if "model" in holds:
+        return "train", ["fit", "--config", str(config)]
+    if "system" in holds or config in LISTS:
+        return "infer", ["evaluate", "--config", str(config), *EVALUATE]
+    (command,) = {"mine", "label", "preferences"} & set(config.stem.split("_"))
+    return "infer", [command, "--config", str(config)]
+
+
+PRINTED = [options for config in CONFIGS for options in options_printed_in(config)]
+FOR_A_STUDY = "--study.rewriters of"  # and then a config
+
+
+@pytest.mark.parametrize("options", PRINTED, ids=lambda options: options.name)
+def test_options_of_a_header_work(options: Printed) -> None:
+    if options.text == FOR_A_STUDY:
+        (config,) = re.findall(rf"{FOR_A_STUDY} (configs/\S+\.yaml)", " ".join(comments_of(options.file).split()))
+        parse("infer", ["evaluate", "--config", config, *EVALUATE, "--study.rewriters.own", str(options.file)])
+        return
+    program, base = base_of(options.file)
+    parse(program, [*base, *shlex.split(options.text)])
+
+
+def test_options_are_found_in_headers() -> None:
+    assert [each.text for each in PRINTED if each.file.match("infer/rerag.yaml")] == [
+        "--system.init_args.abstain true",
+        "--system.init_args.serving checkpoints/reranker-nq/serving --system.init_args.retriever null",
+        "--system.init_args.serving FOLDER",
+        "--index_root FOLDER",
+    ]
+    assert len(PRINTED) > 25
+    assert [each.text for each in PRINTED].count(FOR_A_STUDY) == 3
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.parent.name}/{config.stem}")
