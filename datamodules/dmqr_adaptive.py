@@ -130,9 +130,9 @@ class StrategyClassifierData(StepData):
         ]
         if not all(useful):
             raise DataError(
-                f"{useful[0]} training questions and {useful[1]} validation questions from "
-                f"{[s.path for s in self.sources]} have a rewrite that gains: give more questions, lower "
-                "data.min_gain, or change data.validation_fraction."
+                f"{useful[0]} training questions and {useful[1]} validation questions have a rewrite that gains, none "
+                f"in {self._lacking(not useful[0])}: give more questions, lower data.min_gain, or change "
+                "data.validation_fraction."
             )
         means = [
             _mean([g for g in column if not math.isnan(g)])

@@ -142,8 +142,8 @@ class PreferenceData(StepData):
         if not self.groups or not any(each.varied for each in self.held_out):
             raise DataError(
                 f"{len(self.groups)} training groups and {sum(each.varied for each in self.held_out)} validation "
-                f"groups from {[source.path for source in self.sources]} have candidates of different rewards: sample "
-                "more of them, or change data.validation_fraction."
+                f"groups have candidates of different rewards, none in {self._lacking(not self.groups)}: sample more "
+                "of them, or change data.validation_fraction."
             )
         by_hash = sorted(range(len(self.held_out)), key=lambda row: _digest(self.held_out[row].example))
         self.generated = frozenset(by_hash[: self.generated_rewrites])

@@ -173,9 +173,10 @@ def rewriter(folder: Path, models: dict[str, Path]) -> None:
 
 
 def choice(folder: Path, models: dict[str, Path]) -> None:
-    """Rewards of one strategy's rewrites, and a config that names two."""
+    """Rewards of one strategy's rewrites, and of rewrites that gain nothing; a config that names two strategies."""
     found = [row for n in range(20) for row in greedy_preferences(f"who is name{n}", {"kwr": 0.5})]
     write_preferences(folder / "preferences", found)
+    write_preferences(folder / "flat", greedy_preferences("who is nobody", {"kwr": 0.0}))
     options = {"strategies": ["kwr", "par"], "pretrained": str(models["bert"]), "max_tokens": 24}
     data = {"train": [{"layout": "rewrite_preferences", "path": "preferences"}]}
     write_config(
