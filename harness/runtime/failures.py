@@ -81,10 +81,14 @@ class Apart(Generic[_Item, _Result]):
                     one: list[_Result | Failure] = [*self.work([item])]
                 except Exception as error:
                     one = self._failures(error, 1)
-                self._count(one[0])
                 found += one
+                try:
+                    self._count(one[0])
+                except Exception as error:
+                    setattr(error, _OF_EACH, [*found, *[Failure(error)] * (len(items) - len(found))])
+                    raise
         if all(isinstance(each, Failure) for each in found):
-            self._check_batch()
+            self._check_batch(found)
         return found
 
     def end(self) -> None:
@@ -100,7 +104,7 @@ class Apart(Generic[_Item, _Result]):
         if len(self.lost) >= _IN_A_ROW and all(isinstance(each, _SERVICE) for each in self.lost):
             raise result.error
 
-    def _check_batch(self) -> None:
+    def _check_batch(self, found: list[_Result | Failure]) -> None:
         """Raise the last error of a batch in which all items failed if nothing can succeed."""
         if self.succeeded or any(isinstance(each, DataError) for each in self.lost):
             return
@@ -108,6 +112,7 @@ class Apart(Generic[_Item, _Result]):
         alike = len({str(each) for each in self.lost}) == 1
         needed = 1 if not self.stream else _FIRST if service else _IN_A_ROW
         if (service or alike) and len(self.lost) >= needed:
+            setattr(self.lost[-1], _OF_EACH, found)
             raise self.lost[-1]
 
     @staticmethod

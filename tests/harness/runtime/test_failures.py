@@ -153,6 +153,18 @@ def test_what_a_system_has_found_to_fail_is_not_asked_again(index: Path) -> None
     found = Apart(system.answer)([Question(text, text) for text in texts])
     assert shown(found) == [f"bad row {text}" for text in texts]
     assert len(asked) == 16  # together, and each alone
+    system.retriever = Fragile(index)
+    for error, count in ((UserError("wrong key"), 128), (UnavailableError("down"), 84)):
+        asked.clear()
+
+        def fail(queries: Sequence[str], k: int, error: Exception = error) -> list[list[Ranked]]:
+            asked.extend(queries)
+            raise error
+
+        system.retriever.search = fail  # type: ignore[method-assign]
+        with pytest.raises(type(error)):
+            Apart(system.answer)([Question(str(n), f"river {n}") for n in range(64)])
+        assert len(asked) == count  # together, and each alone until nothing can succeed
 
 
 def test_a_service_that_ends_later() -> None:
