@@ -79,14 +79,6 @@ class LanguageModel(Protocol):
 
 
 @runtime_checkable
-class ScoringModel(LanguageModel, Protocol):
-    """A language model that also scores given texts."""
-
-    def logprobs(self, chats: Sequence[Chat], texts: Sequence[str]) -> list[float]:
-        """Log-probability (nats, at most 0) of each text and its end as the reply to its chat, in order."""
-
-
-@runtime_checkable
 class Rewriter(Protocol):
     """Makes search queries of questions (DMQR-RAG): a trained model, or a language model by prompt.
 

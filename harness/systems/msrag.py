@@ -26,8 +26,6 @@ from harness.runtime.failures import each_apart, with_cuts
 from harness.runtime.loading import load
 from harness.runtime.turns import turn_notes, with_turns
 
-NO_SOURCE = "the source is not configured"
-
 
 class Msrag:
     """Answers each question from every source with one reader, and gives the answer that the selector chooses.
