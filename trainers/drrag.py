@@ -77,10 +77,13 @@ class DrRagTrainer(EncoderModule):
         self.prepare()
 
     def setup(self, stage: str) -> None:
-        """Check the precision, and tell of attention that pads without need."""
+        """Check the precision, center what a new head reads, and tell of attention that pads without need."""
         super().setup(stage)
         if stage == "fit":
             data = self.trainer.datamodule
+            if self.classifier.new_head:  # a checkpoint's weights replace it when a run is resumed
+                batch = data.proof_batch()
+                self.classifier.center(batch.ids_PT, batch.attention_PT)
             longest = data.audit["tokens"]["max"]
             unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
             if unneeded and self.trainer.is_global_zero:

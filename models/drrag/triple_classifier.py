@@ -35,7 +35,7 @@ from models.bigbird.attention import (
 from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import autocast, compute_dtype, resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, Padding, TripleEncoder
-from models.first_token import compute_first_token
+from models.first_token import center_first_token, compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.fused_kernels import fuse_kernels
 from models.length_batching import length_batches
@@ -66,6 +66,7 @@ class TripleClassifier(CountsTokens, nn.Module):
 
     network: PreTrainedModel
     threshold = 0.5
+    new_head = False  # whether the head starts from random weights
     inference_dtype: torch.dtype | None = None  # of `log_odds`; None: as the caller's autocast says
 
     def __init__(self, network: PreTrainedModel, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
@@ -143,6 +144,7 @@ class TripleClassifier(CountsTokens, nn.Module):
             )
         check_vocabulary(encode.tokenizer, network, folder)
         classifier = cls(network, encode, attention)
+        classifier.new_head = not (config.architectures or [""])[0].endswith("ForSequenceClassification")
         room = network.config.max_position_embeddings - (2 if config.model_type == "longformer" else 0)
         if (needed := classifier.padded_length(max_tokens)) > room:
             padded = "" if needed == max_tokens else f" (padded to {needed})"
@@ -196,6 +198,11 @@ class TripleClassifier(CountsTokens, nn.Module):
         )
         if self.sparse:
             pad_always_to(folder / PART, self.padded_length(encode.max_tokens))
+
+    def center(self, ids_PT: Tensor, attention_PT: Tensor) -> None:
+        """Center what the head reads on some triples; see `center_first_token`."""
+        with _preserved_numpy_state() if self.sparse else nullcontext():
+            center_first_token(self.network, ids_PT, attention_PT)
 
     def add_adapter(self, base: str, lora: Lora) -> None:
         """Put a LoRA adapter into the body; it and the head are trained, all other weights are frozen.

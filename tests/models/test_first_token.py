@@ -9,6 +9,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from models.bigbird.attention import fuse
 from models.cross_encoder import RelevanceEstimator
+from models.drrag.triple_classifier import PART, TripleClassifier
 from models.first_token import FirstTokenLayer, compute_first_token
 from models.sdpa import train_fast_on_cpu
 
@@ -57,3 +58,26 @@ def test_other_tokens_of_the_last_layer_are_not_computed(checkpoints: dict[str, 
     last.intermediate.register_forward_hook(lambda module, given, found: widths.append(found.shape[1]))
     estimator(torch.randint(5, 20, (2, 9)), torch.ones(2, 9, dtype=torch.long))
     assert widths == [1]
+
+
+@pytest.mark.parametrize("family", ["bert", "big_bird", "longformer"])
+def test_what_a_new_head_reads_is_centered_on_some_inputs(family: str, checkpoints: dict[str, Path]) -> None:
+    classifier = TripleClassifier.build(str(checkpoints[family]), 32, dropout=0.1).train()
+    network, read = classifier.network, []
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    ids, attention = torch.randint(5, 20, (6, 9)), torch.ones(6, 9, dtype=torch.long)
+    classifier.center(ids, attention)
+    assert classifier.new_head == (family == "bert")  # the other folders hold a head
+    assert network.training
+    assert [name for name, value in network.state_dict().items() if not value.equal(before[name])] == [
+        f"{network.base_model_prefix}.encoder.layer.1.output.LayerNorm.bias"
+    ]
+    network.classifier.register_forward_pre_hook(lambda head, given: read.append(given[0][:, 0].detach()))
+    classifier.eval()(ids, attention)
+    assert read[0].mean(dim=0).abs().max() < 1e-6
+    assert read[0].std() > 0.1
+
+
+def test_a_trained_head_is_left_as_it_is(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    TripleClassifier.build(str(checkpoints["bert"]), 32).save(tmp_path)
+    assert not TripleClassifier.build(str(tmp_path / PART), 32).new_head
