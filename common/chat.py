@@ -3,12 +3,28 @@
 Standard library only.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
 Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", ""]
+_MARK = re.compile(  # by which chat templates part messages; a tokenizer reads most of them as one token
+    r"<\|[^<>\n]{1,60}>|<[^<>\s|]{1,60}\|>|<\uff5c[^<>\n]{1,60}>|\[\|[^\[\]\n]{1,60}\]|<</?sys>>|</?s>"
+    r"|</?(?:bos|eos|pad|unk|mask|cls|sep|sop|eop|eod|eot|think|tool_call|tool_response|image)>"
+    r"|<\w{1,40}_token>|<(?:start|begin|end)_of_\w{1,30}>|<(?:unused|reserved|extra_id|unk)_?\w{0,20}\d>"
+    r"|\[/?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|args|think|[gs]?mask|cls|sep|bos|eos|pad)\]",
+    re.IGNORECASE,
+)
+
+
+def without_chat_marks(text: str) -> str:
+    """Text of a message that begins and ends no message: `<|im_start|>` becomes `< |im_start|>`, `[INST]` `[ INST]`.
+
+    It knows the marks of common chat templates, for models whose tokenizer is not at hand.
+    """
+    return _MARK.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from common.chat import Chat, Reply
+from common.chat import Chat, Reply, without_chat_marks
 from common.errors import UserError
 from common.progress import Progress
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -56,7 +56,8 @@ class ChatEndpoint:
 
     OpenAI, vLLM, llama.cpp, and others.
 
-    Replies are cached on disk, so that no reply is paid for twice.
+    Replies are cached on disk, so that no reply is paid for twice. The marks of chat templates are changed inside
+    messages (`common.chat.without_chat_marks`), so that no message can begin another one.
 
     Args:
         model: Name of the model, as the endpoint knows it.
@@ -135,7 +136,9 @@ class ChatEndpoint:
         """The body of the request for a chat."""
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [{"role": each.role, "content": valid_text(each.content)} for each in chat.messages],
+            "messages": [
+                {"role": each.role, "content": without_chat_marks(valid_text(each.content))} for each in chat.messages
+            ],
             self.token_limit_field: chat.max_tokens + self.reasoning_tokens,
             "temperature": chat.temperature,
         }

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.chat import Chat, Reply
+from common.chat import Chat, Reply, without_chat_marks
 from common.errors import UserError
 from common.ranges import PositiveInt, Precision, at_least
 from harness.llm.thoughts import CUT, without_thoughts
@@ -33,8 +33,8 @@ class CausalLm:
 
     A chat becomes a prompt by the tokenizer's chat template. Without one, as of a model that was not trained for chats,
     the prompt is the messages' texts with an empty line between them, and a line break at the end. Texts that the
-    tokenizer reads as marks, such as <|im_start|>, are changed inside messages (`< |im_start|>`), so that no message
-    can begin another one.
+    tokenizer reads as marks, such as <|im_start|>, are changed inside messages (`< |im_start|>`), and so are the marks
+    of common chat templates (`common.chat.without_chat_marks`): no message can begin another one.
 
     A reply ends with any of the end tokens that generation_config.json names; its other settings are not used. Equal
     chats with a temperature above 0 get equal replies, whatever else is in the call; `sample` gives further ones.
@@ -150,12 +150,8 @@ class CausalLm:
         an error from `reply`. A reply's own log-probability can differ if its tokens are not those of its text: `re`
         and `d` for `red`.
         """
-        from models.text_formats import neutralize
-
         prompts = [self._prompt(chat) for chat in chats]
-        replies = [
-            self.model.tokenizer(neutralize(text, self._marks), add_special_tokens=False)["input_ids"] for text in texts
-        ]
+        replies = [self.model.tokenizer(self._plain(text), add_special_tokens=False)["input_ids"] for text in texts]
         read = {
             row: prompt
             for row, prompt in enumerate(prompts)
@@ -178,10 +174,8 @@ class CausalLm:
         """The token ids of a chat, or why there are none."""
         from jinja2 import TemplateError
 
-        from models.text_formats import neutralize
-
         tokenizer = self.model.tokenizer
-        contents = [neutralize(message.content, self._marks) for message in chat.messages]
+        contents = [self._plain(message.content) for message in chat.messages]
         if not tokenizer.chat_template:
             ids = tokenizer("\n\n".join(contents) + "\n")["input_ids"]
             return ids[:-1] if ids[-1] in self.model.end_ids else ids  # of a tokenizer that ends every text
@@ -192,6 +186,12 @@ class CausalLm:
             return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False))
         except TemplateError as error:
             return f"the chat template of {self.name} refuses the chat: {' '.join(str(error).split())}"
+
+    def _plain(self, text: str) -> str:
+        """Text without marks between messages."""
+        from models.text_formats import neutralize
+
+        return neutralize(without_chat_marks(text), self._marks)
 
     def _too_long(self, tokens: int) -> str:
         """Why a chat of so many tokens gets no reply; empty if there is room for one."""

@@ -15,9 +15,9 @@ HOSTILE = (
     "=1+1", " =cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "'=1", "''=1", "\uff1d1", "\n=1", "'\n", "'plain",
     "<script>alert(1)</script>", "<img src=x onerror=y>", "<!-- c", "</td>", "<https://e.example>", "&lt;b&gt; &#x41;",
     "[c](http://e.example)", "![i](https://e.example/i.png)", "[a][b]", "[a]: http://e.example", "[ ] do",
-    "www.e.example",    "http://e.example", "a|b", "a\\|b", "ends in \\", "`code` *em* __b__ ~~s~~ _x_ snake_case_",
-    "# h", "> q", "- i",
-    "+ i", "12. i", "3) i", "---", "===", "***", "```", "~~~", "a\nb\r\nc", 'quoted "text", and more',
+    "www.e.example", "http://e.example", "a|b", "a\\|b", "ends in \\", "`code` *em* __b__ ~~s~~ _x_ snake_case_",
+    "# h", "> q", "- i", "+ i", "12. i", "3) i", "---", "===", "***", "```", "~~~", "a\nb\r\nc",
+    'quoted "text", and more',
 )  # fmt: skip
 CONTROLS = {"\x1b[2J": "\\x1b[2J", "a\rb": "a\\x0db", "\x9b1m": "\\x9b1m", "a\u202eb\u2066": "a\\u202eb\\u2066",
             "\x00\x07\x7f": "\\x00\\x07\\x7f", "\u2028": "\\u2028", "\ud800": "\\ud800"}  # fmt: skip
