@@ -184,10 +184,11 @@ class Judge:
 
         Their numbers, from 1, the best first.
         """
-        form = str([*range(2, count + 1), 1])
+        form, inert = str([*range(2, count + 1), 1]), self.prompts["ranking"].inert
         shown = [
             "\n".join(
-                f'<answer number="{number}">{answer or "(empty)"}</answer>' for number, answer in enumerate(answers, 1)
+                f'<answer number="{number}">{inert(answer) or "(empty)"}</answer>'
+                for number, answer in enumerate(answers, 1)
             )
             for _, answers in cases
         ]

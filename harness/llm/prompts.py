@@ -2,17 +2,19 @@
 
     system: optional text of a system message
     user: text of the user message, such as "${documents}\n\nQuestion: ${question}"
-    document: text of each document in ${documents}: ${number}, ${title}, ${text}; ${passage} is "TITLE. TEXT", or the
-        text without a title
+    document: text of each document in ${documents}, between the lines <passage> and </passage>: ${number}, ${title},
+        ${text}; ${passage} is "TITLE. TEXT", or the text without a title
     example: text of each example in ${examples}: ${number}, ${document}, ${question}, ${answer}
     examples: [{title: ..., text: ..., question: ..., answer: ...}]
     max_tokens: most tokens of the reply; 32 when omitted
     answer_after: the answer is what follows the last of these words in the reply; the whole reply when omitted
     answer_until: and what stands before this; else up to the end of the line
     verbatim: true if the answer is the reply as it is; else quotes, brackets and a final stop are removed
+    closed_book: name of the prompt of this kind for a question without documents; no model reads it
     source: where the prompt was published; no model reads it
 
-`${name}` is a place for text; a dollar sign is `$$`.
+`${name}` is a place for text; a dollar sign is `$$`. In a prompt with documents, or with tags of its own, no text that
+is filled in can write such a tag: `</passage>` becomes `&lt;/passage>`, so that no passage ends its place.
 """
 
 import hashlib
@@ -20,17 +22,18 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from string import Template
 from typing import Any, Self
 
 from common.chat import Message
 from common.errors import DataError, MissingInputError, UserError
-from common.records import Passage, clean, passage_text
+from common.records import Passage, clean, nfkc, passage_text
 from common.yaml_texts import load_yaml
 
 FOLDER = Path(__file__).parent / "prompts"
-_TEXTS = ("user", "system", "document", "example", "answer_after", "answer_until", "source")
+_TEXTS = ("user", "system", "document", "example", "answer_after", "answer_until", "closed_book", "source")
 _STOPS = ";.。\uff1b\uff0e｡…"  # at the end of an answer
 _EXAMPLE = ("title", "text", "question", "answer")
 _KINDS: dict[str, tuple[type, str]] = {  # of the keys of a file: type and what it must be
@@ -39,6 +42,12 @@ _KINDS: dict[str, tuple[type, str]] = {  # of the keys of a file: type and what 
     "max_tokens": (int, "a whole number of at least 1"),
     "verbatim": (bool, "true or false"),
 }
+_FRAME = 1  # of what is filled in; increase it when a model reads the same texts otherwise
+_TAG = re.compile(r"</(\w+)>")
+_FRAMED = ("passage", "answer")  # tags of documents, and of several answers (harness.evaluation.judge)
+_MADE = ("documents", "examples", "answers", "form", "count")  # places for what is no text of data, or framed already
+_OPENING = re.compile("[<\ufe64\uff1c]")
+_TAG_CHARACTERS = 60  # after its opening, invisible ones included
 _MARK = (  # `**Answer**: `, `Answer:**`, `### Answer` on a line of its own, `<answer>`
     r"(?<!\w){word}[*_`]*\s*[:：][*_`]*|^[#*_>\s]*{word}[*_#]*[ \t]*$|<{word}>"
 )
@@ -64,6 +73,7 @@ class Prompt:
     examples: tuple[Mapping[str, str], ...] = ()
     answer_after: str = ""
     answer_until: str = ""
+    closed_book: str = ""
     source: str = ""
     max_tokens: int = 32
     verbatim: bool = False
@@ -127,6 +137,7 @@ class Prompt:
         """The first 12 hex digits of the SHA-256 of everything that a model reads, and of where its answer stands."""
         read = [self.system, self.user, self.document, self.example, *map(dict, self.examples), self.answer_after]
         read += ["verbatim"] * self.verbatim + [self.answer_until] * bool(self.answer_until)
+        read += [f"frame {_FRAME}"] * bool(self._tags)
         return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
@@ -144,6 +155,7 @@ class Prompt:
         Raises:
             UserError: If the prompt has a place for which no text is given.
         """
+        texts = {name: text if name in _MADE else self.inert(text) for name, text in texts.items()}
         places: dict[str, str] = {
             "documents": "\n\n".join(self._document(number, each) for number, each in enumerate(documents, start=1)),
             "examples": "\n\n".join(
@@ -151,8 +163,8 @@ class Prompt:
                     "example",
                     number=str(number),
                     document=self._document(number, Passage("", each["text"], each["title"])),
-                    question=each["question"],
-                    answer=each["answer"],
+                    question=self.inert(each["question"]),
+                    answer=self.inert(each["answer"]),
                 )
                 for number, each in enumerate(self.examples, start=1)
             ),
@@ -160,6 +172,23 @@ class Prompt:
         }
         user = Message("user", self._filled("user", **places))
         return (Message("system", self._filled("system", **places)), user) if self.system else (user,)
+
+    @cached_property
+    def _tags(self) -> tuple[str, ...]:
+        """Beginnings of the tags that no text that is filled in can write."""
+        own = _TAG.findall("\n".join((self.system, self.user, self.document, self.example)))
+        return (*_FRAMED, *(tag.lower() for tag in own)) if own or self.document else ()
+
+    def inert(self, text: str) -> str:
+        """A text that cannot write a tag of the prompt, whatever its case, blanks, or form of the characters."""
+        if not self._tags:
+            return text
+
+        def opening(found: re.Match[str]) -> str:
+            behind = "".join(nfkc(text[found.end() : found.end() + _TAG_CHARACTERS]).split()).lower()
+            return "&lt;" if behind.lstrip("/\\\u2044\u2215").startswith(self._tags) else found[0]
+
+        return _OPENING.sub(opening, text)
 
     def marked(self, reply: str) -> str:
         """What follows the last `answer_after` in a reply, Markdown and tags around it aside; the reply without one."""
@@ -189,8 +218,10 @@ class Prompt:
         return bare(text)
 
     def _document(self, number: int, each: Passage) -> str:
+        each = Passage("", self.inert(each.text), self.inert(each.title))
         passage = passage_text(each)
-        return self._filled("document", number=str(number), title=each.title, text=each.text, passage=passage)
+        text = self._filled("document", number=str(number), title=each.title, text=each.text, passage=passage)
+        return f"<passage>\n{text}\n</passage>"
 
     def _filled(self, key: str, **places: str) -> str:
         """The text of a key with all places filled in."""

@@ -58,13 +58,13 @@ def judge_cases() -> list[Case]:
                 cases.append((f"{asked} Rate: {value} .", json.dumps(dict.fromkeys(CRITERIA, number % 6))))
                 told = document("river", place, value)
                 reply = json.dumps({"reason": "so", "relevant": number % 2 == 0})
-                cases.append((f"{asked} Passage: {told}", reply))
+                cases.append((f"{asked} Passage: <passage>\n{told}\n</passage>", reply))
                 shown = f'Order: <answer number="1">{value}</answer>\n<answer number="2">{gold}</answer>'
                 cases.append((shown, json.dumps({"reason": "so", "ranking": [2, 1] if number % 2 else [1, 2]})))
     return cases
 
 
-def save_judge(folder: Path, steps: int = 140) -> Path:
+def save_judge(folder: Path, steps: int = 180) -> Path:
     """The trained model; its prompts lie beside it as `<option>.yaml`."""
     save_chat_lm(folder, judge_cases(), steps)
     for option, prompt in PROMPTS.items():

@@ -4,8 +4,10 @@ With a chat template, and without.
 
 The task, as the text of a chat's user message, and the reply: the value in the last document, or "unknown" without one.
 
-    The river of delta is amber . The stone of lima is opal . Question: What is the stone of lima ?     opal
-    Question: What is the stone of lima ?                                                               unknown
+    <passage>
+    The stone of lima is opal .
+    </passage> Question: What is the stone of lima ?    opal
+    Question: What is the stone of lima ?               unknown
 """
 
 import json
@@ -47,7 +49,7 @@ CHATML = (
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CONTEXT = 2048  # tokens that the chat model reads and writes together; the model without template: PLAIN_CONTEXT
 PLAIN_CONTEXT = 128
-STEPS, BATCH, LEARNING_RATE = 80, 16, 4e-3
+STEPS, BATCH, LEARNING_RATE = 120, 16, 4e-3
 
 Case = tuple[str, str]  # text of the user message, and the reply
 
@@ -70,7 +72,8 @@ def case(rng: random.Random, documents: int | None = None) -> Case:
         for place, value in zip(rng.sample(PLACES, count), rng.sample(VALUES, count), strict=True)
     ]
     attribute, place, reply = facts[-1] if facts else (rng.choice(ATTRIBUTES), rng.choice(PLACES), UNKNOWN)
-    return " ".join([*(document(*fact) for fact in facts), f"Question: {question(attribute, place)}"]), reply
+    framed = "\n\n".join(f"<passage>\n{document(*fact)}\n</passage>" for fact in facts)  # as prompts show documents
+    return f"{framed} Question: {question(attribute, place)}".strip(), reply
 
 
 def cases(count: int, seed: int = 0, documents: int | None = None) -> list[Case]:

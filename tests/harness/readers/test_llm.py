@@ -91,7 +91,7 @@ def test_a_prompt_that_is_too_long_is_cut_and_says_so(chat_lm: Path, prompt: str
     read, *_ = llm.reply([reader._chat(reader.together, asked[1].text, [hit.passage for hit in hits[1]])])
     assert 200 - 8 - 4 <= read.prompt_tokens <= 200 - 8  # as much as leaves room for the reply: 8 tokens
     assert reader.matrices([asked[2].text], [[hit.passage for hit in hits[2]]])[0].failed == ()
-    assert reader.read_closed_book([asked[2]])[0].notes == {}
+    assert LlmReader(llm, prompt, closed_book=prompt).read_closed_book([asked[2]])[0].notes == {}
 
 
 def test_what_saved_answers_depend_on(llm: CausalLm, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_marginals_equal_brute_force(llm: CausalLm, prompt: str, chat_lm: Path, 
     contexts = [Ranked(passage, logit) for passage, logit in zip(question.passages, logits, strict=True)]
     (reading,) = read_contexts(LlmReader(llm, prompt, marginal), [question.text], [contexts])
     total = sum(math.exp(logit) for logit in logits)
-    texts = [f"{passage.text} Question: {question.text}" for passage in question.passages]
+    texts = [f"<passage>\n{passage.text}\n</passage> Question: {question.text}" for passage in question.passages]
     expected: dict[str, float] = {}
     assert len(set(reading.written)) > 1
     for candidate in dict.fromkeys(reading.written):
