@@ -17,12 +17,14 @@ from common.records import Passage, Question, Ranked, as_questions
 from harness.context_sources.budget import of_source, within_words
 from harness.interfaces import LanguageModel, Retriever, Rewriter
 from harness.llm.prompts import Prompt
+from harness.readers.llm import longest_fitting
 from harness.readers.read_answers import sum_costs
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
 from harness.runtime.loading import load
 
 NOTHING_FOUND = "no search found anything"
+READ_PASSAGES, READ_WORDS = 5, 600  # of the context without a summary, where no option says otherwise
 DECOMPOSITION = ("decomposition",)
 
 
@@ -31,7 +33,7 @@ class WebContext:
 
     The lists of the sub-questions are merged by reciprocal ranks, each passage once. Without a summarizer the merged
     passages are the context; with one, its summary is, as one passage whose metadata has the links; a failed call
-    leaves the passages.
+    leaves the passages. The summarizer reads all passages that were found, as in the paper.
 
     Args:
         retriever: Searches: a web search, or an index over a corpus that stands for the web.
@@ -40,8 +42,9 @@ class WebContext:
         strategies: Of the rewriter; [sub_questions] for that prompt.
         sub_questions: At most this many of them, the first ones.
         per_query: Passages per search.
-        passages: Passages after merging, at most.
-        max_words: Words of these passages together, at most.
+        passages: Passages after merging, at most; when omitted all are summarized, and without a summary 5 are read.
+        max_words: Words of these passages together, at most; when omitted all are summarized, and without a summary 600
+            are read.
         summarizer: Language model that merges and summarizes; None leaves the passages as they are.
         prompt: Of the summarizer: a name or a .yaml file, with the places documents, question and sub_questions.
         summary_tokens: Most tokens of a summary; the prompt's when omitted.
@@ -62,8 +65,8 @@ class WebContext:
         strategies: tuple[str, ...] = DECOMPOSITION,
         sub_questions: PositiveInt = 3,
         per_query: PositiveInt = 5,
-        passages: PositiveInt = 5,
-        max_words: PositiveInt = 600,
+        passages: PositiveInt | None = None,
+        max_words: PositiveInt | None = None,
         summarizer: LanguageModel | None = None,
         prompt: str = "summarize_web",
         summary_tokens: PositiveInt | None = None,
@@ -137,8 +140,9 @@ class WebContext:
         if not questions:
             return []
         started = time.perf_counter()
-        batch = self._search.find(questions, self.passages)
-        found = [of_source(within_words(hits.ranked, self.max_words), WEB) for hits in batch.results]
+        batch = self._search.find(questions, self.passages or self.sub_questions * self.per_query)
+        most, words = self.passages or READ_PASSAGES, self.max_words or READ_WORDS
+        found = [of_source(within_words(hits.ranked[:most], words), WEB) for hits in batch.results]
         seconds = (time.perf_counter() - started) / len(questions)
         contexts = []
         for hits, ranked in zip(batch.results, found, strict=True):
@@ -157,29 +161,46 @@ class WebContext:
         assert self.summarizer is not None
         rows = [row for row, context in enumerate(contexts) if context.passages]
         started = time.perf_counter()
-        replies = self.summarizer.reply([self._chat(questions[row], found[row], contexts[row]) for row in rows])
+        merged = {row: self._merged(found[row]) for row in rows}
+        chats = {row: self._chat(found[row], merged[row]) for row in rows}
+        replies = self.summarizer.reply([chat for chat, _ in chats.values()])
         seconds = (time.perf_counter() - started) / len(questions)
         summarized = list(contexts)
         for row, reply in zip(rows, replies, strict=True):
-            summarized[row] = self._with_summary(contexts[row], reply)
+            summarized[row] = self._with_summary(contexts[row], merged[row], reply, chats[row][1])
         return [replace(each, costs={**each.costs, "seconds/summary": seconds}) for each in summarized]
 
-    def _chat(self, question: Question, found: MultiQueryHits, context: SourceContext) -> Chat:
-        messages = self.prompt.messages(
-            [hit.passage for hit in context.passages],
-            question=found.question,
-            sub_questions="\n".join(f"- {search.query}" for search in found.searches),
-        )
-        return Chat(messages, self.summary_tokens, self.temperature, self.sample)
+    def _merged(self, found: MultiQueryHits) -> tuple[Ranked, ...]:
+        """The passages that are summarized."""
+        return tuple(found.ranked) if self.max_words is None else within_words(found.ranked, self.max_words)
 
-    def _with_summary(self, context: SourceContext, reply: Reply) -> SourceContext:
+    def _chat(self, found: MultiQueryHits, merged: Sequence[Ranked]) -> tuple[Chat, str]:
+        """The request, and what of the passages it shows if all of them are too long for the model."""
+
+        def chat(characters: int | None = None) -> Chat:
+            messages = self.prompt.messages(
+                [replace(hit.passage, text=hit.passage.text[:characters]) for hit in merged],
+                question=found.question,
+                sub_questions="\n".join(f"- {search.query}" for search in found.searches),
+            )
+            return Chat(messages, self.summary_tokens, self.temperature, self.sample)
+
+        whole, room = chat(), getattr(self.summarizer, "room", None)
+        if room is None or room(whole) > 0:
+            return whole, ""
+        least = min(self.summary_tokens, (room(chat(0)) - 1) // 2)  # of the summary
+        longest = max(len(hit.passage.text) for hit in merged)
+        kept = longest_fitting(1, longest, lambda count: least > 0 and room(chat(count)) >= least)
+        return (whole, "") if kept is None else (chat(kept), f"reads the first {kept:,} characters of each passage")
+
+    def _with_summary(self, context: SourceContext, merged: Sequence[Ranked], reply: Reply, cut: str) -> SourceContext:
         text = self.prompt.answer(reply.text).strip()
         costs = sum_costs(context.costs, named_calls(reply_costs((reply,)), "summary"))
         if reply.error or not text:
             why = reply.error or "it is empty"
             return replace(context, costs=costs, notes={**context.notes, "no summary": why})
-        links = [link for hit in context.passages if (link := (hit.passage.metadata or {}).get("link"))]
-        read = [{"id": hit.passage.id, "title": hit.passage.title} for hit in context.passages]
+        links = [link for hit in merged if (link := (hit.passage.metadata or {}).get("link"))]
+        read = [{"id": hit.passage.id, "title": hit.passage.title} for hit in merged]
         summary = Passage.of("", text, WEB, metadata={"links": links} if links else None)
-        notes = {**context.notes, "summary of": read}
+        notes = {**context.notes, "summary of": read, **({"summary cut": cut} if cut else {})}
         return replace(context, passages=(Ranked(summary, 1.0),), costs=costs, notes=notes)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from models.rerag.marginal_reader import AnswerMatrix
 
 TOGETHER, ALONE = "drrag", "rerag_nq"  # prompts for all passages, and for one
-CLOSED_BOOK = "closed_book"  # for none
 NO_READER = "llm takes the place of the system's reader, and {system} has none: omit --llm."
 _FEW_CHARACTERS = 200  # of each passage, which a question that is too long leaves
 _SHOWN_FAILURES = 3  # different reasons that one line names
@@ -59,7 +58,8 @@ class LlmReader:
         examples: Data-set file with answers and passages: further examples for the prompt.
         examples_layout: Its layout.
         shots: Number of examples in the prompt: its own ones, then those of the file.
-        closed_book: Prompt for a question without passages, by name or file.
+        closed_book: Prompt for a question without passages, by name or file; when omitted that which the prompt for all
+            passages names as the one of its kind.
         sample: Number of the sample, with a temperature above 0: another number gives other replies.
 
     Raises:
@@ -80,7 +80,7 @@ class LlmReader:
         examples: str | None = None,
         examples_layout: str = "fid",
         shots: NonNegativeInt | None = None,
-        closed_book: str = CLOSED_BOOK,
+        closed_book: str | None = None,
         sample: NonNegativeInt = 0,
     ) -> None:
         if marginal == "thorough" and not hasattr(llm, "logprobs"):
@@ -97,7 +97,7 @@ class LlmReader:
 
     def load(self) -> None:
         """Load the prompts, with their examples, and the language model."""
-        _ = self._prompts, self.closed_book
+        _ = self._prompts, self._known_closed_book
         load(self.llm)
 
     @cached_property
@@ -114,10 +114,24 @@ class LlmReader:
         """For one passage."""
         return self._prompts[1]
 
-    @cached_property
+    @property
     def closed_book(self) -> Prompt:
-        """For a question without passages."""
-        return Prompt.load(self._closed_book)
+        """For a question without passages.
+
+        Raises:
+            UserError: If none is given, and the prompt for all passages names none.
+        """
+        if self._known_closed_book is None:
+            raise UserError(
+                f"prompt {self.together.name} names no prompt of its kind for a question without passages: set the "
+                "reader's closed_book, such as closed_book: closed_book, or leave no context out of the sources."
+            )
+        return self._known_closed_book
+
+    @cached_property
+    def _known_closed_book(self) -> Prompt | None:
+        name = self._closed_book or self.together.closed_book
+        return Prompt.load(name) if name else None
 
     def facts(self, alone: bool) -> list[str]:
         """The model, how it replies, and the prompt with its hash, for reports.
@@ -135,7 +149,9 @@ class LlmReader:
 
         The model, which the environment may choose, and the prompts' content.
         """
-        prompts = {"together": self.together, "alone": self.alone, "closed book": self.closed_book}
+        prompts = {"together": self.together, "alone": self.alone}
+        if self._known_closed_book:
+            prompts["closed book"] = self._known_closed_book
         return {"llm": self.llm.name} | {n: f"{each.hash}, {each.max_tokens} tokens" for n, each in prompts.items()}
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:

@@ -87,6 +87,10 @@ class Msrag:
     def load(self) -> None:
         """Load the reader, the sources and the selector."""
         load(self.reader, *self.sources.values(), self.selector)
+        if NONE in self.names:
+            _ = getattr(
+                self.reader, "closed_book", None
+            )  # a prompt that is missing is told before the sources are asked
 
     @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
@@ -267,7 +271,9 @@ def _told(name: str, answer: Answer, chosen: SelectedSource) -> dict[str, object
     told |= {key: answer.notes[key] for key in ("missing", "error") if answer.notes.get(key)}
     context = answer.notes.get("context")
     if isinstance(context, dict):
-        told |= {key: context[key] for key in ("no summary", "short context", "summary of") if key in context}
+        told |= {
+            key: context[key] for key in ("no summary", "short context", "summary of", "summary cut") if key in context
+        }
     if name in chosen.scores:
         told["score"] = chosen.scores[name]
     return told

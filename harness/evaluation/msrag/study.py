@@ -214,7 +214,9 @@ def _sampling(system: Msrag) -> list[str]:
 
 def _facts(system: Msrag) -> list[str]:
     parts = [*system.sources.values(), system.selector]
-    return [fact for part in parts for fact in getattr(part, "facts", ())]
+    alone = getattr(system.reader, "closed_book", None) if NONE in system.names else None
+    facts = [f"without a context: {alone.fact}"] if alone else []
+    return facts + [fact for part in parts for fact in getattr(part, "facts", ())]
 
 
 def _case(answer: Answer) -> QuestionCase:

@@ -4,11 +4,13 @@ Lost sources, costs, notes, and what `ask` prints of it.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+import yaml
 
 from common.context_sources import SourceContext
 from common.errors import UnavailableError, UserError
@@ -19,6 +21,7 @@ from harness.context_sources.facts import IndexedFacts
 from harness.context_sources.generated import NOTHING_KNOWN, GeneratedContext
 from harness.context_sources.web import WebContext
 from harness.interfaces import ClosedBookReader, System
+from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader
 from harness.runtime.answer_text import answer_text
@@ -223,6 +226,81 @@ def test_passages_are_cut_to_the_budget_of_words(bm25) -> None:
     assert whole[1].passage.text.startswith(texts[1])
 
 
+class Numbered:
+    """A retriever: each query finds k passages of 200 words of its own."""
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        texts = [[f"{query.split()[0]}{place} " + "word " * 199 for place in range(k)] for query in queries]
+        return [[Ranked(Passage.of("", text.strip()), 1.0) for text in each] for each in texts]
+
+
+@pytest.mark.parametrize(
+    ("options", "summarized", "words", "read"),
+    [
+        ({}, 15, 3000, (3, 600)),  # all that three searches found; without a summary three of 200 words
+        ({"passages": 2}, 2, 400, (2, 400)),
+        ({"max_words": 700}, 4, 700, (4, 700)),
+        ({"passages": 8, "max_words": 5000}, 8, 1600, (8, 1600)),
+    ],
+)
+def test_all_passages_that_were_found_are_summarized_unless_an_option_cuts_them(
+    options: dict[str, int], summarized: int, words: int, read: tuple[int, int]
+) -> None:
+    lm = ScriptedLm({"Question: alba river": [FAILS]})
+    (context,) = WebContext(Numbered(), TableRewriter(TABLE), summarizer=lm, **options).contexts([ALBA])
+    ((chat,),) = lm.asked
+    shown = chat.messages[-1].content
+    assert shown.count("\n</passage>") == summarized
+    assert len(re.findall(r"\bword\b", shown)) == words - summarized
+    assert sum(len(hit.passage.text.split()) for hit in context.passages) == read[1]  # of the failed call
+    assert len(context.passages) == read[0]
+    lm.replies = {"Question: alba river": ["Summary: The alba."]}
+    (context,) = WebContext(Numbered(), TableRewriter(TABLE), summarizer=lm, **options).contexts([ALBA])
+    assert len(context.notes["summary of"]) == summarized
+
+
+def test_passages_that_are_too_long_for_a_local_summarizer_are_cut_and_say_so() -> None:
+    lm = ScriptedLm({"Question: alba river": ["Summary: The alba."]})
+    lm.room = lambda chat: 4000 - len(chat.messages[-1].content)  # type: ignore[attr-defined]
+    (context,) = WebContext(Numbered(), TableRewriter(TABLE), summarizer=lm).contexts([ALBA])
+    ((chat,),) = lm.asked
+    assert 0 < len(chat.messages[-1].content) <= 4000 - 400
+    assert chat.messages[-1].content.count("</passage>") == 15
+    assert re.fullmatch(r"reads the first \d+ characters of each passage", str(context.notes["summary cut"]))
+
+
+def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
+    read, alone = Prompt.load("drrag"), LlmReader(ScriptedLm({})).closed_book
+    for key in ("max_tokens", "answer_after", "answer_until", "verbatim", "system", "examples"):
+        assert getattr(alone, key) == getattr(read, key)
+    same = {*alone.user.splitlines()} & {*read.user.splitlines()}
+    others = {*alone.user.splitlines()} - same
+    assert len(others) == 3  # who answers; from what; the form of the answer
+    assert not any(word in alone.user for word in ("document", "context", "yes"))
+    lm = ScriptedLm({"": ["so. Answer: sea;"]})
+    Msrag(LlmReader(lm, max_answer_tokens=50), Agreement(loaded=ENCODER), knowledge=Written(ends("sea")),
+          sources=("generated", "none")).answer([ALBA])  # fmt: skip
+    assert [chat.max_tokens for chats in lm.asked for chat in chats] == [50, 50]
+
+
+def test_a_reader_s_prompt_without_one_for_no_context_is_refused_before_a_source_is_asked(tmp_path: Path) -> None:
+    file, lm = tmp_path / "own.yaml", ScriptedLm({"": ["Answer: sea"]})
+    file.write_text("user: ${documents} ${question}\ndocument: ${text}")
+    with pytest.raises(UserError, match="prompt own names no prompt of its kind for a question without passages: set"):
+        Msrag(LlmReader(lm, str(file)), Agreement(loaded=ENCODER), Written(ends("sea")), sources=("web", "none")).load()
+    assert lm.asked == []
+    Msrag(LlmReader(lm, str(file)), Agreement(loaded=ENCODER), Written(ends("sea")), sources=("web",)).load()
+    system = Msrag(LlmReader(lm, str(file), closed_book="closed_book"), Agreement(loaded=ENCODER), sources=("none",))
+    assert system.answer([ALBA])[0].text == "sea"
+
+
+def test_the_paper_s_config_has_a_model_of_the_sources_and_one_that_reads() -> None:
+    init = yaml.safe_load(Path("configs/infer/msrag.yaml").read_text())["system"]["init_args"]
+    web, knowledge = init["web"]["init_args"], init["knowledge"]["init_args"]
+    assert {web["summarizer"], web["rewriter"]["init_args"]["llm"], knowledge["llm"]} == {"../llm/msrag_source.yaml"}
+    assert init["reader"]["init_args"] == {"llm": "../llm/msrag_reader.yaml"}
+
+
 def test_the_summary_takes_the_place_of_the_passages_and_a_failed_one_does_not(bm25) -> None:
     replies = {"Question: alba river": ["Summary: The alba joins the brune."], "Question: elbe": [FAILS]}
     web = WebContext(bm25, summarizer=ScriptedLm(replies), per_query=2)
@@ -265,7 +343,7 @@ def test_a_language_model_can_be_every_part() -> None:
     content = "The alba river joins the brune, which ends in the ocean. " * 7
     replies = {"--\nalba river\n--": [json.dumps({"question": "alba river", "content": content})],
                "from your own knowledge": ["Answer: lake"],
-               "Give your analysis": ["It joins the brune. Answer: ocean;"]}  # fmt: skip
+               "based on the documents": ["It joins the brune. Answer: ocean;"]}  # fmt: skip
     llm = ScriptedLm(replies)
     system = Msrag(
         LlmReader(llm), Agreement(loaded=ENCODER), knowledge=GeneratedContext(llm), sources=("generated", "none")
