@@ -3,6 +3,7 @@
 All strategies by one prompt (DMQR-RAG, Table 5), or those that it selects (Table 1).
 """
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,12 +23,15 @@ from harness.runtime.provenance import construct
 from models.dmqr.rewrite_outputs import REASON, ParsedRewrites, parse_output
 from models.dmqr.strategies import Pool, Strategy
 
+_NONE = ("none", "no method", "no methods", "no rewriting method", "no strategy")
+
 
 class LlmRewriter:
     """Rewrites questions with a language model, by prompts that are generated from the pool of strategies.
 
     One call per question makes the queries of all strategies. A reply without a line for every strategy is shown to the
-    model again with the reason; what is missing after that falls back to the question.
+    model again with the reason; what is missing after that falls back to the question. A selection may be empty: a
+    reply that gives its reason alone selects no strategy.
 
     Args:
         llm: The language model.
@@ -147,10 +151,11 @@ class LlmRewriter:
         """What a reply holds; raises ValueError if something is missing."""
         parsed = parse_output(reply, chosen)
         if self.adaptive:
-            if parsed.malformed:
-                raise ValueError(f"the line {parsed.malformed[0][:80]!r} does not hold a method's name and its result")
-            if not parsed.queries:
-                raise ValueError("it selects no method")
+            wrong = [line for line in parsed.malformed if parsed.queries or not _says_none(line)]
+            if wrong:
+                raise ValueError(f"the line {wrong[0][:80]!r} does not hold a method's name and its result")
+            if not parsed.queries and not parsed.reason:
+                raise ValueError("it selects no method and gives no reason")
             if not parsed.reason:
                 raise ValueError(f"its last line does not begin with {REASON!r}")
         elif missing := [each.title for each in chosen if each.name not in parsed.queries]:
@@ -159,6 +164,8 @@ class LlmRewriter:
 
     def _rewrites(self, question: Question, asked: Asked[ParsedRewrites], chosen: Sequence[Strategy]) -> Rewrites:
         """The rewrites of one question: of its last reply, and what only an earlier one has."""
+        if asked.value is not None and not asked.value.queries:  # no strategy is selected
+            return Rewrites({}, {}, asked.value.reason, dict(asked.costs))
         parsed = [asked.value] if asked.value else [parse_output(reply.text, chosen) for reply in asked.replies[::-1]]
         queries: dict[str, tuple[str, ...]] = {}
         for each in parsed:
@@ -170,3 +177,8 @@ class LlmRewriter:
             wanted = [name for name in wanted if name in selected.queries or name in selected.empty]
         reason = next((each.reason for each in parsed if each.reason), "")
         return with_fallbacks(clean(question.text), wanted, queries, asked.failure, reason, asked.costs)
+
+
+def _says_none(line: str) -> bool:
+    """Whether a line says that no strategy is selected: `None`, `Selected methods: none.`"""
+    return re.split("[:：]", line)[-1].strip(" .*-").lower() in _NONE

@@ -94,7 +94,7 @@ DEMONSTRATIONS = (
         "hey quick one, my kid asked me and i'm stuck lol, who was president when the first moon landing happened??",
         {
             "gqr": "Who was president of the United States during the first Moon landing?",
-            "kwr": "president, first Moon landing, 1969",
+            "kwr": "who, president, when, first Moon landing, happened",
             "par": "Richard Nixon was president of the United States when Apollo 11 landed on the Moon in July 1969.",
             "cce": "president first Moon landing",
             "decomposition": "When did the first Moon landing happen?; Who was president of the United States in 1969?",

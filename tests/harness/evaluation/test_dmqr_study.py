@@ -12,7 +12,7 @@ from common.errors import UserError
 from common.records import Passage, Question, Ranked
 from common.rewrites import Rewrites
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.dmqr.figures import rewrites_of
+from harness.evaluation.dmqr.figures import rewrites_of, strategies_of
 from harness.evaluation.dmqr.methods import Method
 from harness.evaluation.dmqr.search import DmqrResults, restricted
 from harness.evaluation.dmqr.study import Study
@@ -281,10 +281,14 @@ def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm2
     )
     choice, methods = table(found, "choice"), table(found, "methods")
     assert choice.columns == ("rewrites", "different queries", "H@4 %", "P@4 %", "EM %", "F1 %")
-    chosen = [len(each.text) % 4 for each in ASKED]
+    written = [{*made.queries} - {*made.fallbacks} for made in TableRewriter(TABLE).rewrite(ASKED, STRATEGIES)]
+    chosen = [len(own & {*STRATEGIES[: len(each.text) % 4]}) for each, own in zip(ASKED, written, strict=True)]
+    every = float(np.mean([*map(len, written)]))
+    assert 0 in chosen
+    assert every < 3  # one fell back to the question: it made no rewrite
     assert value(found, "choice", "with choice", "rewrites") == pytest.approx(np.mean(chosen))
-    assert value(found, "choice", "all strategies", "rewrites") == 3
-    assert value(found, "choice", "difference", "rewrites") == pytest.approx(np.mean(chosen) - 3)
+    assert value(found, "choice", "all strategies", "rewrites") == pytest.approx(every)
+    assert value(found, "choice", "difference", "rewrites") == pytest.approx(np.mean(chosen) - every)
     for row, of in (("with choice", "DMQR-RAG"), ("all strategies", "all strategies")):
         for column in choice.columns[2:]:
             assert value(found, "choice", row, column) == value(found, "methods", of, column)
@@ -295,7 +299,7 @@ def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm2
     for column in choice.columns[2:]:
         own, name = choice.rows["difference"][choice.columns.index(column)], f"{column[:-2]}, points"
         assert own == differences.rows["DMQR-RAG"][differences.columns.index(name)]
-    fewer = 100 * (1 - np.mean(chosen) / 3)
+    fewer = 100 * (1 - np.mean(chosen) / every)
     assert f"{fewer:.0f}% fewer rewrites" in choice.note
     assert value(found, "rewrites", "DMQR-RAG", "strategies") == pytest.approx(np.mean(chosen))
     found.findings.plots["choice.png"](tmp_path / "choice.png")
@@ -372,6 +376,19 @@ def test_rewrites_are_counted_once_for_equal_queries() -> None:
         QueryHits(query, made_by, ()) for query, made_by in (("q", ("question", "kwr")), ("r", ("par", "cce")))
     )
     assert rewrites_of(MultiQueryHits(searches, None, (), 0)) == 1
+
+
+def test_no_strategy_is_none_in_the_figures() -> None:
+    alone, itself = (QueryHits("q", made_by, ()) for made_by in (("question",), STRATEGIES))
+    failed = dict.fromkeys(STRATEGIES, "HTTP 500")
+    for search, rewrites, count in (
+        (alone, Rewrites({}, {}, "no strategy is needed"), 0),
+        (itself, Rewrites(dict.fromkeys(STRATEGIES, ("q",)), failed), 0),  # the question is not searched besides
+        (itself, Rewrites(dict.fromkeys(STRATEGIES, ("q",)), {STRATEGIES[0]: "it is missing"}), len(STRATEGIES) - 1),
+        (alone, None, 0),
+    ):
+        hits = MultiQueryHits((search,), rewrites, (), 0, "q")
+        assert (strategies_of(hits), rewrites_of(hits)) == (count, 0)
 
 
 def test_a_rewriter_that_writes_one_by_one_is_charged_one_by_one() -> None:

@@ -119,7 +119,9 @@ def test_the_adaptive_choice_leaves_out_what_was_not_selected() -> None:
          "'Core Content Extraction:' does not hold"),
         (f"{LINES['kwr']}\nSearch: Jaws\n{REASON}", {"kwr": QUERIES["kwr"]}, [],
             "the line 'Search: Jaws' does not hold"),
-        (REASON, dict.fromkeys(PAPER, (JAWS,)), list(PAPER), "it selects no method"),
+        ("None", dict.fromkeys(PAPER, (JAWS,)), list(PAPER), "it selects no method and gives no reason"),
+        (f"Core Content Extraction:\n{REASON}", dict.fromkeys(PAPER, (JAWS,)), list(PAPER),
+            "'Core Content Extraction:' does not hold"),
         ("", dict.fromkeys(PAPER, (JAWS,)), list(PAPER), "it selects no method"),
     ],
 )  # fmt: skip
@@ -132,6 +134,14 @@ def test_an_adaptive_reply_that_is_wrong_is_repaired_or_used_as_far_as_it_goes(
     assert said in model.asked[1][0].messages[-1].content
 
 
+@pytest.mark.parametrize("reply", [REASON, f"None\n{REASON}", f"Selected methods: **none**.\n{REASON}"])
+def test_a_selection_may_be_empty(reply: str) -> None:
+    found, model = rewritten(reply, adaptive=True)
+    assert (found.queries, found.fallbacks, found.reason) == ({}, {}, "it has one fact.")
+    assert len(model.asked) == 1  # no repair
+    assert "fallbacks" not in found.costs
+
+
 def test_an_earlier_selection_counts_where_the_repair_fails() -> None:
     found, _ = rewritten(LINES["kwr"], FAILS, adaptive=True)
     assert (found.queries, found.fallbacks) == ({"kwr": QUERIES["kwr"]}, {})
@@ -142,7 +152,7 @@ def test_an_earlier_selection_counts_where_the_repair_fails() -> None:
 )
 def test_whatever_is_replied_there_is_a_query_for_every_strategy(lines: list[str], adaptive: bool) -> None:
     found, _ = rewritten("\n".join(lines), adaptive=adaptive)
-    assert found.queries
+    assert found.queries or (adaptive and found.reason)
     assert set(found.queries) <= set(PAPER)
     assert adaptive or list(found.queries) == list(PAPER)
     assert set(found.fallbacks) <= set(found.queries)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError, MissingInputError, UserError
 from common.records import clean
-from models.dmqr.rewrite_outputs import REASON, parse_output, queries_of
+from models.dmqr.rewrite_outputs import REASON, parse_output, queries_of, words_of
 from models.dmqr.strategies import DEMONSTRATIONS, PAPER, POOL, Demonstration, Pool
 
 OWN = {"name": "hyde", "title": "Pseudo-Document", "description": "Write a passage.", "guideline": "for all."}
@@ -44,6 +44,14 @@ def test_the_paper_s_prompt_for_four_rewrites() -> None:
     ):
         assert part in prompt
     assert REASON not in prompt.lower()
+
+
+def test_our_keywords_are_the_question_s_words_and_keep_what_it_asks() -> None:
+    ours = DEMONSTRATIONS[1]
+    keywords, asked = ({*words_of(text)} for text in (ours.rewrites["kwr"], ours.question))
+    assert keywords < asked
+    assert asked - keywords <= {*words_of("hey quick one my kid asked me and i'm stuck lol was the")}
+    assert len(words_of(ours.rewrites["cce"])) < len(words_of(ours.rewrites["kwr"]))
 
 
 def test_what_the_prompts_show_parses() -> None:
