@@ -23,6 +23,11 @@ class Calibration:
     scale: float = 1.0
     offset: float = 0.0
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether validation gave it; a model without one has the identity."""
+        return (self.scale, self.offset) != (1.0, 0.0)
+
     def __call__(self, score: float) -> float:
         """Probability in [0, 1] of one relevance logit."""
         logit = self.scale * score + self.offset

@@ -11,7 +11,7 @@ from harness.readers.t5 import explanation
 from harness.systems.rerag import UNANSWERABLE, ReRag
 from models.rerag.marginal_reader import MarginalReading
 
-COLUMNS = ("", "context", "P_RE", "retriever", "holds an answer", "answer from it alone")
+CALIBRATED, SCORE = "calibrated P(relevant)", "relevance score"  # without a fitted calibration
 
 
 def setting_answers(
@@ -64,8 +64,11 @@ def setting_answers(
 def contexts_case(system: ReRag, item: CandidateSet) -> QuestionCase:
     """Every context that was selected or read, most relevant first.
 
-    Calibrated P_RE, retriever score, the answer read from it.
+    Calibrated P(relevant), or the relevance score of a model that was not calibrated; retriever score, the answer read
+    from it.
     """
+    calibration = system.model.calibration
+    shown_as = CALIBRATED if calibration.is_fitted else SCORE
     order = item.order("estimator")
     shown = [place for place in order if place in item.column_of] or order[: system.contexts]
     alone = _written(item)
@@ -73,15 +76,19 @@ def contexts_case(system: ReRag, item: CandidateSet) -> QuestionCase:
         (
             str(order.index(place) + 1),
             item.passages[place].title or item.passages[place].text[:60],
-            f"{system.model.calibration(float(item.relevance_C[place])):.3f}",
+            f"{calibration(score) if calibration.is_fitted else score:.3f}",
             f"{item.retriever_C[place]:.3f}",
             "yes" if item.has_answer_C[place] else "",
             alone.get(place, ""),
         )
         for place in shown
+        for score in [float(item.relevance_C[place])]
     ]
-    note = f"{len(order)} candidates, the first {min(len(order), system.contexts)} by P_RE are read for the answer."
-    return QuestionCase("Contexts by relevance", COLUMNS, tuple(rows), note)
+    note = (
+        f"{len(order)} candidates, the first {min(len(order), system.contexts)} by relevance are read for the answer."
+    )
+    columns = ("", "context", shown_as, "retriever", "holds an answer", "answer from it alone")
+    return QuestionCase("Contexts by relevance", columns, tuple(rows), note)
 
 
 def _written(item: CandidateSet) -> dict[int, str]:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from common.answer_metrics import NORMALIZATIONS
 from common.errors import UserError
-from common.records import Answer, Question
+from common.records import Answer, Passage, Question
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import (
     answer_tables,
@@ -22,7 +23,9 @@ from harness.evaluation.answer_scores import (
     withheld_tables,
 )
 from harness.evaluation.rerag import tables as rerag_tables
+from harness.evaluation.rerag.answers import contexts_case
 from harness.evaluation.rerag.baseline import bm25_of_shipped
+from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import (
     ABLATION,
     Confidence,
@@ -490,3 +493,16 @@ def test_a_cost_for_another_share_of_unanswerable_questions(rows: list[tuple[flo
     v, s = 1 - label_N.mean(), 1 - kinds.mean()
     here = cheapest_refusal_threshold(best_N, label_N, cost * (1 - s) * v / (s * (1 - v)))[0]
     assert cheapest_refusal_threshold(often, kinds, cost)[0] == here
+
+
+def test_the_page_says_calibrated_where_calibration_was_fitted() -> None:
+    passages = tuple(Passage.of(name, "x") for name in ("Alba", "Brune"))
+    item = CandidateSet(Question("q", "?"), passages, np.zeros(2), np.array([-1.0, 0.5]), np.array([True, False]))
+    for calibration, column, values in (
+        (Calibration(2.0, 1.0), "calibrated P(relevant)", ["0.881", "0.269"]),  # sigmoid of 2 and of -1
+        (Calibration(), "relevance score", ["0.500", "-1.000"]),
+    ):
+        system = SimpleNamespace(model=SimpleNamespace(calibration=calibration), contexts=2)
+        case = contexts_case(system, item)  # type: ignore[arg-type]
+        assert case.columns[2] == column
+        assert [(row[1], row[2]) for row in case.rows] == list(zip(("Brune", "Alba"), values, strict=True))
