@@ -498,11 +498,11 @@ def test_a_cost_for_another_share_of_unanswerable_questions(rows: list[tuple[flo
 def test_the_page_says_calibrated_where_calibration_was_fitted() -> None:
     passages = tuple(Passage.of(name, "x") for name in ("Alba", "Brune"))
     item = CandidateSet(Question("q", "?"), passages, np.zeros(2), np.array([-1.0, 0.5]), np.array([True, False]))
-    for calibration, column, values in (
+    for calibration, column, shown in (
         (Calibration(2.0, 1.0), "calibrated P(relevant)", ["0.881", "0.269"]),  # sigmoid of 2 and of -1
         (Calibration(), "relevance score", ["0.500", "-1.000"]),
     ):
         system = SimpleNamespace(model=SimpleNamespace(calibration=calibration), contexts=2)
         case = contexts_case(system, item)  # type: ignore[arg-type]
         assert case.columns[2] == column
-        assert [(row[1], row[2]) for row in case.rows] == list(zip(("Brune", "Alba"), values, strict=True))
+        assert [(row[1], row[2]) for row in case.rows] == list(zip(("Brune", "Alba"), shown, strict=True))
