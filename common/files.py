@@ -270,6 +270,43 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def seal_of(path: Path) -> Path:
+    """Where the SHA-256 of a file stands, in the form of sha256sum."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def seal(path: Path) -> None:
+    """Write the SHA-256 of a finished file beside it; `check_seal` compares them.  Errors as `write_atomically`."""
+    write_text(seal_of(path), f"{sha256(path)}  {path.name}\n")
+
+
+def seal_all(folder: Path) -> None:
+    """`seal` every file of a folder."""
+    for path in sorted(folder.iterdir()):
+        seal(path)
+
+
+def is_sealed(path: Path) -> bool:
+    """Whether the SHA-256 of a file stands beside it and is that of its content."""
+    try:
+        return sha256(path) in re.findall("[0-9a-f]{64}", seal_of(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def check_seal(path: Path) -> None:
+    """Check a file whose SHA-256 stands beside it; one without is what it is.
+
+    Raises:
+        ArtifactError: If they differ.
+    """
+    if seal_of(path).is_file() and not is_sealed(path):
+        raise ArtifactError(
+            f"{path} is corrupt or was edited: {seal_of(path)} does not hold its sha256. Write or fetch it again; if "
+            f"you have edited it, type rm {seal_of(path)}."
+        )
+
+
 def sampled_sha256(path: Path) -> str | None:
     """Digest of a file's size and of 256 blocks of 64 KiB spread evenly over it, first and last bytes included.
 

@@ -134,7 +134,8 @@ def listed_files(manifest: str, of_command: Callable[[dict], bool] = bool) -> Ca
         content = manifest_or_none(folder / manifest)
         if content is None or not isinstance(content.get("sha256"), dict) or not of_command(content):
             return None
-        return [manifest, *(name.replace("[", "[[]") for name in content["sha256"])]
+        names = [manifest, *(name.replace("[", "[[]") for name in content["sha256"])]
+        return [*names, *(f"{name}.sha256" for name in names)]
 
     return own_files
 

@@ -10,11 +10,13 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.errors import DataError, MissingInputError, UserError
+from common.files import check_seal, seal_of
 from datamodules.formats.csv_rows import csv_rows, is_table
 from datamodules.formats.file_kinds import OtherKindError, is_parquet, opened, rereadable
 from datamodules.formats.json_stream import TruncatedError, json_values
@@ -42,14 +44,20 @@ def rows(source: str) -> Iterator[tuple[str, dict]]:
     Raises:
         UserError: Immediately, if a data-set name is invalid; later, if the data set cannot be opened.
         MissingInputError: Immediately, if there is no such file; later, if it or the data set cannot be read.
+        ArtifactError: Immediately, if its SHA-256 stands beside it and is another's.
         DataError: While reading: truncated, corrupt, empty, not UTF-8, neither JSON nor CSV, a row that is not an
             object, of a kind that is not read, or no row of the split.
     """
     if source.startswith(HUB):
         return _objects(source, _hub_values(source, *_hub_name(source)))
     path, split = _existing(source)
+    if (sealed := seal_of(path)).is_file():
+        _check_seal(path, *((each.st_size, each.st_mtime_ns) for each in (path.stat(), sealed.stat())))
     found = _objects(str(path), _file_values(path))
     return found if split is None else _of_split(source, found, split)
+
+
+_check_seal = cache(lambda path, *_: check_seal(path))  # once as long as size and time of file and seal are the same
 
 
 def content_files(source: str) -> list[Path]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import DataError, MissingInputError
-from common.files import parse_json
+from common.files import check_seal, parse_json
 from common.preferences import Candidate, RewritePreferences
 from common.records import OTHER_TEXTS, TEXT_VERSION, nfkc
 from datamodules.formats import row_fields as fields
@@ -47,6 +47,7 @@ def read_manifest(folder: str) -> dict[str, Any]:
         raise MissingInputError(
             f"{path} does not exist: write it with `python infer.py preferences --out {folder} ...`."
         )
+    check_seal(path)
     try:
         manifest = parse_json(path.read_text(encoding="utf-8"))
         if manifest["layout"] != LAYOUT:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.files import digests, read_json, sha256, write_json
+from common.files import digests, read_json, seal_all, sha256, write_json
 from common.outputs import OutputFolder, listed_files
 from common.preferences import Candidate, RewritePreferences
 from common.records import TEXT_VERSION
@@ -88,3 +88,4 @@ def write_folder(folder: Path, rows: Sequence[RewritePreferences], facts: Mappin
     with (folder / ROWS).open("w", encoding="utf-8") as file:
         file.writelines(preference_lines(rows))
     write_json(folder / MANIFEST, {"layout": LAYOUT, "text_version": TEXT_VERSION, **facts, "sha256": digests(folder)})
+    seal_all(folder)

@@ -5,7 +5,7 @@ further lines  one result each
 
 A line is `["checksum", value]`; the checksum (CRC-32) is that of the values up to this one, so that no line can be
 changed, lost or moved unseen. An interruption may leave the last line incomplete: it is not read, and the next append
-removes it.
+removes it and says so.
 """
 
 import errno
@@ -120,6 +120,9 @@ class Journal:
                     raise ArtifactError(f"{self.file} was removed or shortened by another program. Run again.")
                 if size_bytes > self._end_bytes:
                     stored.truncate(self._end_bytes)
+                    if not (first and self._said):
+                        line_number = 1 if first else self._results + 2
+                        say(f"{self.file}: line {line_number} is incomplete or damaged: computed again.")
                 stored.write(first + line)
                 stored.flush()
                 os.fsync(stored.fileno())

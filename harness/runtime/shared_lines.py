@@ -1,8 +1,8 @@
 """Work whose result is one file of lines: computed batch by batch in bounded memory, resumed, and shared by ranks.
 
 <out>.partial/work.json              what the lines depend on; those of other work are not reused
-<out>.partial/lines-000012.jsonl     the lines of batch 12, complete or absent; rank r of W writes every W-th of the
-                                     missing ones
+<out>.partial/lines-000012.jsonl     the lines of batch 12; rank r of W writes every W-th of the missing ones.  They are
+                                     complete when their SHA-256 stands beside them
 <out>.partial/failed-000012.json     the reasons of the items of batch 12 that failed, by name; absent if none did
 
 The file has the same bytes whatever was interrupted, and however many ranks shared the work, if lines depend on their
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from common.errors import ArtifactError, SomeFailedError
-from common.files import read_json, write_atomically, write_json, write_text
+from common.files import is_sealed, read_json, seal, seal_of, write_atomically, write_json, write_text
 from common.outputs import Output, OutputFolder
 from common.progress import Progress, say
 from harness.runtime.distributed import ProcessGroup
@@ -27,9 +27,9 @@ from harness.runtime.failures import Apart, FailedQuestions, Failure
 from harness.runtime.provenance import LIBRARIES, differences
 
 _WORK = "work.json"
-_FORMAT = 2  # of the lines' files; increase it when the meaning of a line changes
+_FORMAT = 3  # of the lines' files; increase it when the meaning of a line changes
 PARTIAL = OutputFolder(
-    "an interrupted command", "unfinished lines", lambda _: [_WORK, "lines-*.jsonl", "failed-*.json"]
+    "an interrupted command", "unfinished lines", lambda _: [_WORK, "lines-*.jsonl", "lines-*.sha256", "failed-*.json"]
 )
 Item = TypeVar("Item")
 
@@ -76,7 +76,7 @@ def write_shared(
             failed.asked = count
             batches = -(-count // at_once)
             _start_or_resume(partial, depends_on, at_once)
-            missing = [batch for batch in range(batches) if not _path(partial, batch).is_file()]
+            missing = [batch for batch in range(batches) if not _is_there(partial, batch)]
             if missing and len(missing) < batches:
                 say(f"{partial}: {batches - len(missing)} of {batches} batches are there from an earlier run.")
         batches, missing = processes.broadcast((batches, missing))
@@ -100,6 +100,7 @@ def write_shared(
                 write_text(
                     _path(partial, batch), "".join(line + "\n" for line in found if not isinstance(line, Failure))
                 )
+                seal(_path(partial, batch))
                 progress.advance()
         processes.barrier()
         if first:
@@ -107,7 +108,9 @@ def write_shared(
                 failed.reasons |= read_json(file, f"Remove {partial}.")
             nothing = 0 < failed.asked == len(failed.reasons)
             if not nothing:
+                seal_of(out).unlink(missing_ok=True)
                 write_atomically(out, lambda temporary: _join(partial, temporary, batches, seen))
+                seal(out)
             shutil.rmtree(partial)
             if nothing:
                 raise SomeFailedError(f"{failed.failed}. Nothing is written.")
@@ -128,6 +131,14 @@ def _start_or_resume(partial: Path, depends_on: Mapping[str, object] | None, at_
     if partial.exists():
         shutil.rmtree(partial)
     write_json(record, work)
+
+
+def _is_there(partial: Path, batch: int) -> bool:
+    """Whether the lines of a batch are saved; damaged ones are not."""
+    lines = _path(partial, batch)
+    if seal_of(lines).is_file() and not is_sealed(lines):
+        say(f"{lines} is damaged: computed again.")
+    return is_sealed(lines)
 
 
 def _path(partial: Path, batch: int) -> Path:

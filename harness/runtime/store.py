@@ -4,24 +4,35 @@ SQLite instead of the project's journal: values are looked up one by one, and a 
 for 100,000 replies of 10,000 tokens. With SQLite a reply takes 0.6 ms to be on disk and 10 microseconds to be found
 (journal: 1.0 ms with its lock; 3,000 replies of 300 characters, one core, local disk). No write-ahead log: it does not
 work over a network.
+
+Each value has a checksum, of its key, itself and its time. Damaged ones are dropped, which is said; the first time that
+a process finds no value for a key, it checks all of them: in no other way a damaged key is seen.
 """
 
 import json
 import sqlite3
+import struct
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from common.errors import ArtifactError, UserError
 from common.files import create_parents, write_errors
+from common.progress import say
 
 WAIT_SECONDS = 60.0  # for another process that writes
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_TRUNCATE")
 _DAY_SECONDS = 86_400.0
+_EARLIER = "CREATE TABLE documents (key TEXT PRIMARY KEY, value TEXT NOT NULL, time REAL NOT NULL) WITHOUT ROWID"
+_CHECKSUM = "checksum_of(CAST(key AS BLOB), CAST(value AS BLOB), time)"
+_WHOLE = f"checksum = {_CHECKSUM} AND typeof(key) = 'text'"
+_TABLE = _EARLIER.replace(") W", ", checksum INTEGER) W")
 
 
 class Store:
@@ -29,7 +40,7 @@ class Store:
 
     Args:
         file: Path of the file, which is created with its folder.
-        lost: What happens after a damaged file was deleted, for error lines.
+        lost: What happens after a damaged file or value was deleted, for what is said.
         max_age_days: What is older counts as absent; None for any age.
 
     Raises:
@@ -41,6 +52,9 @@ class Store:
         self._file, self._lost, self._lock = file, lost, Lock()
         self._since = 0.0 if max_age_days is None else time.time() - max_age_days * _DAY_SECONDS
         self._database: sqlite3.Connection | None = None
+        self._checksum = "checksum"  # what is selected for it
+
+    _checked: ClassVar[set[Path]] = set()  # files of which this process has checked all values
 
     def __enter__(self) -> Self:
         create_parents(self._file)
@@ -51,10 +65,15 @@ class Store:
         self._database = database
         try:
             with self._errors():
+                database.text_factory = bytes  # damaged texts may be no UTF-8
+                database.create_function("checksum_of", 3, _checksum_of)
                 database.execute("PRAGMA synchronous = FULL")  # on disk when a statement returns
-                if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'documents'").fetchone():
-                    columns = "key TEXT PRIMARY KEY, value TEXT NOT NULL, time REAL NOT NULL"
-                    database.execute(f"CREATE TABLE IF NOT EXISTS documents ({columns}) WITHOUT ROWID")
+                if not _tables(database):
+                    database.execute(_TABLE.replace("TABLE", "TABLE IF NOT EXISTS"))
+                if _tables(database) == [_EARLIER.encode()]:
+                    self._add_checksums(database)
+                elif _tables(database) != [_TABLE.encode()]:
+                    raise self._damaged("it has another table")
         except BaseException:
             self.__exit__()
             raise
@@ -80,13 +99,15 @@ class Store:
         """
         with self._lock, self._errors():
             assert self._database is not None
-            query = "SELECT value, time FROM documents WHERE key = ? AND time >= ?"
-            row = self._database.execute(query, (key, self._since)).fetchone()
-        if row is None:
+            row = self._row(self._database, key)
+            if not self._is_whole(key, row) and (row or self._file not in self._checked):
+                self._repair(self._database)
+                row = self._row(self._database, key)
+        if row is None or row[2] < self._since:
             return None
         try:
-            return json.loads(row[0]), float(row[1])
-        except ValueError as error:
+            return json.loads(row[1]), row[2]
+        except ValueError as error:  # of an earlier release, without a checksum
             raise self._damaged("a stored value is unreadable") from error
 
     def store(self, key: str, value: object, seconds: float | None = None) -> None:
@@ -98,20 +119,65 @@ class Store:
         Raises:
             ArtifactError: If the disk is full, or the file cannot be written or is corrupt.
         """
-        row = (key, json.dumps(value), time.time() if seconds is None else seconds, self._since)
+        text, stored = json.dumps(value), float(time.time() if seconds is None else seconds)
+        row = key, text, stored, _checksum_of(key.encode(), text.encode(), stored), self._since
         with self._lock, self._errors():
             if self._database:
                 self._database.execute(
-                    "INSERT INTO documents VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value, "
-                    "time = excluded.time WHERE documents.time < ?",
+                    "INSERT INTO documents VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value, "
+                    "time = excluded.time, checksum = excluded.checksum WHERE documents.time < ?",
                     row,
                 )
+
+    def _add_checksums(self, database: sqlite3.Connection) -> None:
+        """Give the values of an earlier release their checksums; a file that can only be read stays as it is."""
+        try:
+            database.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_READONLY"):
+                raise
+            self._checksum = "NULL"
+            return
+        if _tables(database) == [_EARLIER.encode()]:  # else by another process in the meantime
+            database.execute("ALTER TABLE documents ADD COLUMN checksum INTEGER")
+            count = database.execute(f"UPDATE documents SET checksum = {_CHECKSUM}").rowcount
+            say(f"{self._file}: {count:,} values of an earlier release get checksums.")
+        database.execute("COMMIT")
+
+    def _row(self, database: sqlite3.Connection, key: str) -> tuple[Any, ...] | None:
+        query = f"SELECT key, value, time, {self._checksum} FROM documents WHERE key = ?"
+        row: tuple[Any, ...] | None = database.execute(query, (key,)).fetchone()
+        return row
+
+    def _is_whole(self, key: str, row: tuple[Any, ...] | None) -> bool:
+        if row is None or self._checksum == "NULL":
+            return row is not None
+        return (row[0], _checksum_of(*row[:3])) == (key.encode(), row[3])
+
+    def _repair(self, database: sqlite3.Connection) -> None:
+        """Check all values and their order, once in a process or when one is damaged; drop the damaged ones."""
+        self._checked.add(self._file)
+        if self._checksum == "NULL":
+            return
+        keys = [key for (key,) in database.execute(f"SELECT CAST(key AS BLOB) FROM documents WHERE {_WHOLE}")]
+        (count,) = database.execute("SELECT count(*) FROM documents").fetchone()
+        if len(keys) == count and all(one < other for one, other in pairwise(keys)):
+            return
+        database.execute("BEGIN IMMEDIATE")
+        database.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM documents WHERE {_WHOLE}")
+        database.execute("DELETE FROM documents")
+        kept = database.execute("INSERT OR IGNORE INTO documents SELECT * FROM whole").rowcount
+        database.execute("DROP TABLE whole")
+        database.execute("COMMIT")
+        say(f"{self._file} was damaged: {count - kept:,} of {count:,} values were dropped: {self._lost}.")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """SQLite's errors as one line with the cure."""
         try:
             yield
+        except UnicodeDecodeError as error:  # in the text of an error
+            raise self._damaged("its table is unreadable") from error
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
             if name.startswith(_DAMAGED):
@@ -128,3 +194,14 @@ class Store:
 
     def _damaged(self, what: str) -> ArtifactError:
         return ArtifactError(f"{self._file} is corrupt ({what}). Delete it and run again: {self._lost}.")
+
+
+def _tables(database: sqlite3.Connection) -> list[bytes]:
+    """How the tables were made."""
+    return [row[0] for row in database.execute("SELECT sql FROM sqlite_master")]
+
+
+def _checksum_of(key: bytes, value: bytes, seconds: Any) -> int:
+    if not isinstance(seconds, float):  # damaged
+        return -1
+    return zlib.crc32(struct.pack("<d", seconds), zlib.crc32(value, zlib.crc32(key)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.files import digests, write_json
+from common.files import digests, seal_all, write_json
 from common.outputs import OutputFolder, listed_files
 from harness.synthesis.checks import REASONS
 from harness.synthesis.pipeline import SynthesisOutcome
@@ -42,6 +42,7 @@ def write_folder(folder: Path, outcomes: Mapping[str, SynthesisOutcome], facts: 
         "sha256": digests(folder),
     }
     write_json(folder / MANIFEST, manifest)
+    seal_all(folder)
 
 
 def counts_text(outcomes: Mapping[str, SynthesisOutcome]) -> str:

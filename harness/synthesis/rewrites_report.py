@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from common.files import digests, write_json
+from common.files import digests, seal_all, write_json
 from common.outputs import OutputFolder, listed_files
 from harness.synthesis.report import shares_text
 from harness.synthesis.rewrites import REASONS, UNCHANGED, Distilled
@@ -38,6 +38,7 @@ def write_folder(folder: Path, distilled: Distilled, facts: Mapping[str, Any]) -
         "sha256": digests(folder),
     }
     write_json(folder / MANIFEST, manifest)
+    seal_all(folder)
 
 
 def counts_text(distilled: Distilled) -> str:

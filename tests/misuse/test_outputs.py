@@ -272,4 +272,4 @@ def test_outputs_are_locked_while_they_are_computed(tmp_path: Path, encoder: Sen
         build_dense(CORPUS, out, encoder)
     with exclusive(out), pytest.raises(UserError, match="in use by process"):
         build_bm25(CORPUS, out)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bm25", "questions.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bm25", "out.sha256", "questions.json"]

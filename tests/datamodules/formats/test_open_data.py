@@ -1,6 +1,7 @@
 """What rows lie in: JSON lists and lines, plain or gzipped, read in any pieces; Hugging Face data sets, offline."""
 
 import gzip
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import DataError, MissingInputError, UserError
+from common.errors import ArtifactError, DataError, MissingInputError, UserError
+from common.files import seal, seal_of
 from common.records import Passage
 from datamodules.formats import json_stream as json_rows
 from datamodules.formats.reading import read_passages, read_questions
@@ -39,6 +41,26 @@ def test_containers_are_told_by_their_bytes(write: Callable, name: str, tmp_path
     for data in (content, gzip.compress(content), b"\xef\xbb\xbf\n " + content, content.replace(b"\n", b"\r\n")):
         questions = list(read_questions("hotpotqa", source(tmp_path, data, name)))
         assert [question.id for question in questions] == ["h0", "h1", "h2"]
+
+
+@pytest.mark.parametrize("seals", ["ours", "GNU", "BSD"])
+def test_a_file_whose_sha256_stands_beside_it_is_compared_with_it(seals: str, tmp_path: Path) -> None:
+    file = tmp_path / "corpus.jsonl"
+    file.write_text(as_lines([CORPUS]))
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    if seals == "ours":
+        seal(file)
+    else:
+        seal_of(file).write_text(f"{digest} *x\n" if seals == "GNU" else f"SHA256 (x) = {digest}\n")
+    assert list(read_passages("jsonl", [str(file)]))
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 7):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ArtifactError, match=r"corpus\.jsonl is corrupt or was edited: .*type rm .*jsonl\.sha256\."):
+            list(read_passages("jsonl", [str(file)]))
+    file.write_text(as_lines([CORPUS | {"text": "edited"}]))
+    seal_of(file).unlink()
+    assert [passage.text for passage in read_passages("jsonl", [str(file)])] == ["edited"]
 
 
 def test_line_separators_inside_strings_do_not_part_rows(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_file_and_the_last_line(place: Path) -> None:
         "labels/train.jsonl: 1 questions, 3 words of passages (joined: 66.7% help, 0.0% harm), "
         "2 words of questions (left out: 0.0% help, 50.0% harm)."
     )
-    assert [path.name for path in (place / "labels").iterdir()] == ["train.jsonl"]
+    assert {path.name for path in (place / "labels").iterdir()} == {"train.jsonl", "train.jsonl.sha256"}
 
 
 def test_the_passages_of_another_retriever_join_and_the_labels_stay_those_of_the_first(place: Path) -> None:
@@ -121,7 +121,7 @@ def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(
     ended = label(place)
     assert (ended.code, len(calls)) == (130, 3)
     assert said in label(place, *more).err
-    assert [path.name for path in (place / "labels").iterdir()] == ["train.jsonl"]
+    assert {path.name for path in (place / "labels").iterdir()} == {"train.jsonl", "train.jsonl.sha256"}
     written = (place / "labels/train.jsonl").read_bytes()
     assert len(read_word_labels([str(place / "labels/train.jsonl")])) == 20
     label(place, *more)

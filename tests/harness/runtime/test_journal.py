@@ -47,6 +47,27 @@ def written(file: Path, results: list, head: dict = HEAD) -> Journal:
     return journal
 
 
+def test_every_changed_byte_is_named_or_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file, results = tmp_path / "results.jsonl", ["one", "two", "three"]
+    written(file, results)
+    whole = file.read_bytes()
+    for place in range(len(whole)):
+        for changed in (whole[place] ^ 1, ord("\n"))[: 1 + (place % 5 == 0)]:
+            file.write_bytes(whole[:place] + bytes([changed]) + whole[place + 1 :])
+            capfd.readouterr()
+            journal = Journal(file, HEAD)
+            try:
+                with journal.locked():
+                    found = journal.read(same)
+                    for result in results[len(found) :]:
+                        journal.append(result)
+            except ArtifactError:
+                continue
+            assert file.read_bytes() == whole
+            said = capfd.readouterr().err
+            assert "computed again" in said or "Starting over" in said or changed == whole[place], place
+
+
 def process(file: Path, name: str, count: int, size: int = 1) -> subprocess.Popen[str]:
     """A process that appends `count` results [name, number, text of `size` letters] once it is sent a line."""
     arguments = [sys.executable, "-c", APPEND, str(ROOT), str(file), name, str(count), str(size)]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import ArtifactError, UserError
+from common.files import check_seal
 from common.outputs import OutputFile
 from harness.runtime.distributed import ProcessGroup
 from harness.runtime.shared_lines import write_shared
@@ -56,7 +57,7 @@ def test_lines_are_written_in_order_from_few_items_at_once(tmp_path: Path) -> No
     assert work.computed == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10]]
     assert work.ahead == AT_ONCE
     assert work.seen == WHOLE.splitlines(keepends=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.sha256"]
 
 
 @pytest.mark.parametrize("stop_at", [0, 3, 9])
@@ -91,6 +92,21 @@ def test_a_batch_that_was_only_begun_is_computed_again(tmp_path: Path) -> None:
     again = Work(tmp_path / "out", {"of": "this"})
     assert again.run() == WHOLE
     assert again.computed == [[6, 7, 8], [9, 10]]
+
+
+@pytest.mark.parametrize("name", ["lines-000001.jsonl", "lines-000001.jsonl.sha256"])
+def test_a_damaged_batch_is_computed_again_and_said(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(StoppedError):
+        Work(tmp_path / "out", {"of": "this"}, 6).run()
+    file = tmp_path / "out.partial" / name
+    file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
+    again = Work(tmp_path / "out", {"of": "this"})
+    assert again.run() == WHOLE
+    assert again.computed == [[3, 4, 5], [6, 7, 8], [9, 10]]
+    assert "lines-000001.jsonl is damaged: computed again." in capsys.readouterr().err
+    check_seal(tmp_path / "out")
 
 
 def test_other_files_are_not_removed(tmp_path: Path) -> None:
