@@ -2,7 +2,7 @@
 
 Question by question on disk, one read at a time, so that a process holds few of them.
 
-    records.arrow    a row per record: its key and what is needed of all records at once
+    records.arrow    a row per record: its key, what is needed of all records at once, and the checksum of its batch
     passages.arrow   a record batch per record: a row per passage, and a JSON object in the batch's metadata
 
 Both are Arrow IPC files, which `datasets.load_dataset("arrow", data_files=...)` reads, too. The rows are memory-mapped;
@@ -13,6 +13,7 @@ in its memory.
 import json
 import os
 import weakref
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from common.errors import ArtifactError
 from common.records import Passage
 from datamodules.cache.unused_caches import hold
 
@@ -28,7 +30,7 @@ RECORDS, PASSAGES = "records.arrow", "passages.arrow"
 ROWS_PER_BATCH = 4096  # of records.arrow
 _HEADS = pa.schema(
     [("key", pa.string()), ("text", pa.string()), ("answers", pa.list_(pa.string())), ("kind", pa.string()),
-        ("passages", pa.int32())]
+        ("passages", pa.int32()), ("checksum", pa.int64())]
 )  # fmt: skip
 _BODIES = pa.schema([(name, pa.string()) for name in ("id", "title", "text", "source", "corpus_id")])
 _NOTE = b"note"
@@ -53,7 +55,7 @@ class RecordWriter:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder, self._stack = folder, ExitStack()
-        self._heads: list[tuple[Head, int]] = []
+        self._heads: list[tuple[Head, int, int]] = []
 
     def __enter__(self) -> Self:
         """Open the files."""
@@ -81,12 +83,11 @@ class RecordWriter:
             for field, usual in (("metadata", None), ("indexed", ""))
             if any(getattr(passage, field) != usual for passage in passages)
         }
-        columns = [pa.array([getattr(p, name) for p in passages], pa.string()) for name in _BODIES.names]
-        text = json.dumps({**note, **rare}, ensure_ascii=False, separators=(",", ":"))
-        self._bodies.write_batch(
-            pa.record_batch(columns, schema=_BODIES), custom_metadata={_NOTE: text.encode("utf-8", "surrogatepass")}
-        )
-        self._heads.append((head, len(passages)))
+        columns = [[getattr(passage, name) for passage in passages] for name in _BODIES.names]
+        text = json.dumps({**note, **rare}, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        arrays = [pa.array(column, pa.string()) for column in columns]
+        self._bodies.write_batch(pa.record_batch(arrays, schema=_BODIES), custom_metadata={_NOTE: text})
+        self._heads.append((head, len(passages), _checksum(columns, text)))
         if len(self._heads) == ROWS_PER_BATCH:
             self._flush()
 
@@ -100,12 +101,10 @@ class RecordWriter:
         return Records.in_memory(*(sink.getvalue() for sink in self._sinks))
 
     def _flush(self) -> None:
-        heads, counts = [head for head, _ in self._heads], [count for _, count in self._heads]
-        columns = [[getattr(head, name) for head in heads] for name in _HEADS.names[:-1]]
+        columns = [[getattr(head, name) for head, *_ in self._heads] for name in _HEADS.names[:-2]]
+        columns += [[row[place] for row in self._heads] for place in (1, 2)]
         self._rows.write_batch(
-            pa.record_batch(
-                [pa.array(c, f.type) for c, f in zip([*columns, counts], _HEADS, strict=True)], schema=_HEADS
-            )
+            pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _HEADS, strict=True)], schema=_HEADS)
         )
         self._heads = []
 
@@ -127,6 +126,7 @@ class Records:
         self._bodies, self._again = pa.ipc.open_file(bodies), again
         if len(self._rows) != self._bodies.num_record_batches:
             raise pa.ArrowInvalid(f"{len(self._rows)} rows for {self._bodies.num_record_batches} batches of passages")
+        self._checksums = self._rows.column("checksum").to_numpy()
 
     @classmethod
     def opened(cls, folder: Path) -> Self:
@@ -168,13 +168,32 @@ class Records:
         return Head(key, text, tuple(answers), kind)
 
     def body(self, row: int) -> tuple[tuple[Passage, ...], dict[str, Any]]:
-        """A record's passages and its note."""
-        batch, metadata = self._bodies.get_batch_with_custom_metadata(row)
-        note = json.loads(metadata[_NOTE].decode("utf-8", "surrogatepass"))
-        columns = [column.to_pylist() for column in batch.columns]
+        """A record's passages and its note.
+
+        Raises:
+            ArtifactError: If they are damaged.
+        """
+        try:
+            batch, metadata = self._bodies.get_batch_with_custom_metadata(row)
+            columns, text = [column.to_pylist() for column in batch.columns], metadata[_NOTE]
+            sound = _checksum(columns, text) == self._checksums[row]
+        except Exception:  # whatever Arrow makes of a damaged batch
+            sound = False
+        if not sound:
+            place = next((each for each in self._again[1] if isinstance(each, Path)), "memory")
+            raise ArtifactError(
+                f"{place} is damaged: record {row} of {PASSAGES}. Remove that folder and type the same command again: "
+                "the files are read anew."
+            )
+        note = json.loads(text.decode("utf-8", "surrogatepass"))
         nones: list[None] = [None] * len(batch)
         rare = note.pop("metadata", nones), note.pop("indexed", [""] * len(batch))
         return tuple(
             Passage(id_, text, title, source, corpus_id, metadata, indexed)
             for id_, title, text, source, corpus_id, metadata, indexed in zip(*columns, *rare, strict=True)
         ), note
+
+
+def _checksum(columns: Sequence[Sequence[str | None]], note: bytes) -> int:
+    """Of a record's passages, column by column, and its note."""
+    return zlib.crc32(json.dumps(columns).encode(), zlib.crc32(note))

@@ -15,24 +15,23 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from common.errors import UserError
-from common.files import read_json, whole_folder, write_atomically, write_json
+from common.files import read_json, sha256, whole_folder, write_atomically
 from common.locks import exclusive, lock_file
 from common.progress import in_bytes, say
-from common.sealed_json import fingerprint
+from common.sealed_json import fingerprint, unsealed, write_sealed
 from datamodules.cache import content_digests
 from datamodules.cache.arrow_records import PASSAGES, RECORDS, Records, RecordWriter
 from datamodules.cache.content_digests import content_digest
 from datamodules.cache.unused_caches import remove_unused
 
 DEFAULT = "cache/questions"
-FORMAT = 2  # of the folder; increase it when what is stored changes its meaning
+FORMAT = 3  # of the folder; increase it when what is stored changes its meaning
 WAIT_SECONDS = 24 * 3600.0  # for another process that stores the same files
 _ABOUT, _DERIVED = "cache.json", "derived"
 _DIGITS = 32  # of a SHA-256 in names
@@ -81,9 +80,11 @@ class CachedRecords:
             return compute()
         file = self.place(key).with_suffix(".npz")
         try:
-            with np.load(file) as kept:
+            with file.open("rb") as stream, np.load(stream) as kept:
                 return dict(kept)
-        except (OSError, ValueError, EOFError, BadZipFile):  # not computed yet, or damaged
+        except Exception as error:  # not computed yet; or whatever NumPy makes of a damaged file
+            if not isinstance(error, FileNotFoundError):
+                say(f"{file} is damaged: computed again.")
             arrays = compute()
             write_atomically(file, lambda temporary: _save(temporary, arrays))
             return arrays
@@ -130,7 +131,7 @@ def stored(
                 if damage:
                     say(f"{folder} is damaged ({damage}): the {what} are read again.")
                 found = _store(folder, inputs, write, what)
-    return CachedRecords(found, name, folder, read_json(folder / _ABOUT, "")["note"])
+    return CachedRecords(found, name, folder, _about(folder)["note"])
 
 
 def is_large(inputs: Sequence[Path]) -> bool:
@@ -143,13 +144,19 @@ def _opened(folder: Path) -> tuple[Records | None, str]:
     if not folder.exists():
         return None, ""
     try:
-        about = read_json(folder / _ABOUT, "")
+        about = _about(folder)
         sizes = {name: (folder / name).stat().st_size for name in (RECORDS, PASSAGES)}
         if about["bytes"] != sizes:
             return None, f"files of {about['bytes']} bytes have {sizes}"
+        if about["sha256"] != sha256(folder / RECORDS):  # each batch of PASSAGES has a checksum in it
+            return None, f"{RECORDS} has another sha256"
         return Records.opened(folder), ""
-    except (UserError, OSError, pa.ArrowInvalid, KeyError) as error:
-        return None, str(error).splitlines()[0]
+    except (UserError, OSError, ValueError, MemoryError, pa.ArrowException) as error:
+        return None, next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    return unsealed(folder / _ABOUT, read_json(folder / _ABOUT, ""), "")
 
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
@@ -164,7 +171,8 @@ def _store(folder: Path, inputs: Sequence[Path], write: Callable[[RecordWriter],
             note = write(writer)
         sizes = {name: (temporary / name).stat().st_size for name in (RECORDS, PASSAGES)}
         files = [str(file) for file in inputs]
-        write_json(temporary / _ABOUT, {"format": FORMAT, "files": files, "bytes": sizes, "note": note})
+        about = {"format": FORMAT, "files": files, "bytes": sizes, "sha256": sha256(temporary / RECORDS), "note": note}
+        write_sealed(temporary / _ABOUT, about)
     say(
         f"{what}: {in_bytes(sum(sizes.values()))} stored in {folder}, which later starts read; it can be deleted at "
         "any time"

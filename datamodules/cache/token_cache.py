@@ -1,6 +1,7 @@
 """Token ids of many texts in one file: written once in the order of the texts, and read one text at a time."""
 
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -10,14 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.files import whole_folder
-from common.progress import Progress
+from common.errors import ArtifactError
+from common.files import is_sealed, seal, whole_folder
+from common.progress import Progress, say
 from datamodules.cache.record_cache import CachedRecords
 
 Tokenize = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 
 TEXTS_PER_BATCH = 4096
-_IDS, _ENDS = "ids.bin", "ends.npy"
+_IDS, _ENDS = "ids.bin", "ends.npy"  # the ends of the rows, and their checksums
 _PARALLEL = "TOKENIZERS_PARALLELISM"
 
 
@@ -28,13 +30,20 @@ class TokenCache:
         ends: How many ids there are up to the end of each row, after a leading 0.
         ids: Of all rows one after the other, or the file that holds them.
         dtype: Of the ids.
+        checksums: CRC-32 of each row's bytes in the file.
     """
 
-    def __init__(self, ends: NDArray[np.int64], ids: NDArray[np.unsignedinteger] | Path, dtype: np.dtype) -> None:
+    def __init__(
+        self,
+        ends: NDArray[np.int64],
+        ids: NDArray[np.unsignedinteger] | Path,
+        dtype: np.dtype,
+        checksums: NDArray[np.int64] | None = None,
+    ) -> None:
         self._ends, self._dtype = ends, dtype
         self._ids = None if isinstance(ids, Path) else ids
         self._file = os.open(ids, os.O_RDONLY) if isinstance(ids, Path) else None
-        self._again = (ends, ids, dtype)
+        self._again = (ends, ids, dtype, checksums)
 
     def __reduce__(self) -> tuple[type["TokenCache"], Any]:
         return TokenCache, self._again
@@ -49,7 +58,15 @@ class TokenCache:
         if self._ids is not None:
             return self._ids[start:end].tolist()
         size = self._dtype.itemsize  # read, not mapped: what was read once does not stay in this process's memory
-        return np.frombuffer(os.pread(self._file, (end - start) * size, start * size), self._dtype).tolist()  # type: ignore[arg-type]
+        data = os.pread(self._file, (end - start) * size, start * size)  # type: ignore[arg-type]
+        _, ids, _, checksums = self._again
+        if checksums is not None and zlib.crc32(data) != checksums[row]:
+            assert isinstance(ids, Path)
+            raise ArtifactError(
+                f"{ids} is damaged: row {row}. Remove {ids.parent} and type the same command again: the texts are "
+                "tokenized anew."
+            )
+        return np.frombuffer(data, self._dtype).tolist()
 
     def __del__(self) -> None:
         if getattr(self, "_file", None) is not None:
@@ -82,23 +99,29 @@ def token_rows(
     folder = store.place(key)
     try:
         return _read(folder, dtype)
-    except (OSError, ValueError, EOFError):  # not there yet, or damaged
+    except (OSError, ValueError, EOFError) as error:  # not there yet, or damaged
+        if not isinstance(error, FileNotFoundError):
+            say(f"{folder} is damaged: the texts are tokenized again.")
         with whole_folder(folder) as temporary:
-            lengths = []
+            lengths, checksums = [], [0]
             with (temporary / _IDS).open("wb") as file:
                 for ids, of_batch in _batches(texts, total, tokenize, dtype):
                     file.write(ids.tobytes())
                     lengths.append(of_batch)
-            np.save(temporary / _ENDS, _ends(lengths))
+                    checksums += (zlib.crc32(row.tobytes()) for row in np.split(ids, of_batch.cumsum()[:-1]))
+            np.save(temporary / _ENDS, np.stack([_ends(lengths), np.array(checksums, np.int64)]))
+            seal(temporary / _ENDS)
         return _read(folder, dtype)
 
 
 def _read(folder: Path, dtype: np.dtype) -> TokenCache:
-    ends = np.load(folder / _ENDS)
     size = (folder / _IDS).stat().st_size
+    if not is_sealed(folder / _ENDS):
+        raise ValueError(f"{folder / _ENDS} has another sha256")
+    ends, checksums = np.load(folder / _ENDS)
     if size != int(ends[-1]) * dtype.itemsize:
         raise ValueError(f"{folder / _IDS} has {size} bytes, not {int(ends[-1]) * dtype.itemsize}")
-    return TokenCache(ends, folder / _IDS, dtype)
+    return TokenCache(ends, folder / _IDS, dtype, checksums[1:])
 
 
 def _batches(

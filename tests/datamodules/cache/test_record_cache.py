@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from datamodules.cache import content_digests
 from datamodules.cache import record_cache as cache
 from datamodules.cache.content_digests import content_digest
 from datamodules.cache.splits import Split, are_stored, split_questions
+from datamodules.cache.token_cache import token_rows
 from datamodules.examples.data_files import QuestionDataFile
 from tests.helpers.rerag_data import fid_rows
 
@@ -98,6 +100,57 @@ def test_a_damaged_store_is_made_anew(
     assert "is damaged" in line
     assert "read again" in line
     assert (store / file).stat().st_size == len(data)
+
+
+def test_no_changed_byte_changes_what_is_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files are read again, which is said, or the error names the folder; what no reader looks at may change."""
+
+    def everything(found: Split) -> list[object]:
+        kept = found.stores[0].derived({"seed": 1}, lambda: {"a": np.arange(30)})["a"].tolist()
+        return [kept, *((each.id, each.text, each.answers, each.passages) for each in found.training)]
+
+    expected = everything(split(folder))
+    (store,) = stores(folder)
+    chance = random.Random(0)
+    for file in [*(path for path in store.rglob("*") if path.is_file())]:
+        data = file.read_bytes()
+        for place in chance.sample(range(len(data)), 12):
+            changed = bytes([data[place] ^ 1 << chance.randrange(8)])
+            file.write_bytes(data[:place] + changed + data[place + 1 :])
+            capsys.readouterr()
+            found, named = expected, str(store)
+            try:
+                found = everything(split(folder))
+            except ArtifactError as error:
+                named = str(error)
+            assert found == expected, (file.name, place)
+            assert str(store) in named
+            if file.read_bytes() == data:  # made anew
+                assert "is damaged" in capsys.readouterr().err
+            file.write_bytes(data)
+
+
+def test_changed_token_ids_are_named_or_made_anew(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, texts_of = split(folder).stores[0], ["a bcd", "", "ef", "g"]
+
+    def ids() -> list[list[int]]:
+        found = token_rows(store, {}, texts_of, 4, lambda texts: [list(map(ord, text)) for text in texts], 256)
+        return [found[row] for row in range(4)]
+
+    expected = ids()
+    for file in [path for path in store.place({}).iterdir() if path.suffix in (".bin", ".npy")]:
+        data = file.read_bytes()
+        for place in range(0, len(data), 3):
+            file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+            capsys.readouterr()
+            found, said = None, ""
+            try:
+                found, said = ids(), capsys.readouterr().err
+            except ArtifactError as error:
+                said = str(error)
+            assert found in (None, expected), (file.name, place)
+            assert "is damaged" in said, (file.name, place)
+            file.write_bytes(data)
 
 
 def test_what_is_derived_is_computed_once_for_each_key(folder: Path) -> None:
