@@ -125,6 +125,19 @@ def test_a_t5_warms_up_and_decays(
     assert_rates_logged(tmp_path, factors, learning_rate=2e-3)
 
 
+def test_a_run_that_is_made_longer_follows_the_schedule_of_its_new_length(
+    tmp_path: Path, checkpoints: dict[str, Path]
+) -> None:
+    test_t5.write_run(tmp_path, checkpoints["t5"])
+    fit_here(tmp_path, "--name", "whole", *RECORDED)  # two epochs of four steps, linear decay
+    fit_here(tmp_path, "--name", "longer", "--trainer.max_epochs", "1")
+    fit_here(tmp_path, "--name", "longer", *RECORDED, "--trainer.val_check_interval", "2", "--resume", "auto")
+    whole, longer = ([step["rates"] for step in recorded(tmp_path / "checkpoints" / n)] for n in ("whole", "longer"))
+    assert longer == whole[4:]
+    assert min(rate for rates in longer for rate in rates) > 0
+    assert [row["step"] for row in metrics(tmp_path, "longer") if "val/loss_nats" in row] == [3, 5, 7]
+
+
 def test_groups_decay_matrices_alone_and_leave_frozen_weights_out() -> None:
     network = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2), nn.Embedding(4, 2))
     network[0].weight.requires_grad_(False)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 from common.errors import UserError
 from common.files import digests
@@ -93,6 +94,20 @@ def test_a_runs_own_config_resumes_it_again_and_repeats_it(workplace: Path) -> N
     fit_here(workplace, "--config", "checkpoints/tiny/config.yaml", "--name", "anew")
     assert len([row for row in metrics(workplace, "anew") if "train/loss_nats" in row]) == 8
     assert_repeated(weights(workplace, "anew"), weights(workplace, "whole"))
+
+
+def test_a_moved_file_is_read_on_and_a_changed_one_refused(workplace: Path) -> None:
+    (config,) = workplace.glob("config.yaml")
+    corpus = Path(yaml.safe_load(config.read_text())["data"]["init_args"]["corpora"][0]["path"])
+    moved = Path(shutil.copy(corpus, workplace / "moved.jsonl"))
+    given = ("--data.corpora", f"[{{layout: jsonl, path: {moved}}}]", "--resume", "auto")
+    fit_here(workplace, *given)
+    assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
+    moved.write_text(moved.read_text() + "\n")
+    before = digests(workplace)
+    with pytest.raises(UserError, match=r"data\.corpora\.0\.path: .*moved\.jsonl has changed since the run began"):
+        fit_here(workplace, *given)
+    assert digests(workplace) == before
 
 
 @pytest.mark.parametrize("restarts", ["0", "1"])

@@ -2,6 +2,7 @@
 
 import random
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from common.files import whole_folder, write_json
 from common.progress import Progress, say
 from common.shown_text import terminal
 from trainers.run.checkpoints import VALIDATION_DUE
-from trainers.run.environment import commit, data_digests, hardware, versions
+from trainers.run.environment import commit, file_digests, hardware, versions
 from trainers.run.learning import CURE, doubts
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
 from trainers.run.preflight_checks import refuse_unknown_metric, refuse_validation_interval, warn_of_small_steps
+from trainers.run.resumed_options import INPUTS, RECORD
 from trainers.run.stop_signals import RunStoppedError
 from trainers.run.validation_plots import save_figures
 
@@ -28,9 +30,14 @@ EXAMPLES = 16  # validation examples shown in W&B, always the same ones
 
 
 class RunRecord(Callback):
-    """Writes env.json, audit.json, state.json and plots/; sends plots and a table of examples to W&B."""
+    """Writes env.json, audit.json, state.json and plots/; sends plots and a table of examples to W&B.
 
-    def __init__(self) -> None:
+    Args:
+        inputs: Files and folders that the run's options name, with their sha256, for env.json.
+    """
+
+    def __init__(self, inputs: Mapping[str, str] | None = None) -> None:
+        self._inputs = dict(inputs or {})
         self._resumed_step, self._validation_due, self._begun = 0, False, False
 
     def on_load_checkpoint(self, trainer: pl.Trainer, module: pl.LightningModule, checkpoint: dict[str, Any]) -> None:
@@ -51,8 +58,13 @@ class RunRecord(Callback):
         if trainer.is_global_zero:
             folder = Path(trainer.default_root_dir)
             write_json(
-                folder / "env.json",
-                {**provenance(trainer), "hardware": hardware(), "precision": str(trainer.precision)},
+                folder / RECORD,
+                {
+                    **provenance(trainer),
+                    INPUTS: self._inputs,
+                    "hardware": hardware(),
+                    "precision": str(trainer.precision),
+                },
             )
             write_json(folder / "audit.json", getattr(trainer.datamodule, "audit", {}))
             for logger in trainer.loggers:
@@ -190,5 +202,4 @@ class ServingExport(Callback):
 
 def provenance(trainer: pl.Trainer) -> dict[str, Any]:
     """Commit, package versions and data digests of a run."""
-    files, cache = getattr(trainer.datamodule, "files", []), getattr(trainer.datamodule, "cache", None)
-    return {"commit": commit(), "versions": versions(), "data": data_digests(files, cache)}
+    return {"commit": commit(), "versions": versions(), "data": file_digests(trainer.datamodule)}

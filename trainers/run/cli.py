@@ -23,11 +23,20 @@ from trainers.run.checkpoints import RunCheckpoint
 from trainers.run.console import Console
 from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training, read_checkpoint
 from trainers.run.early_stopping import EarlyStopping
+from trainers.run.environment import file_digests
 from trainers.run.help import GROUPS
 from trainers.run.largest_batch import LargestBatch
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger, require_loggers
 from trainers.run.model_card import Card
 from trainers.run.resume import holds_run, newest_checkpoint
+from trainers.run.resumed_options import (
+    CONFIG,
+    input_digests,
+    plain,
+    refuse_changed_files,
+    refuse_changes,
+    refuse_fewer_steps,
+)
 from trainers.run.strategies import refuse_strategy
 from trainers.run.throughput import Throughput
 from trainers.run.trainer import RunTrainer
@@ -93,7 +102,7 @@ class SaveRunConfig(SaveConfigCallback):
         config = self.config.clone()
         config.resume = config.ckpt_path = None  # the next start, perhaps of another name, must not inherit them
         text = self.parser.dump(config, skip_unset=False)
-        write_text(Path(trainer.default_root_dir) / "config.yaml", text)
+        write_text(Path(trainer.default_root_dir) / CONFIG, text)
         for logger in trainer.loggers:
             logger.log_hyperparams(yaml.safe_load(text))
 
@@ -109,6 +118,8 @@ class TrainCLI(LightningCLI):
 
     def __init__(self, args: list[str] | None = None, *, locks: ExitStack, **kwargs: Any) -> None:
         self.locks, self.given = locks, sys.argv[1:] if args is None else args
+        self.inputs: dict[str, str] = {}  # what the options name -> its sha256; on rank 0
+        self.resumed: Path | None = None  # folder of the run that is resumed; on rank 0
         super().__init__(
             args=args,
             auto_configure_optimizers=False,
@@ -168,8 +179,8 @@ class TrainCLI(LightningCLI):
         """Lock the run's folder and find its checkpoint before anything is loaded.
 
         Raises:
-            UserError: If the strategy is refused, a logger's package is missing, the name is taken, or another process
-                trains a run of that name.
+            UserError: If the strategy is refused, a logger's package is missing, the name is taken, another process
+                trains a run of that name, or options or files of a resumed run have changed.
             MissingInputError: If there is no such checkpoint.
             ArtifactError: If it is corrupt, or fit is to continue from weights alone.
         """
@@ -196,13 +207,21 @@ class TrainCLI(LightningCLI):
             checkpoint = read_checkpoint(Path(options.ckpt_path), mmap=True)
             if fits and not holds_training(checkpoint):
                 raise ArtifactError(f"{options.ckpt_path} holds only weights: a run cannot be resumed from it.")
+        if fits and rank_zero_only.rank == 0:
+            parser = self._parser(self.subcommand)
+            values = plain(parser, options)
+            self.inputs = input_digests(values)
+            if options.ckpt_path:
+                self.resumed = Path(options.ckpt_path).parent
+                refuse_changes(parser, self.resumed, values, self.inputs)
+                refuse_fewer_steps(checkpoint, Path(options.ckpt_path), values["trainer"])
 
     def instantiate_classes(self) -> None:
         """Create what the config names.
 
         Raises:
-            UserError: If a class, such as a progress bar, needs a package that is not installed, or FSDP2 is to divide
-                what cannot be divided.
+            UserError: If a class, such as a progress bar, needs a package that is not installed, FSDP2 is to divide
+                what cannot be divided, or a data file of a resumed run has changed.
         """
         try:
             super().instantiate_classes()
@@ -214,6 +233,8 @@ class TrainCLI(LightningCLI):
                 raise
             raise UserError(f"a package is missing: {' '.join(str(cause).split())}") from error
         refuse_strategy(self.trainer.strategy, getattr(self.model, "shardable", False))
+        if self.resumed is not None:
+            refuse_changed_files(self.resumed, file_digests(self.datamodule))
         self.model.card = self._get(self.config_init, "card")
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
@@ -221,7 +242,10 @@ class TrainCLI(LightningCLI):
         config = self._get(self.config_init, "trainer")
         late = LateLoggers()
         always: dict[str, list[Any]] = {
-            "callbacks": [late, RunRecord(), Throughput(), RandomState(), LargestBatch(), ServingExport(), Console()],
+            "callbacks": [
+                *(late, RunRecord(self.inputs), Throughput(), RandomState(), LargestBatch(), ServingExport()),
+                Console(),
+            ],
             "plugins": [DurableCheckpointIO()],
         }
         for key, ours in always.items():

@@ -47,6 +47,11 @@ def versions() -> dict[str, str]:
     return found
 
 
+def file_digests(data: Any) -> dict[str, str]:
+    """`data_digests` of the files that a data module names; empty for one that names none."""
+    return data_digests(getattr(data, "files", []), getattr(data, "cache", None))
+
+
 def data_digests(paths: list[str], cache: str | None = None) -> dict[str, str]:
     """sha256 of each local file, of `FILE:SPLIT` the whole file; "hub" for a hub data set.
 

@@ -22,6 +22,7 @@ from common.shown_text import markdown
 from models.serving_manifest import CARD
 from trainers.run.learning import LOSS_DROP, doubts
 from trainers.run.model_card import Card, model_card
+from trainers.run.optimizers import follow_schedule
 from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
 from trainers.run.trainer import refuse_precision
 
@@ -118,8 +119,9 @@ class RunModule(pl.LightningModule):
         return self.trainer.world_size * self.trainer.accumulate_grad_batches
 
     def on_train_start(self) -> None:
-        """Forget the shares of a step that an earlier call of `fit` did not finish."""
+        """Forget the shares of a step that an earlier call of `fit` did not finish, and set the learning rate."""
         self.shares = {}
+        follow_schedule(self.trainer)
         self.last_step = self.trainer.estimated_stepping_batches
 
     def add_shares(self, shares: Mapping[str, Tensor]) -> None:

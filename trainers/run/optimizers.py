@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pytorch_lightning as pl
 from torch import nn
 from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_scheduler
 
 from common.errors import UserError
@@ -99,6 +100,19 @@ def scheduled_adamw(
     name = "constant_with_warmup" if schedule == "constant" else schedule
     scheduler = get_scheduler(name, optimizer, warmup_steps, steps)
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+
+def follow_schedule(trainer: pl.Trainer) -> None:
+    """Give a resumed run's next step its rate: a checkpoint has the one of a run that may have had another length."""
+    for each in trainer.lr_scheduler_configs:
+        scheduler = each.scheduler
+        if isinstance(scheduler, LambdaLR):
+            rates = [
+                rate * share(scheduler.last_epoch)
+                for rate, share in zip(scheduler.base_lrs, scheduler.lr_lambdas, strict=True)
+            ]
+            for group, rate in zip(scheduler.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
 
 
 def total_steps(trainer: pl.Trainer, warmup_steps: int = 0) -> int:

@@ -1,0 +1,163 @@
+"""What a resumed run may change, of every trainer, without training: the command line is stopped before it loads."""
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+import train
+from common.errors import MissingInputError, UserError
+from common.files import digests
+from tests.helpers.every_trainer import PREPARE, Place
+from trainers.run.cli import TrainCLI
+from trainers.run.resumed_options import plain
+
+ALLOWED = {
+    "trainer.max_epochs": 9, "trainer.max_steps": 90, "trainer.val_check_interval": 2,
+    "trainer.check_val_every_n_epoch": 3, "trainer.log_every_n_steps": 7, "trainer.devices": 1,
+    "trainer.strategy": "ddp", "trainer.enable_progress_bar": "true", "trainer.max_time": "00:01:00:00",
+    "checkpoint.every_minutes": 1, "early_stopping.patience": 2, "card.license": "mit",
+}  # fmt: skip
+REFUSED: dict[str, dict[str, Any]] = {  # trainer -> option -> its new value
+    "drrag": {"model.max_tokens": 95, "data.sampling.mixed_share": 0.25, "data.train.0.limit": 5},
+    "rerag": {"model.loss.kl_weight": 0.5, "model.text.max_answer_tokens": 3, "data.contexts": 3},
+    "rewriter": {"model.lora.rank": 5, "model.adapters": "per_strategy", "data.rewrites_per_step": 11},
+    "dpo": {"model.loss.beta": 0.7, "model.lora.alpha": 17, "data.candidates": 3},
+    "extractive": {"model.stays_weight": 0.3, "data.passages": 2},
+    "adaptive": {"model.strategies": "[kwr]", "model.kept_gain": 0.5, "data.targets": "best"},
+    "t5": {"model.gradient_checkpointing": "true", "data.noise_share": 0.2, "data.steps_per_epoch": 5},
+}
+ALWAYS = {"model.optimizer.learning_rate": 9e-4, "seed_everything": 1, "trainer.accumulate_grad_batches": 2}
+
+
+class ReachedError(Exception):
+    """A start that would load now."""
+
+
+@pytest.fixture
+def place(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A folder in which every start ends before something is loaded."""
+    started: list[TrainCLI] = []
+
+    def stop(cli: TrainCLI) -> None:
+        started.append(cli)
+        raise ReachedError
+
+    monkeypatch.setattr(TrainCLI, "instantiate_classes", stop)
+    made = Place(tmp_path, request, monkeypatch)
+    made.started = started  # type: ignore[attr-defined]
+    return made
+
+
+def options(values: dict[str, Any]) -> list[str]:
+    return [f"--{name}={value}" for name, value in values.items()]
+
+
+def start(extra: Sequence[str] = ()) -> None:
+    with pytest.raises(ReachedError):
+        train.main(["fit", "--config", "config.yaml", *extra])
+
+
+def refuse(extra: Sequence[str], error: type[Exception] = UserError) -> str:
+    """The line of a start that is refused and writes nothing."""
+    before = digests(Path())
+    with pytest.raises(error) as caught:
+        train.main(["fit", "--config", "config.yaml", "--resume", "auto", *extra])
+    assert digests(Path()) == before
+    return str(caught.value)
+
+
+def begin(place: Place, name: str) -> Path:
+    """What a run of a trainer leaves that has made four steps."""
+    PREPARE[name](place)
+    start()
+    (cli,) = place.started  # type: ignore[attr-defined]
+    folder = Path("checkpoints/tiny")
+    folder.mkdir(parents=True, exist_ok=True)
+    values = plain(cli._parser("fit"), cli.config["fit"])
+    (folder / "config.yaml").write_text(yaml.safe_dump(values))
+    (folder / "env.json").write_text(json.dumps({"data": {}, "inputs": cli.inputs}))
+    epochs = {"fit_loop": {"epoch_progress": {"current": {"completed": 1}}}}
+    torch.save({"global_step": 4, "state_dict": {}, "loops": epochs, "optimizer_states": []}, folder / "last.ckpt")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in ("drrag", "t5") else pytest.param(name, marks=pytest.mark.whole_run) for name in REFUSED]
+)
+def test_a_run_goes_on_with_its_options_and_names_every_one_that_differs(name: str, place: Place) -> None:
+    begin(place, name)
+    start(["--resume", "auto", *options(ALLOWED)])
+    changed = REFUSED[name] | ALWAYS
+    typed = [each for each in options(changed) if ".0." not in each]
+    if name == "drrag":
+        entry = yaml.safe_load(Path("config.yaml").read_text())["data"]["init_args"]["train"][0]
+        typed.append(f"--data.train={json.dumps([{**entry, 'limit': 5}])}")
+    line = refuse(typed)
+    for key, value in changed.items():
+        assert re.search(rf"[ ;]{re.escape(key)} is .*{str(value)[:4].strip('[]')}", line), (key, line)
+    assert line.count(" and was ") == len(changed)
+    assert "\n" not in line
+
+
+def test_files_are_compared_by_their_content(place: Place) -> None:
+    folder = begin(place, "rewriter")
+    rows, model = place.folder / "rewrites.jsonl", place.folder / "model"
+    entry = {"layout": "rewrites", "path": str(place.folder / "moved.jsonl")}
+    shutil.copytree(place.model("t5"), model)
+    moved = [f"--data.train={json.dumps([entry])}", f"--model.pretrained={model}"]
+    shutil.copy(rows, entry["path"])
+    start(["--resume", "auto", *moved])
+    (model / "README.md").write_text("about it")  # not read by a program
+    start(["--resume", "auto", *moved])
+    config = json.loads((model / "tokenizer_config.json").read_text())
+    (model / "tokenizer_config.json").write_text(json.dumps({**config, "model_max_length": 9}))
+    Path(entry["path"]).write_text(rows.read_text() + "\n")
+    line = refuse(moved)
+    assert re.search(r"model\.pretrained is \S*model\" and was \S*t5\"", line)
+    assert re.search(r"data\.train\.0\.path is \S*moved\.jsonl\" and was", line)
+    rows.write_text(rows.read_text() + "\n")
+    assert f"data.train.0.path: {rows} has changed since the run began" in refuse([])
+    (folder / "env.json").unlink()  # as of a release that recorded no digest: names are compared
+    start(["--resume", "auto"])
+    assert "model.pretrained is" in refuse(moved)
+
+
+def test_a_run_of_another_release_or_without_its_config_is_told_in_one_line(place: Place) -> None:
+    folder = begin(place, "t5")
+    config = folder / "config.yaml"
+    values = yaml.safe_load(config.read_text())
+    del values["model"]["init_args"][
+        "gradient_checkpointing"
+    ]  # an option that the run's release did not have: it has its default
+    config.write_text(yaml.safe_dump(values))
+    start(["--resume", "auto"])
+    given = ["--model.gradient_checkpointing", "true"]
+    assert "model.gradient_checkpointing is true and was false" in refuse(given)
+    values["model"]["init_args"]["learning_rate"] = 1e-3
+    config.write_text(yaml.safe_dump(values))
+    line = refuse([])
+    assert line.startswith("checkpoints/tiny/config.yaml is not a config of this release")
+    assert "docs/upgrading.md" in line
+    assert "\n" not in line
+    config.unlink()
+    assert "checkpoints/tiny/config.yaml cannot be read" in refuse([], MissingInputError)
+
+
+def test_a_run_does_not_end_before_its_checkpoint_and_is_not_another_trainer_s(place: Place) -> None:
+    begin(place, "t5")
+    assert "trainer.max_steps is 3, but checkpoints/tiny/last.ckpt has made 4 steps" in refuse(
+        ["--trainer.max_steps=3"]
+    )
+    start(["--resume", "auto", "--trainer.max_steps=4"])
+    Path("config.yaml").unlink()
+    PREPARE["rewriter"](place)
+    line = refuse([])
+    assert 'model is "trainers.dmqr.RewriterTrainer" and was "trainers.t5.SpanCorruptionTrainer"' in line
+    assert 'data is "datamodules.dmqr.RewriteData"' in line
