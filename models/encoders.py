@@ -1,5 +1,6 @@
-"""Encoders such as MiniLM with a new classification head, to be trained as token or sequence classifiers."""
+"""Encoders such as MiniLM with a classification head, to be trained as token or sequence classifiers."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,14 +11,35 @@ from common.errors import UserError
 from models.loading import check_vocabulary, load_config, load_network, load_tokenizer
 from models.pretrained import resolve
 
+_UNNAMED = re.compile(r"LABEL_\d+")  # the labels of a model that names none
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert")  # their positions begin after the padding token's
 _RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+
+
+def is_trained(pretrained: str, family: Any, labels: Mapping[int, str]) -> bool:
+    """Whether a model has been trained to tell these labels apart, by its config.json.
+
+    Raises:
+        UserError: If it tells as many others apart, or these in another order: its head would be taken for theirs.
+    """
+    config = load_config(resolve(pretrained))
+    if type(config) not in family._model_mapping:
+        return False
+    named = family._model_mapping[type(config)].__name__ in (config.architectures or ())
+    theirs = list(config.id2label.values()) if named else []
+    unnamed = all(_UNNAMED.fullmatch(label) for label in theirs)
+    if not unnamed and len(theirs) == len(labels) and theirs != list(labels.values()):
+        raise UserError(
+            f"{pretrained} was trained for {theirs}, not for {list(labels.values())}: give these, in its order, or "
+            "start from another model."
+        )
+    return not unnamed and len(theirs) == len(labels)
 
 
 def new_classifier(
     family: Any, pretrained: str, labels: Mapping[int, str], max_tokens: int, dropout: float | None, **options: Any
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """An encoder with a new head, in fp32, and its tokenizer.
+    """An encoder with a head, in fp32, and its tokenizer; the head is new unless the model has one of as many labels.
 
     Args:
         family: Such as `AutoModelForTokenClassification`.

@@ -7,7 +7,7 @@ Shape legend: P questions, T tokens, S strategies.
 
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from common.errors import UserError
 from common.ranges import DropoutRate, Share
 from datamodules.dmqr_adaptive import StrategyClassifierBatch
-from models.dmqr.strategy_classifier import KIND, TEXT_FORMAT, StrategyClassifier
+from models.dmqr.strategy_classifier import KIND, PART, TEXT_FORMAT, StrategyClassifier
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from models.text_formats import InputTokens
@@ -27,6 +27,7 @@ from trainers.run.classification_metrics import average_precision
 from trainers.run.encoder_module import EncoderModule
 from trainers.run.learning import EXPLAINED, explained
 from trainers.run.optimizers import HeadOptimizer
+from trainers.run.starting_weights import Start, StartOption
 
 Floats = NDArray[np.float64]
 
@@ -104,7 +105,8 @@ class StrategyClassifierTrainer(EncoderModule):
 
     Args:
         strategies: Names of the strategies to choose from; the preferences must have rewrites by each.
-        pretrained: Folder or hub id of the encoder to start from: MiniLM, BERT, RoBERTa.
+        pretrained: What to start from: folder or hub id of an encoder such as MiniLM, BERT, RoBERTa; or the serving
+            folder or a checkpoint of an earlier run with these strategies.
         max_tokens: Maximum length of a question with its earlier turns, in tokens; the oldest turns are truncated,
             then the question.
         kept_gain: Share of the validation questions' best gains that the exported threshold must keep; the
@@ -117,6 +119,8 @@ class StrategyClassifierTrainer(EncoderModule):
     Raises:
         UserError: If a strategy stands twice, or there is none.
     """
+
+    starts: ClassVar = {"pretrained": StartOption("chooser", {KIND: PART})}
 
     def __init__(
         self,
@@ -137,9 +141,20 @@ class StrategyClassifierTrainer(EncoderModule):
 
     def build(self) -> None:
         """See `RunModule`."""
-        given = self.hparams
-        self.chooser = StrategyClassifier.build(given.pretrained, given.strategies, given.max_tokens, given.dropout)
+        given, pretrained = self.hparams, self.start("pretrained")
+        self.chooser = StrategyClassifier.build(pretrained, given.strategies, given.max_tokens, given.dropout)
         self.prepare()
+
+    def begin_from(self, option: str, start: Start) -> None:
+        """See `RunModule`.
+
+        Raises:
+            UserError: If the checkpoint chooses among other strategies.
+        """
+        theirs = list(start.options["strategies"])
+        if theirs != list(self.hparams.strategies):
+            raise UserError(f"{start.file} chooses among {theirs}: give model.strategies so, in this order.")
+        super().begin_from(option, start)
 
     @property
     def network_to_shard(self) -> PreTrainedModel:

@@ -11,15 +11,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from common.errors import UserError
 from common.ranges import DropoutRate
 from common.records import clean
 from datamodules.dmqr_candidates import CandidateGroup, PreferenceBatch
 from datamodules.examples.step_loader import chunks
 from models.dmqr.candidates import candidates_logp
-from models.dmqr.rewriter import own_adapters, read_rewriter_manifest
 from models.lora import Lora
-from models.serving_manifest import MANIFEST
 from trainers.dmqr_dpo_loss import DpoLoss, Groups, better_pairs, expected_reward, forward_kl
 from trainers.dmqr_dpo_reference import scored_by_ranks, tell_difference
 from trainers.dmqr_dpo_validation import DpoValidation, WrittenRewrites, summary
@@ -35,8 +32,8 @@ class DpoTrainer(RewriterModule):
     that change nothing yet; a resumed run computes the same.
 
     Args:
-        pretrained: Model to start from, such as the folder `serving/rewriter` of the rewriter that the candidates were
-            sampled from.
+        pretrained: The model to start from, as of `RewriterModule`: the serving folder of the rewriter that the
+            candidates were sampled from.
         loss: DPO's loss, with imitation beside it as in RPO.
         lora: The adapter.
         dropout: Dropout rate of a T5.
@@ -62,15 +59,6 @@ class DpoTrainer(RewriterModule):
     ) -> None:
         super().__init__(pretrained=pretrained, lora=lora, dropout=dropout, optimizer=optimizer, **options)
         self.loss = loss
-
-    def build(self) -> None:
-        """See `RunModule`.
-
-        Raises:
-            UserError: Also if `pretrained` is the base of adapters for each strategy.
-        """
-        refuse_base_of_adapters(Path(self.hparams.pretrained))
-        super().build()
 
     def setup(self, stage: str) -> None:
         """Also compute the reference's log-probabilities, before a checkpoint replaces the weights of `pretrained`."""
@@ -198,19 +186,3 @@ class DpoTrainer(RewriterModule):
     def export_difference(self, folder: Path, batch: PreferenceBatch) -> float:
         """Largest difference of a token's log-probability, nats, to the exported files; see `trainers.dmqr_export`."""
         return self._difference(folder, self.trainer.datamodule.plain_batch(batch.rows_G.tolist()))
-
-
-def refuse_base_of_adapters(pretrained: Path) -> None:
-    """Refuse the model of a serving folder that needs an adapter for each strategy.
-
-    It is the base, not what was trained.
-
-    Raises:
-        UserError: If it is one.
-    """
-    serving = pretrained.parent
-    if (serving / MANIFEST).is_file() and own_adapters(read_rewriter_manifest(serving, check_files=False)):
-        raise UserError(
-            f"{pretrained} is the base model of adapters for each strategy, without what they have learned: start from "
-            "a rewriter with one shared adapter, which its folder has merged."
-        )

@@ -6,7 +6,7 @@ Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins), W words.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from common.errors import UserError
 from common.ranges import DropoutRate, NonNegativeFloat
 from datamodules.dmqr_extractive import HELPFUL, UNLABELLED, WordBatch
-from models.dmqr.word_selector import JOINS, KIND, LABELS, STAYS, WordSelector
+from models.dmqr.word_selector import JOINS, KIND, LABELS, PART, STAYS, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT, PairTokens
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
@@ -25,6 +25,7 @@ from trainers.run.classification_metrics import average_precision
 from trainers.run.encoder_module import EncoderModule
 from trainers.run.learning import EXPLAINED, explained
 from trainers.run.optimizers import HeadOptimizer
+from trainers.run.starting_weights import StartOption
 
 
 def word_loss(
@@ -54,7 +55,8 @@ class ExtractiveTrainer(EncoderModule):
     """Binary cross-entropy per word on labels of retrieval with and without it; AdamW with linear warm-up and decay.
 
     Args:
-        pretrained: Folder or hub id of the encoder to start from: MiniLM, BERT, RoBERTa.
+        pretrained: What to start from: folder or hub id of an encoder such as MiniLM, BERT, RoBERTa; or the serving
+            folder or a checkpoint of an earlier run.
         max_tokens: Maximum length of question and passage, in tokens; the passage is truncated, then the question.
         dropout: Dropout rate of hidden states and attention; the checkpoint's when null.
         stays_weight: Weight of the loss on the question's words, beside 1 for the passages' words.
@@ -62,6 +64,8 @@ class ExtractiveTrainer(EncoderModule):
         freeze_embeddings: Do not train the token embeddings: half of a small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
     """
+
+    starts: ClassVar = {"pretrained": StartOption("selector", {KIND: PART})}
 
     def __init__(
         self,
@@ -80,7 +84,7 @@ class ExtractiveTrainer(EncoderModule):
     def build(self) -> None:
         """See `RunModule`."""
         given = self.hparams
-        self.selector = WordSelector.build(given.pretrained, given.max_tokens, given.dropout)
+        self.selector = WordSelector.build(self.start("pretrained"), given.max_tokens, given.dropout)
         self.prepare()
 
     @property

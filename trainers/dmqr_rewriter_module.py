@@ -3,7 +3,7 @@
 The model with its adapters, memory, optimizer, checkpoints and export.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -13,17 +13,30 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from common.errors import ArtifactError, UserError
+from common.files import read_json
 from common.ranges import DropoutRate, NonNegativeInt, PositiveInt
 from datamodules.dmqr import RewriteBatch
-from models.dmqr.rewriter import MergedType, RewriterModel, base_model
+from models.dmqr.rewriter import (
+    KIND,
+    PART,
+    MergedType,
+    RewriterModel,
+    base_model,
+    own_adapters,
+    read_rewriter_manifest,
+)
 from models.dmqr.strategies import Pool
 from models.lora import Lora, adapter_names, adapter_parameters, adapters_of, add_adapter
 from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
+from models.serving_manifest import CURE, MANIFEST
 from models.text_formats import InputTokens
 from trainers.dmqr_export import export_difference, on_fp32_base, tell_quantization
 from trainers.run.module import RunModule
 from trainers.run.optimizers import Optimizer, decay_groups
+from trainers.run.starting_weights import Start, StartOption
 from trainers.run.throughput import flops_per_token
+from trainers.t5 import KIND as T5_KIND
+from trainers.t5 import PART as T5_PART
 
 LOWER = "lower {} or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
 BASE = "adapter_base"  # key in a checkpoint
@@ -37,7 +50,9 @@ class RewriterModule(RunModule):
     training resumes.
 
     Args:
-        pretrained: Folder or hub id of the T5-family model or the causal LM to start from.
+        pretrained: What to start from: folder or hub id of a T5-family model or a causal LM; or the serving folder or a
+            checkpoint of an earlier run of a rewriter. Of a serving folder the merged model is taken, of a checkpoint
+            with LoRA the adapter too, which is trained on.
         max_tokens: Maximum input length: strategy, history and question, in tokens.
         max_rewrite_tokens: Maximum length of a rewrite, in tokens.
         merge_case: Whether a T5 reads and writes lower case: its capitalized pieces are renamed. For small T5s, which
@@ -61,6 +76,7 @@ class RewriterModule(RunModule):
     """
 
     checkpoint_keys: ClassVar = {**RunModule.checkpoint_keys, BASE: "base"}
+    starts: ClassVar = {"pretrained": StartOption("rewriter", {KIND: PART, T5_KIND: T5_PART})}
     learned: ClassVar[str]  # for the model card: from what it has learned, and the units of its validation
     scores: ClassVar[str]
 
@@ -90,23 +106,51 @@ class RewriterModule(RunModule):
         self._idle: list[torch.nn.Parameter] = []  # of adapters that have no row in the step
 
     def build(self) -> None:
-        """See `RunModule`."""
-        given = self.hparams
+        """See `RunModule`.
+
+        Raises:
+            UserError: Also if training would start from the base of adapters for each strategy.
+        """
+        given, self.source = self.hparams, self.start("pretrained")
+        refuse_base_of_adapters(Path(self.source))
         strategies = Pool.load(Path(given.pool) if given.pool else None).strategies
         self.rewriter = RewriterModel.build(
-            given.pretrained, given.max_tokens, given.max_rewrite_tokens, strategies, given.dropout,
+            self.source, given.max_tokens, given.max_rewrite_tokens, strategies, given.dropout,
             given.gradient_checkpointing, given.base_bits, given.merge_case, given.no_repeat_ngram,
         )  # fmt: skip
         if given.base_bits is not None:
             self.shape = unquantized_shape(self.rewriter.network)
         if self.lora.rank is not None and given.adapters == "shared":
-            add_adapter(self.rewriter.network, given.pretrained, self.lora)
+            add_adapter(self.rewriter.network, self.source, self.lora)
         self._count_flops()
 
     @cached_property
     def base(self) -> dict[str, Any]:
         """Name and sha256 of the model that the adapter belongs to; empty without one."""
-        return base_model(self.hparams.pretrained) if self.lora.rank else {}
+        return base_model(self.source) if self.lora.rank else {}
+
+    def begin_from(self, option: str, start: Start) -> None:
+        """See `RunModule`; of a checkpoint with LoRA these are the adapter's weights.
+
+        Raises:
+            UserError: If one of the runs trains an adapter and the other all weights, or its pieces are other ones.
+            ArtifactError: Also if the adapter belongs to another model.
+        """
+        theirs = start.facts.get(BASE, {})
+        if bool(theirs) != bool(self.base):
+            raise UserError(
+                f"{start.file} holds {'an adapter' if theirs else 'all weights'}: give model.lora as in its run, or "
+                "start from the serving folder of that run."
+            )
+        if (merged := start.options.get("merge_case")) != self.hparams.merge_case:
+            raise UserError(f"{start.file} was trained with merge_case {merged}: give model.merge_case so.")
+        self._check_base(theirs)
+        if self.hparams.adapters == "per_strategy":
+            self._add_adapters(adapter_names(start.state))
+        if not self.base or start.state.keys() != self._trained:
+            super().begin_from(option, start)
+        else:
+            self.rewriter.load_state_dict(start.part("rewriter"), strict=False)
 
     def setup(self, stage: str) -> None:
         """Check the precision, and add the strategies' adapters.
@@ -128,19 +172,25 @@ class RewriterModule(RunModule):
                     "model.adapters to shared, or give other files."
                 )
             self._add_adapters(data.strategies)
+            lacking = sorted(set(data.strategies) - set(adapters_of(self.rewriter.network)))
+            if lacking:
+                raise UserError(
+                    f"model.pretrained has no adapter for the strategy {lacking[0]!r}: give files of its strategies, "
+                    "or start from another model."
+                )
 
     def _add_adapters(self, strategies: Sequence[str]) -> None:
         """One for each strategy, unless there are some."""
         if self.rewriter.adapters is None:
-            self.rewriter.add_adapters(strategies[:1], self.hparams.pretrained, self.lora)
+            self.rewriter.add_adapters(strategies[:1], self.source, self.lora)
             self._count_flops()  # a token is multiplied with one of them
-            self.rewriter.add_adapters(strategies[1:], self.hparams.pretrained, self.lora)
+            self.rewriter.add_adapters(strategies[1:], self.source, self.lora)
             self.train(self.training)  # the mode of what was added, too
 
     def _count_flops(self) -> None:
         if self.shape is not None and adapters_of(self.rewriter.network):
             with torch.device("meta"):
-                add_adapter(self.shape, self.hparams.pretrained, self.lora)
+                add_adapter(self.shape, self.source, self.lora)
         self.flops_per_token = flops_per_token(self.shape or self.rewriter.network)
 
     def _scaled(self, share: Tensor, strategies: Sequence[str], step_strategies: Sequence[str]) -> Tensor:
@@ -198,15 +248,24 @@ class RewriterModule(RunModule):
         Raises:
             ArtifactError: If the checkpoint's adapter belongs to another model.
         """
-        ours, theirs = self.base, checkpoint.get(BASE, {})
-        if ours.get("sha256") != theirs.get("sha256"):
+        self.load()
+        self._check_base(checkpoint.get(BASE, {}))
+        super().on_load_checkpoint({**checkpoint, BASE: self.base})
+
+    def _check_base(self, theirs: Mapping[str, Any]) -> None:
+        """Raise ArtifactError if a checkpoint's adapter belongs to another model."""
+        if self.base.get("sha256") != theirs.get("sha256"):
             raise ArtifactError(
                 f"the checkpoint's adapter belongs to {theirs.get('name', 'no model')} with other weights than those "
-                f"of {self.hparams.pretrained}: resume with the model that it was trained on."
+                f"of {self.source}: resume with the model that it was trained on."
             )
-        super().on_load_checkpoint({**checkpoint, BASE: ours})
 
     # Export
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """The trainer's parameters, with the model that transformers reads."""
+        return {**self.hparams, "pretrained": self.source}
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
@@ -234,7 +293,7 @@ class RewriterModule(RunModule):
             "rewriter": self.rewriter, "strategies": strategies, "learned": self.learned, "scores": self.scores,
         }  # fmt: skip
         self.write_card(folder, Path(__file__).with_name("dmqr_card.md"), values, provenance)
-        exact = on_fp32_base(self.rewriter, self.hparams, self.lora)
+        exact = on_fp32_base(self.rewriter, self._options, self.lora)
         exact.save(
             folder, strategies, self.base, self.hparams.merged, validation=self.validation_metrics,
             base_bits=self.hparams.base_bits, **self.learned_from, **provenance,
@@ -245,7 +304,24 @@ class RewriterModule(RunModule):
 
         With a quantized base, that on the model's own weights is compared.
         """
-        exact = on_fp32_base(self.rewriter, self.hparams, self.lora)
+        exact = on_fp32_base(self.rewriter, self._options, self.lora)
         if exact is not self.rewriter:
             tell_quantization(self.rewriter, exact, batch, self.hparams.base_bits)
-        return export_difference(exact.eval().cpu().float(), folder, batch, self.hparams, self.lora)
+        return export_difference(exact.eval().cpu().float(), folder, batch, self._options, self.lora)
+
+
+def refuse_base_of_adapters(pretrained: Path) -> None:
+    """Refuse the model of a serving folder that needs an adapter for each strategy.
+
+    It is the base, not what was trained.
+
+    Raises:
+        UserError: If it is one.
+    """
+    serving = pretrained.parent
+    kind = read_json(serving / MANIFEST, CURE).get("kind") if (serving / MANIFEST).is_file() else None
+    if kind == KIND and own_adapters(read_rewriter_manifest(serving, check_files=False)):
+        raise UserError(
+            f"{pretrained} is the base model of adapters for each strategy, without what they have learned: start from "
+            "a rewriter with one shared adapter, which its folder has merged."
+        )

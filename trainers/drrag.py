@@ -1,7 +1,7 @@
 """Trains DR-RAG's classifier C(q, d1, d2) (DR-RAG, Section 2.2.2).  Shape legend: P triples, T tokens."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from common.errors import UserError
 from common.ranges import DropoutRate, PositiveInt
 from datamodules.examples.triple_batches import TripleBatch
 from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
-from models.drrag.triple_classifier import KIND, TripleClassifier
+from models.drrag.triple_classifier import KIND, PART, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.lora import Lora
 from models.metrics import auroc
@@ -23,6 +23,7 @@ from trainers.run import classification_metrics as metrics
 from trainers.run.encoder_module import EncoderModule
 from trainers.run.learning import EXPLAINED, explained
 from trainers.run.optimizers import HeadOptimizer
+from trainers.run.starting_weights import StartOption
 from trainers.run.validation_plots import validation_figures
 
 
@@ -32,8 +33,8 @@ class DrRagTrainer(EncoderModule):
     AdamW with linear warm-up and decay; decision threshold from validation.
 
     Args:
-        pretrained: Folder or hub id to start from: BigBird, Longformer, or a BERT/RoBERTa-family checkpoint, which is
-            converted to BigBird.
+        pretrained: What to start from: folder or hub id of a BigBird, a Longformer, or a BERT/RoBERTa-family
+            checkpoint, which is converted to BigBird; or the serving folder or a checkpoint of an earlier run.
         max_tokens: Longest triple, in tokens; passages are truncated, and a question that leaves them no room.
         attention: fused, full, block_sparse, or auto (fused up to 1,024 tokens, block_sparse above).
         layers: Keep only the first n layers of a BERT/RoBERTa checkpoint; all when None.
@@ -48,6 +49,8 @@ class DrRagTrainer(EncoderModule):
         lora: An adapter that is trained with the head instead of the body's weights and merged into the export: less
             memory for large models. It wants a learning rate some ten times higher, such as 3e-4.
     """
+
+    starts: ClassVar = {"pretrained": StartOption("classifier", {KIND: PART})}
 
     def __init__(
         self,
@@ -68,12 +71,12 @@ class DrRagTrainer(EncoderModule):
 
     def build(self) -> None:
         """See `RunModule`."""
-        given = self.hparams
+        given, pretrained = self.hparams, self.start("pretrained")
         self.classifier = TripleClassifier.build(
-            given.pretrained, given.max_tokens, given.attention, given.layers, given.dropout
+            pretrained, given.max_tokens, given.attention, given.layers, given.dropout
         )
         if self.lora.rank is not None:
-            self.classifier.add_adapter(given.pretrained, self.lora)
+            self.classifier.add_adapter(pretrained, self.lora)
         self.prepare()
 
     def setup(self, stage: str) -> None:

@@ -16,9 +16,9 @@ from common.errors import UserError
 from common.ranges import DropoutRate, PositiveFloat, PositiveInt
 from datamodules.examples.context_sets import ContextBatch
 from models.context_tokenizer import ContextEncoder, answer_labels, no_labels
-from models.cross_encoder import TRUE_FALSE, RelevanceEstimator
+from models.cross_encoder import ESTIMATOR, KIND, TRUE_FALSE, RelevanceEstimator
 from models.rerag.generator import Generator
-from models.rerag.model import Relevance, ReRagModel
+from models.rerag.model import GENERATOR, Relevance, ReRagModel
 from models.t5.word_neighbours import nearest_words
 from models.text_formats import InputTokens
 from trainers.rerag_forward import ContextScores, score_contexts
@@ -28,7 +28,10 @@ from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
 from trainers.rerag_validation import QuestionScores, Summary, examples, metric_names, score_questions, summarize
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups
+from trainers.run.starting_weights import StartOption
 from trainers.run.throughput import flops_per_token
+from trainers.t5 import KIND as T5_KIND
+from trainers.t5 import PART as T5_PART
 
 OPTIMIZER = JointOptimizer(weight_decay=1e-3, schedule="constant")  # the paper's
 
@@ -42,9 +45,10 @@ class ReRagTrainer(RunModule):
     code's warm-up).
 
     Args:
-        estimator: Folder or hub id to start the relevance estimator from: the T5 family, or an encoder-only model of
-            the BERT/BigBird family; null for none.
-        generator: Folder or hub id of the T5 to start the generator from; null for none.
+        estimator: What to start the relevance estimator from: folder or hub id of a model of the T5 family, or of an
+            encoder-only one of the BERT/BigBird family; or the serving folder or a checkpoint of an earlier run, of
+            which the estimator is taken; null for none.
+        generator: The same for the generator: a T5, or an earlier run, of which the generator is taken; null for none.
         relevance: What weights the contexts: `estimator`; without one `retriever`, P_R = softmax(score / T) of the
             scores that the data files give (the baseline of the paper's Table 7), or `uniform`. When null: the
             estimator if there is one, else uniform.
@@ -75,6 +79,7 @@ class ReRagTrainer(RunModule):
         "set model.bucket_checkpointing"
     )
     checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
+    starts: ClassVar = {part: StartOption(part, {KIND: part, T5_KIND: T5_PART}) for part in (ESTIMATOR, GENERATOR)}
 
     def __init__(
         self,
@@ -129,14 +134,15 @@ class ReRagTrainer(RunModule):
         self.estimator = self.generator = None
         if given.estimator is not None:
             self.estimator = RelevanceEstimator.build(
-                given.estimator, max_tokens, self.preset.format, dropout, checkpointing, given.estimator_layers, words
-            )
+                self.start(ESTIMATOR), max_tokens, self.preset.format, dropout, checkpointing, given.estimator_layers,
+                words,
+            )  # fmt: skip
         has_tokens = self.estimator is not None and self.estimator.generative
         if self.estimator is not None and not has_tokens:
             self._check_encoder_only(given.estimator)
         if given.generator is not None:
             self.generator = Generator.build(
-                given.generator, max_tokens, self.preset.format, self.preset.answer_prefix, dropout, checkpointing
+                self.start(GENERATOR), max_tokens, self.preset.format, self.preset.answer_prefix, dropout, checkpointing
             )
             self.generator.network.generation_config.repetition_penalty = self.preset.repetition_penalty
         if given.freeze_embeddings:

@@ -4,7 +4,7 @@ Shape legend: P sequences, T input tokens, A target tokens, V vocabulary.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from trainers.run.module import RunModule
 from trainers.run.optimizers import Optimizer, decay_groups
+from trainers.run.starting_weights import StartOption
 from trainers.run.throughput import flops_per_token
 
 KIND = "t5"
@@ -33,7 +34,8 @@ class SpanCorruptionTrainer(RunModule):
     """Mean cross-entropy of the target tokens of an optimizer step; AdamW with warm-up and decay.
 
     Args:
-        pretrained: Folder (python -m trainers.t5_from_scratch writes one) or hub id of the T5 to start from.
+        pretrained: What to start from: folder (python -m trainers.t5_from_scratch writes one) or hub id of a T5; or the
+            serving folder or a checkpoint of an earlier run.
         optimizer: AdamW.
         dropout: Dropout rate; the checkpoint's when None.  T5 was pretrained without dropout.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
@@ -44,6 +46,7 @@ class SpanCorruptionTrainer(RunModule):
         "model.gradient_checkpointing"
     )
     shardable = True
+    starts: ClassVar = {"pretrained": StartOption("network", {KIND: PART})}
 
     def __init__(
         self,
@@ -60,7 +63,7 @@ class SpanCorruptionTrainer(RunModule):
         """See `RunModule`."""
         given = self.hparams
         self.network, self.tokenizer = load_seq2seq(
-            given.pretrained, "pretrained", given.dropout, given.gradient_checkpointing
+            self.start("pretrained"), "pretrained", given.dropout, given.gradient_checkpointing
         )
         keep_heads_in_fp32(self.network)
         self.flops_per_token = flops_per_token(self.network)

@@ -21,7 +21,7 @@ from common.errors import ArtifactError, UserError
 from common.ranges import Precision
 from common.records import nfkc
 from models.devices import autocast, compute_dtype, resolve_device
-from models.encoders import new_classifier
+from models.encoders import is_trained, new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches, pad
 from models.loading import load_network, load_tokenizer, save_network
@@ -128,19 +128,22 @@ class StrategyClassifier(CountsTokens, nn.Module):
         """A model to train.
 
         Args:
-            pretrained: Folder or hub id of an encoder such as MiniLM or a BERT; its head starts anew.
+            pretrained: Folder or hub id of an encoder such as MiniLM or a BERT, whose head starts anew, or of a
+                classifier of these strategies.
             strategies: Names of the strategies, each once.
             max_tokens: Maximum length of a question, in tokens.
             dropout: Rate for hidden states and attention; the checkpoint's when None.
 
         Raises:
             MissingInputError: If the model is not on this machine.
-            UserError: If it is no encoder, or max_tokens exceeds its positions.
+            UserError: If it is no encoder, or one of other strategies, or max_tokens exceeds its positions.
         """
+        labels = dict(enumerate(strategies))
         network, tokenizer = new_classifier(
-            AutoModelForSequenceClassification, pretrained, dict(enumerate(strategies)), max_tokens, dropout,
+            AutoModelForSequenceClassification, pretrained, labels, max_tokens, dropout,
             problem_type="multi_label_classification",
         )  # fmt: skip
+        is_trained(pretrained, AutoModelForSequenceClassification, labels)
         return cls(network, QuestionEncoder(tokenizer, max_tokens), strategies)
 
     @classmethod

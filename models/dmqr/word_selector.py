@@ -21,7 +21,7 @@ from common.records import Passage
 from common.words import Word
 from models.devices import autocast, compute_dtype, resolve_device
 from models.dmqr.word_tokenizer import TEXT_FORMAT, TEXT_FORMAT_1, WordPair, WordPairEncoder
-from models.encoders import new_classifier
+from models.encoders import is_trained, new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.loading import load_network, load_tokenizer, save_network
@@ -78,7 +78,8 @@ class WordSelector(CountsTokens, nn.Module):
         """A selector to train.
 
         Args:
-            pretrained: Folder or hub id of an encoder such as MiniLM or a BERT; its head starts anew.
+            pretrained: Folder or hub id of an encoder such as MiniLM or a BERT, whose head starts anew, or of a
+                selector.
             max_tokens: Maximum length of a pair, in tokens.
             dropout: Rate for hidden states and attention; the checkpoint's when None.
 
@@ -88,9 +89,10 @@ class WordSelector(CountsTokens, nn.Module):
         """
         network, tokenizer = new_classifier(AutoModelForTokenClassification, pretrained, LABELS, max_tokens, dropout)
         encode = WordPairEncoder(tokenizer, max_tokens)
-        head = network.get_submodule("classifier")
-        with torch.no_grad():  # an optimizer moves a bias by its learning rate per step: too slowly for rare words
-            head.bias.copy_(torch.tensor([math.log(PRIOR[each] / (1 - PRIOR[each])) for each in LABELS]))
+        if not is_trained(pretrained, AutoModelForTokenClassification, LABELS):
+            head = network.get_submodule("classifier")
+            with torch.no_grad():  # an optimizer moves a bias by its learning rate per step: too slowly for rare words
+                head.bias.copy_(torch.tensor([math.log(PRIOR[each] / (1 - PRIOR[each])) for each in LABELS]))
         return cls(network, encode)
 
     @classmethod

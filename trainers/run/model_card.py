@@ -25,9 +25,15 @@ class Card:
     language: list[str] | None = None
 
 
-def is_folder(name: str) -> bool:
-    """Whether the name of a model is a folder on this machine, not a hub id."""
-    return Path(name).expanduser().is_dir()
+def is_local(name: str) -> bool:
+    """Whether the name of a model is a folder or a checkpoint on this machine, not a hub id."""
+    return Path(name).expanduser().exists()
+
+
+def without_place(name: str) -> str:
+    """The name of a folder; of a run's serving folder or checkpoint with the run's name before it."""
+    path = Path(name)
+    return f"{path.parent.name}/{path.name}" if path.name == "serving" or path.suffix == ".ckpt" else path.name
 
 
 def hub_datasets(sources: Sequence[DataFile]) -> list[str]:
@@ -64,10 +70,10 @@ def model_card(
         license=card.license,
         library_name="transformers",
         language=card.language or sorted({source.language for source in sources if source.language}) or None,
-        base_model=[name for name in dict.fromkeys(models.values()) if not is_folder(name)] or None,
+        base_model=[name for name in dict.fromkeys(models.values()) if not is_local(name)] or None,
         datasets=hub_datasets(sources) or None,
     )
-    local = {name: markdown_code(Path(model).name if is_folder(model) else model) for name, model in models.items()}
+    local = {name: markdown_code(without_place(model) if is_local(model) else model) for name, model in models.items()}
     files = ", ".join(
         markdown(path if path.startswith("hf:") else f"{Path(path).name} (sha256 {digest})")
         for path, digest in provenance.get("data", {}).items()

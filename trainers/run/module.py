@@ -23,6 +23,7 @@ from models.serving_manifest import CARD
 from trainers.run.learning import LOSS_DROP, doubts
 from trainers.run.model_card import Card, model_card
 from trainers.run.optimizers import follow_schedule
+from trainers.run.starting_weights import Start, StartOption, start_of
 from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
 from trainers.run.trainer import refuse_precision
 
@@ -32,14 +33,16 @@ STARTS = "start_nats"  # key in a checkpoint
 class RunModule(pl.LightningModule):
     """Metrics that do not depend on the number of ranks, nor on accumulation.
 
-    A subclass makes its networks in `build`, gives `add_shares` its batch's shares of the step's metrics (in
-    `training_step`), stores per-example results by row number in `validated` (in `validation_step`), and implements
-    `summarize` and `metric_names`. Its constructor checks how its options go together, and loads nothing.
+    A subclass makes its networks in `build`, from what `start` finds for the options of `starts`, gives `add_shares`
+    its batch's shares of the step's metrics (in `training_step`), stores per-example results by row number in
+    `validated` (in `validation_step`), and implements `summarize` and `metric_names`. Its constructor checks how its
+    options go together, and loads nothing.
     """
 
     lower: ClassVar[str]  # what to lower where a batch does not fit the memory; ends a message
     shardable: ClassVar[bool] = False  # whether all ranks run equally many forward passes, as FSDP2 needs
     checkpoint_keys: ClassVar[dict[str, str]] = {"validation_facts": "validation_metrics"}  # key -> attribute
+    starts: ClassVar[Mapping[str, StartOption]] = {}  # parameters that name a model to start from
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,6 +55,7 @@ class RunModule(pl.LightningModule):
         self.card = Card()
         self.shares: dict[str, Tensor] = {}  # sums over this rank's batches of the optimizer step so far
         self.last_step: float = 0  # number of optimizer steps at which the run ends, unless it stops early
+        self._started: dict[str, Start] = {}  # what `build` has asked for
 
     def build(self) -> None:
         """Make the networks.
@@ -62,10 +66,40 @@ class RunModule(pl.LightningModule):
         """
         raise NotImplementedError
 
+    def start(self, option: str) -> str:
+        """Folder or hub id, for transformers, of the model that an option of `starts` names.
+
+        Where it names a checkpoint, its weights follow when the networks are made.  Errors as `start_of`.
+        """
+        self._started[option] = start = start_of(self.hparams[option], option, self.starts[option])
+        return start.model
+
+    def begin_from(self, option: str, start: Start) -> None:
+        """Take a checkpoint's weights of the model that an option of `starts` names.
+
+        Raises:
+            ArtifactError: If they belong to another model.
+        """
+        part = self.starts[option].part
+        try:
+            getattr(self, part).load_state_dict(start.part(part))
+        except RuntimeError as error:
+            raise ArtifactError(
+                f"model.{option}: {start.file} holds another model ({_differences(error)}): give the options that "
+                "shape it as in its run (max_tokens, layers, lora), or start from the serving folder of that run."
+            ) from error
+
     def load(self) -> Self:
-        """This module with its networks, which are made at the first call.  Errors as `build`."""
+        """This module with its networks, which are made at the first call.
+
+        Errors as `build`, `start` and `begin_from`.
+        """
         if not self.loaded:
             self.build()
+            for option, start in self._started.items():
+                if start.file is not None:
+                    self.begin_from(option, start)
+            self._started = {}
             self.loaded = True
             self.train()  # `from_pretrained` returns modules in eval mode, and Lightning keeps it: without dropout
         return self
@@ -256,8 +290,13 @@ class RunModule(pl.LightningModule):
         try:
             return super().load_state_dict(state_dict, *args, **kwargs)
         except RuntimeError as error:
-            lines = [line.strip() for line in str(error).splitlines()[1:]]
             raise ArtifactError(
-                f"the checkpoint holds another model ({lines[0] if lines else error}; {len(lines)} such differences): "
-                "resume with the config.yaml of the run that wrote it."
+                f"the checkpoint holds another model ({_differences(error)}): resume with the config.yaml of the run "
+                "that wrote it."
             ) from error
+
+
+def _differences(error: RuntimeError) -> str:
+    """The first of the differences that torch finds between a model and weights, and their number."""
+    lines = [line.strip() for line in str(error).splitlines()[1:]]
+    return f"{lines[0] if lines else error}; {len(lines)} such differences"

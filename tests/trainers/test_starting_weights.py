@@ -1,0 +1,136 @@
+"""What a trainer starts from: the serving folder, its part or a checkpoint of another run; all else begins anew."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from jsonargparse import Namespace
+from pytorch_lightning.cli import instantiate_module
+from safetensors.torch import load_file
+from torch import Tensor
+
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.files import digests
+from tests.helpers.every_trainer import PREPARE, Place
+from tests.helpers.tiny_runs import checkpoint_of, fit
+from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_adaptive import StrategyClassifierTrainer
+from trainers.dmqr_dpo import DpoTrainer
+from trainers.dmqr_extractive import ExtractiveTrainer
+from trainers.drrag import DrRagTrainer
+from trainers.rerag import ReRagTrainer
+from trainers.run.module import RunModule
+from trainers.t5 import SpanCorruptionTrainer
+
+TRAINERS: dict[str, tuple[type[RunModule], tuple[str, ...]]] = {  # class, parts of its serving folder
+    "drrag": (DrRagTrainer, ("classifier",)),
+    "rerag": (ReRagTrainer, ("estimator", "generator")),
+    "t5": (SpanCorruptionTrainer, ("t5",)),
+    "extractive": (ExtractiveTrainer, ("selector",)),
+    "adaptive": (StrategyClassifierTrainer, ("choice",)),
+    "rewriter": (RewriterTrainer, ("rewriter",)),
+    "dpo": (DpoTrainer, ("rewriter",)),
+}
+SHORT = ("--trainer.max_steps", "4", "--trainer.val_check_interval", "2", "--trainer.limit_val_batches", "1.0")
+FAST = ("t5",)
+
+
+def started(name: str, run: Path, source: str, **changed: Any) -> RunModule:
+    """A trainer with the options of a run, which starts from something of that run."""
+    given = checkpoint_of(run)["hyper_parameters"]
+    options = {key: value for key, value in given.items() if not key.startswith("_")}
+    trainer, parts = TRAINERS[name]
+    for option in trainer.starts:
+        options[option] = str(run / source.format(part=option if name == "rerag" else parts[0]))
+    return instantiate_module(trainer, Namespace({**options, **changed})).load()
+
+
+def exported(module: RunModule, folder: Path) -> dict[str, Tensor]:
+    """The weights that a trainer would export, by part and name."""
+    if isinstance(module, ReRagTrainer):
+        module.model().save(folder)
+    elif isinstance(module, RewriterTrainer | DpoTrainer):
+        module.rewriter.save(folder, [], {})
+    elif isinstance(module, SpanCorruptionTrainer):
+        module.network.save_pretrained(folder / "t5")
+    else:
+        getattr(module, module.starts["pretrained"].part).save(folder)
+    return served(folder)
+
+
+def served(folder: Path) -> dict[str, Tensor]:
+    files = [each for each in folder.glob("*/model.safetensors")]
+    return {f"{each.parent.name}.{name}": value for each in files for name, value in load_file(each).items()}
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.whole_run) for name in TRAINERS]
+)
+def test_a_trainer_starts_from_all_that_a_run_leaves_with_its_weights(name: str, place: Place, tmp_path: Path) -> None:
+    PREPARE[name](place)
+    run = fit("first", *SHORT)
+    before, best = digests(run), served(run / "serving")
+    for number, source in enumerate(("serving", "serving/{part}", "best.ckpt")):
+        module = started(name, run, source)
+        ours = exported(module, tmp_path / f"export-{number}")
+        assert ours.keys() == best.keys()
+        for weight, value in ours.items():
+            torch.testing.assert_close(value, best[weight], rtol=0, atol=0, msg=f"{source}: {weight}")
+        if source == "best.ckpt":  # with its adapter, and not merged
+            state = checkpoint_of(run)["state_dict"]
+            assert module.state_dict().keys() == state.keys()
+            assert all(torch.equal(value, state[key]) for key, value in module.state_dict().items())
+    options = [f"--model.{option}={run / 'best.ckpt'}" for option in TRAINERS[name][0].starts]
+    second = fit("second", *options, *SHORT)  # whose export is compared with what it trained
+    made = checkpoint_of(second, "last.ckpt")
+    assert {int(state["step"]) for state in made["optimizer_states"][0]["state"].values()} == {4}
+    assert (made["global_step"], made["lr_schedulers"][0]["last_epoch"]) == (4, 4)
+    assert "first/best.ckpt" in (second / "serving/README.md").read_text()
+    assert "base_model" not in (second / "serving/README.md").read_text()
+    fit("second", *options, *SHORT, "--trainer.max_steps", "5", "--resume", "auto")
+    assert checkpoint_of(second, "last.ckpt")["global_step"] == 5
+    assert digests(run) == before
+
+
+@pytest.mark.whole_run
+def test_what_is_not_the_trainer_s_is_refused_in_one_line(place: Place) -> None:
+    PREPARE["t5"](place)
+    t5 = fit("t5", *SHORT)
+    PREPARE["rewriter"](place)
+    own = fit("own", *SHORT, "--model.adapters", "per_strategy")
+    rewriter = fit("rewriter", *SHORT)
+    PREPARE["adaptive"](place)
+    adaptive = fit("adaptive", *SHORT)
+    (place.folder / "notes.txt").write_text("no model")
+    cut = Path(shutil.copytree(rewriter, place.folder / "cut"))
+    (cut / "serving/rewriter/config.json").write_text("{}")
+    (cut / "best.ckpt").write_bytes((cut / "best.ckpt").read_bytes()[:-9])
+    other = ["par", "kwr", "cce"]
+    lora = {"lora": {"rank": None, "alpha": 32, "dropout": 0.0, "targets": None}}
+    cases: list[tuple[str, dict[str, Any], type[Exception], str]] = [
+        ("rewriter", {"pretrained": f"{adaptive}/serving"}, ArtifactError, "holds a 'dmqr_.*'; allowed: dmqr_rewriter"),
+        ("rewriter", {"pretrained": f"{adaptive}/best.ckpt"}, ArtifactError, "holds chooser, not rewriter"),
+        ("rewriter", {"pretrained": f"{rewriter}"}, UserError, f"is the folder of a run: give {rewriter}/serving"),
+        ("rewriter", {"pretrained": "notes.txt"}, UserError, "is a file: give a folder"),
+        ("rewriter", {"pretrained": f"{rewriter}/none.ckpt"}, MissingInputError, "checkpoints in that folder: .*best"),
+        ("rewriter", {"pretrained": "cut/serving"}, ArtifactError, "config.json is corrupt"),
+        ("rewriter", {"pretrained": "cut/best.ckpt"}, ArtifactError, "best.ckpt is corrupt"),
+        ("rewriter", {"pretrained": f"{own}/serving"}, UserError, "is the base model of adapters for each strategy"),
+        ("rewriter", {"pretrained": f"{rewriter}/best.ckpt", **lora}, UserError, "holds an adapter: give model.lora"),
+        ("adaptive", {"strategies": other}, UserError, "chooses among .*in this order"),
+        ("adaptive", {"strategies": other, "pretrained": f"{adaptive}/serving"}, UserError, "was trained for"),
+        ("t5", {"pretrained": f"{rewriter}/best.ckpt"}, ArtifactError, "holds rewriter, not network"),
+    ]  # fmt: skip
+    runs = {"rewriter": rewriter, "adaptive": adaptive, "t5": t5}
+    for name, changed, error, message in cases:
+        with pytest.raises(error, match=message) as caught:
+            started(name, runs[name], "best.ckpt", **changed)
+        assert "\n" not in str(caught.value)
+    generator = ReRagTrainer(estimator=None, generator=f"{t5}/serving", max_tokens=24).load().generator
+    assert generator is not None
+    trained = checkpoint_of(t5)["state_dict"]["network.shared.weight"]
+    assert torch.equal(generator.network.shared.weight, trained)
+    with pytest.raises(ArtifactError, match="holds network, not generator"):
+        ReRagTrainer(estimator=None, generator=f"{t5}/best.ckpt", max_tokens=24).load()
