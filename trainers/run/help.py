@@ -25,8 +25,16 @@ OPTIONS = {  # of every command, in the order of the help
         "Configuration in YAML, one of configs/train; several are merged, and later options override it.",
     ),
     "name": ("NAME", "The run's name: its files go to checkpoints/<name>."),
-    "resume": ("auto", "Take the run's newest checkpoint that verifies; fit starts if there is none."),
-    "ckpt_path": ("FILE", "Checkpoint to continue from, e.g. checkpoints/<name>/last.ckpt."),
+    "resume": (
+        "auto",
+        "Take the run's newest checkpoint that verifies; fit starts if there is none, and refuses other options than "
+        "the run's, but for those that docs/reliability.md lists.",
+    ),
+    "ckpt_path": (
+        "FILE",
+        "Checkpoint to continue from, e.g. checkpoints/<name>/last.ckpt, with its optimizer; for its weights alone "
+        "name it as model.pretrained.",
+    ),
     **{name: ("FOLDER", f"{explained[:-1]}; {default} when omitted.") for name, (default, explained) in ROOTS.items()},
     "seed_everything": ("INT", "Seed of all random generators; 0 when omitted."),
     "weights_only": ("true|false", "Lightning's argument of the same name; checkpoints are always loaded with true."),

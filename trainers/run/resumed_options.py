@@ -7,6 +7,7 @@ runs under the config of the second.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256 as sha256_of
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from datamodules.cache.content_digests import content_digest
 from datamodules.cache.record_cache import DEFAULT
 from datamodules.formats.file_kinds import rereadable
 from datamodules.formats.open_data import file_of
+from datamodules.formats.preferences import MANIFEST as PREFERENCES
 from models.pretrained import resolve
 from models.serving_manifest import MANIFEST
 
@@ -40,6 +42,7 @@ MAY_CHANGE = {
 }  # fmt: skip
 LONGEST = 80  # characters of a value in a message
 _SEALED = (MANIFEST, "index.json")  # files that hold the digests of all other files of their folder
+_OPENED = (*_SEALED, "config.json", "modules.json", PREFERENCES)  # a folder with one of them is an input
 _UNREAD = re.compile(r"\.md$|^\.|__pycache__|\.lock$")  # files and folders that no program reads
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _ABSENT = object()
@@ -198,16 +201,15 @@ def _told(option: str, old: Any, new: Any) -> str:
 
 
 def _digest(name: str) -> str | None:
-    """The sha256 of the file or folder of a name; None if it names none."""
-    path = file_of(name)[0].expanduser()
-    if not path.exists() and _HUB_ID.fullmatch(name):
-        try:
+    """The sha256 of the file or folder of a name; None if it names none, or one that cannot be read."""
+    with suppress(OSError, ValueError, MissingInputError, ArtifactError):  # also of a text that is no path
+        path = file_of(name)[0].expanduser()
+        if not path.exists() and _HUB_ID.fullmatch(name):
             path = resolve(name)
-        except (MissingInputError, ArtifactError):
-            return None
-    if path.is_dir():
-        return _folder_digest(path)
-    return content_digest(rereadable(path), DEFAULT) if path.exists() else None
+        if path.is_dir():
+            return _folder_digest(path) if any((path / each).is_file() for each in _OPENED) else None
+        return content_digest(rereadable(path), DEFAULT)
+    return None
 
 
 def _folder_digest(folder: Path) -> str:

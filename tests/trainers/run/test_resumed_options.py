@@ -13,10 +13,10 @@ import yaml
 
 import train
 from common.errors import MissingInputError, UserError
-from common.files import digests
+from common.files import digests, sha256
 from tests.helpers.every_trainer import PREPARE, Place
 from trainers.run.cli import TrainCLI
-from trainers.run.resumed_options import plain
+from trainers.run.resumed_options import input_digests, plain, refuse_changed_files
 
 ALLOWED = {
     "trainer.max_epochs": 9, "trainer.max_steps": 90, "trainer.val_check_interval": 2,
@@ -127,6 +127,28 @@ def test_files_are_compared_by_their_content(place: Place) -> None:
     (folder / "env.json").unlink()  # as of a release that recorded no digest: names are compared
     start(["--resume", "auto"])
     assert "model.pretrained is" in refuse(moved)
+
+
+def test_only_what_a_run_reads_counts_as_its_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder, file in (("data", "big.json"), ("model", "config.json"), ("index", "index.json")):
+        Path(folder).mkdir()
+        Path(folder, file).write_text("{}")
+    texts = {"prefix": "", "word": "data", "long": "x" * 5000, "nul": "\0", "null": None, "number": 3, "id": "no/model"}
+    assert input_digests({"model": texts, "data": {"cache": "model"}, "card": {"license": "model"}}) == {}
+    data = {"init_args": {"train": [{"path": "data/big.json:dev"}, {"path": "data/big.json"}], "index": "index"}}
+    named = input_digests({"model": {"init_args": {"pretrained": "model"}}, "data": data})
+    assert named.keys() == {"model", "index", "data/big.json", "data/big.json:dev"}
+    assert named["data/big.json"] == named["data/big.json:dev"] == sha256(Path("data/big.json"))
+    Path("index/vectors").write_text("what index.json has the digest of")
+    Path("model/README.md").write_text("about it")
+    assert input_digests({"model": {"a": "model", "b": "index"}}) == {name: named[name] for name in ("model", "index")}
+    Path("model/tokenizer.json").write_text("{}")
+    assert input_digests({"model": {"a": "model"}}) != {"model": named["model"]}
+    Path("env.json").write_text(json.dumps({"data": {"a.source": named["data/big.json"], "hub": "hub"}}))
+    refuse_changed_files(Path(), {"b.source": named["data/big.json"], "other": "hub"})
+    with pytest.raises(UserError, match=r"b\.target has changed since the run began"):
+        refuse_changed_files(Path(), {"b.source": named["data/big.json"], "b.target": "another"})
 
 
 def test_a_run_of_another_release_or_without_its_config_is_told_in_one_line(place: Place) -> None:
