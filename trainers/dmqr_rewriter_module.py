@@ -142,8 +142,9 @@ class RewriterModule(RunModule):
                 f"{start.file} holds {'an adapter' if theirs else 'all weights'}: give model.lora as in its run, or "
                 "start from the serving folder of that run."
             )
-        if (merged := start.options.get("merge_case")) != self.hparams.merge_case:
-            raise UserError(f"{start.file} was trained with merge_case {merged}: give model.merge_case so.")
+        for name in ("merge_case", "adapters"):
+            if (value := start.options.get(name, self.hparams[name])) != self.hparams[name]:
+                raise UserError(f"{start.file} was trained with {name} {value}: give model.{name} so.")
         self._check_base(theirs)
         if self.hparams.adapters == "per_strategy":
             self._add_adapters(adapter_names(start.state))

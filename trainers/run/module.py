@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, ClassVar, Self
 
 import pytorch_lightning as pl
@@ -28,6 +29,7 @@ from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
 from trainers.run.trainer import refuse_precision
 
 STARTS = "start_nats"  # key in a checkpoint
+LONGEST = 200  # characters of a difference in a message
 
 
 class RunModule(pl.LightningModule):
@@ -298,5 +300,5 @@ class RunModule(pl.LightningModule):
 
 def _differences(error: RuntimeError) -> str:
     """The first of the differences that torch finds between a model and weights, and their number."""
-    lines = [line.strip() for line in str(error).splitlines()[1:]]
-    return f"{lines[0] if lines else error}; {len(lines)} such differences"
+    lines = [line.strip() for line in str(error).splitlines()[1:]] or [str(error)]
+    return f"{shorten(lines[0], LONGEST, placeholder=' ...')}; {len(lines)} such differences"
