@@ -23,7 +23,7 @@ from trainers.run import classification_metrics as metrics
 from trainers.run.encoder_module import EncoderModule
 from trainers.run.learning import EXPLAINED, explained
 from trainers.run.optimizers import HeadOptimizer
-from trainers.run.starting_weights import StartOption
+from trainers.run.starting_weights import Start, StartOption
 from trainers.run.validation_plots import validation_figures
 
 
@@ -78,6 +78,11 @@ class DrRagTrainer(EncoderModule):
         if self.lora.rank is not None:
             self.classifier.add_adapter(pretrained, self.lora)
         self.prepare()
+
+    def begin_from(self, option: str, start: Start) -> None:
+        """See `RunModule`."""
+        super().begin_from(option, start)
+        self.classifier.new_head = False  # a trained one
 
     def setup(self, stage: str) -> None:
         """Check the precision, center what a new head reads, and tell of attention that pads without need."""
