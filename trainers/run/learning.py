@@ -90,7 +90,7 @@ def _loss(score_N: NDArray[np.float64], label_N: NDArray[np.float64]) -> float:
     low, high = odds - score_N.max(), odds - score_N.min()
     for _ in range(SHIFTS):
         middle = (low + high) / 2
-        above = (1 / (1 + np.exp(-score_N - middle))).mean() > share
+        above = (1 + np.tanh((score_N + middle) / 2)).mean() / 2 > share  # exp would overflow
         low, high = (low, middle) if above else (middle, high)
     shifted_N = score_N + middle
     return float((np.logaddexp(0, shifted_N) - label_N * shifted_N).sum())

@@ -37,7 +37,7 @@ def test_what_explains_nothing() -> None:
     ranked = LABELS * 0.01  # a perfect order, but hardly a difference: what a network gives whose features have died
     for nothing in (np.zeros(400), np.full(400, 7.0), RNG.normal(size=400), -5.0 * LABELS, ranked):
         assert doubts({"explained": explained([(nothing, LABELS)])})
-    assert not doubts({"explained": explained([(100.0 * LABELS, LABELS)])})
+    assert not doubts({"explained": explained([(2000.0 * LABELS - 1000, LABELS)])})
     assert explained([(300.0 * LABELS, LABELS)]) == pytest.approx(1 - CHANCE_NATS / ENTROPY, abs=1e-3)
 
 
