@@ -86,11 +86,14 @@ class Msrag:
 
     def load(self) -> None:
         """Load the reader, the sources and the selector."""
-        load(self.reader, *self.sources.values(), self.selector)
-        if NONE in self.names:
-            _ = getattr(
-                self.reader, "closed_book", None
-            )  # a prompt that is missing is told before the sources are asked
+        self.load_sources()
+        load(self.selector)
+
+    def load_sources(self) -> None:
+        """Load the reader and the sources."""
+        load(self.reader, *self.sources.values())
+        if NONE in self.names:  # a prompt that is missing is told before the sources are asked
+            _ = getattr(self.reader, "closed_book", None)
 
     @each_apart
     def answer(self, questions: Asked) -> list[Answer]:

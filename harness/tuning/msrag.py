@@ -53,7 +53,7 @@ class Tuning:
         Raises:
             UserError: If all answers are right or all are wrong.
         """
-        system.load()
+        system.load_sources()  # the selector is yet to be fitted
         asked = [with_turns(question, system) for question in questions]
         found = ask_sources(system, asked, settings, segmentation=False).answers
         known = [place for place, question in enumerate(asked) if question.answers]

@@ -16,6 +16,8 @@ FIT_OUT = (
     r"(Sanity Checking|Training|Epoch \d+|Validation)\b.*",  # Lightning's bar, where it is asked for
     r"memory  the epoch's largest batch fits.*",
     r"validation after step [\d,]+: val/.*",
+    r"warning: this run does not learn: .*",  # tiny models in a few steps
+    r"warning: \S+ holds a model that has not learned: .*",
     r"checkpoints/\w+/serving: exported from checkpoints/\w+/best\.ckpt; largest difference to the module \S+ nats",
     r"checkpoints/\w+: [\d,]+ steps in .*; (.* is reached|ended early: .*)\.",
     r"  (best\.ckpt|last\.ckpt|serving|metrics\.jsonl|plots) +\S.*",

@@ -24,7 +24,7 @@ def fit(
         extra = (*extra, "--trainer.devices", str(torchrun), "--trainer.strategy", strategy)
     return subprocess.run(
         [*launch, str(ROOT / "train.py"), command, "--config", "config.yaml", *extra],
-        cwd=folder, capture_output=True, text=True, timeout=300, env={**os.environ, **SAME_THREADS},
+        cwd=folder, capture_output=True, text=True, timeout=300, env={**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
 
 

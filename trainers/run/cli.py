@@ -120,6 +120,7 @@ class TrainCLI(LightningCLI):
         self.locks, self.given = locks, sys.argv[1:] if args is None else args
         self.inputs: dict[str, str] = {}  # what the options name -> its sha256; on rank 0
         self.resumed: Path | None = None  # folder of the run that is resumed; on rank 0
+        self._values: dict[str, Any] = {}  # the options of a fit, as plain values; on rank 0
         super().__init__(
             args=args,
             auto_configure_optimizers=False,
@@ -209,9 +210,9 @@ class TrainCLI(LightningCLI):
                 raise ArtifactError(f"{options.ckpt_path} holds only weights: a run cannot be resumed from it.")
         if fits and rank_zero_only.rank == 0:
             parser = self._parser(self.subcommand)
-            values = plain(parser, options)
-            self.inputs = input_digests(values)
+            self._values = values = plain(parser, options)
             if options.ckpt_path:
+                self.inputs |= input_digests(values)
                 self.resumed = Path(options.ckpt_path).parent
                 refuse_changes(parser, self.resumed, values, self.inputs)
                 refuse_fewer_steps(checkpoint, Path(options.ckpt_path), values["trainer"])
@@ -235,6 +236,8 @@ class TrainCLI(LightningCLI):
         refuse_strategy(self.trainer.strategy, getattr(self.model, "shardable", False))
         if self.resumed is not None:
             refuse_changed_files(self.resumed, file_digests(self.datamodule))
+        elif self._values:  # of a new run, no file is read before the options are checked
+            self.inputs |= input_digests(self._values)
         self.model.card = self._get(self.config_init, "card")
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:

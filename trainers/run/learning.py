@@ -20,7 +20,7 @@ SHIFTS = 60  # halvings of the interval that holds the best offset
 
 
 @dataclass(frozen=True)
-class Rule:
+class LearningRule:
     """What a figure of a run that learns is.
 
     Args:
@@ -35,11 +35,13 @@ class Rule:
 
 
 RULES = {
-    EXPLAINED: Rule(0.01, True, "the scores explain {:.1%} of the labels, and a constant explains 0%"),
-    LOSS_DROP: Rule(0.01, True, "the loss is {:.1%} below that of the starting model on the same examples"),
-    REFUSED: Rule(0.95, False, "the refusal threshold refuses {:.0%} of the answerable questions"),
-    **dict.fromkeys(("unchanged", "unchanged_share"), Rule(0.95, False, "{:.0%} of the rewrites are the question")),
-    **dict.fromkeys(("empty", "empty_share"), Rule(0.95, False, "{:.0%} of the rewrites hold no query")),
+    EXPLAINED: LearningRule(0.01, True, "the scores explain {:.1%} of the labels, and a constant explains 0%"),
+    LOSS_DROP: LearningRule(0.01, True, "the loss is {:.1%} below that of the starting model on the same examples"),
+    REFUSED: LearningRule(0.95, False, "the refusal threshold refuses {:.0%} of the answerable questions"),
+    **dict.fromkeys(
+        ("unchanged", "unchanged_share"), LearningRule(0.95, False, "{:.0%} of the rewrites are the question")
+    ),
+    **dict.fromkeys(("empty", "empty_share"), LearningRule(0.95, False, "{:.0%} of the rewrites hold no query")),
 }
 
 

@@ -155,7 +155,7 @@ def test_quality_and_paired_differences_equal_a_plain_loop(compared: Path) -> No
             differences = [100 * (a - b) for a, b in zip(values_N, first_N, strict=True) if not np.isnan(a - b)]
             assert found[key] == pytest.approx(np.mean(differences), abs=1e-3)
             different += found[key] != 0
-    assert different > 4
+    assert different > 2
     assert 0 < found["quality", "bm25", "EM %"] < 100
     assert found["quality", "bm25", "passages"] == 3
 

@@ -73,7 +73,7 @@ GIVEN = ("distill", "--questions", "train.jsonl", "--layout", "flashrag", "--llm
          "--strategies", "[gqr,decomposition]")  # fmt: skip
 
 
-NOTHING = {**said({}), "text": "reason: none fits"}  # a reply without a rewrite
+NOTHING = {**said({}), "text": "reason: none fits"}  # a reply without a rewrite: where the model chooses, a choice
 
 
 def run(folder: Path, *more: str, code: int = 0) -> Ended:
@@ -272,5 +272,6 @@ def test_the_model_chooses_and_what_it_does_not_choose_is_no_rewrite(tmp_path: P
         write_model(tmp_path, server)
         run(tmp_path, "--adaptive", "true")
     assert rows(tmp_path) == expected([one])[:1]
-    assert manifest(tmp_path)["rewrites"]["dropped"]["unusable"] == {"gqr": 1, "decomposition": 1}
-    assert manifest(tmp_path)["failures"] == {"it selects no method": 2}
+    assert (
+        manifest(tmp_path)["rewrites"]["dropped"]["unusable"] == manifest(tmp_path)["failures"] == {}
+    )  # none is a choice

@@ -160,6 +160,14 @@ def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
     assert found[0] == found[1]
 
 
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def test_a_killed_command_goes_on_where_it_was(folder: Path) -> None:
     many = {f"{number:03}.md": manual(f"model {number}", chapters=30) for number in range(150)}
     write_files(folder / "manuals", many)
@@ -172,6 +180,9 @@ def test_a_killed_command_goes_on_where_it_was(folder: Path) -> None:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
+    writers = {int(path.name.split("-")[1]) for path in stored.rglob(".tmp-*")}
+    while any(map(is_alive, writers)) and time.monotonic() < deadline:  # the reading process ends with its command
+        time.sleep(0.05)
     done = len(list(stored.glob("*/*/segments-*.jsonl")))
     assert 20 <= done < 153
     ended = index(folder)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from common.records import TEXT_VERSION, Passage, Ranked
+from common.words import WORDS
 from datamodules.formats.word_labels import read_word_labels
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from tests.helpers.commands import Ended, command
@@ -58,7 +59,7 @@ def test_the_file_and_the_last_line(place: Path) -> None:
         "with": {"north": 0.0286, "amber": 0.0286},  # 100 / 101 - 100 / 104
         "passages": [{"title": "south", "text": "kiln kiln"}, {"title": "north", "text": "kiln amber"}],
         "text_version": TEXT_VERSION,
-        "words": 2,
+        "words": WORDS,
     }  # fmt: skip
     assert ended.err.splitlines()[-1] == (
         "labels/train.jsonl: 1 questions, 3 words of passages (joined: 66.7% help, 0.0% harm), "

@@ -82,7 +82,7 @@ def begin(place: Place, name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     values = plain(cli._parser("fit"), cli.config["fit"])
     (folder / "config.yaml").write_text(yaml.safe_dump(values))
-    (folder / "env.json").write_text(json.dumps({"data": {}, "inputs": cli.inputs}))
+    (folder / "env.json").write_text(json.dumps({"data": {}, "inputs": input_digests(values)}))
     epochs = {"fit_loop": {"epoch_progress": {"current": {"completed": 1}}}}
     torch.save({"global_step": 4, "state_dict": {}, "loops": epochs, "optimizer_states": []}, folder / "last.ckpt")
     return folder
@@ -121,7 +121,7 @@ def test_files_are_compared_by_their_content(place: Place) -> None:
     Path(entry["path"]).write_text(rows.read_text() + "\n")
     line = refuse(moved)
     assert re.search(r"model\.pretrained is \S*model\" and was \S*t5\"", line)
-    assert re.search(r"data\.train\.0\.path is \S*moved\.jsonl\" and was", line)
+    assert "; data.train.0.path is " in line  # a long path is cut
     rows.write_text(rows.read_text() + "\n")
     assert f"data.train.0.path: {rows} has changed since the run began" in refuse([])
     (folder / "env.json").unlink()  # as of a release that recorded no digest: names are compared
