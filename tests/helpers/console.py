@@ -14,6 +14,7 @@ FIT_OUT = (
     r"-+",
     r" {0,2}\w[\w ]*( {2,}\S.*)?",  # the table of the audit
     r"(Sanity Checking|Training|Epoch \d+|Validation)\b.*",  # Lightning's bar, where it is asked for
+    r"unusual rows: .*",
     r"memory  the epoch's largest batch fits.*",
     r"validation after step [\d,]+: val/.*",
     r"warning: this run does not learn: .*",  # tiny models in a few steps

@@ -22,10 +22,9 @@ def fit(
     if torchrun:
         launch += ["-m", "lightning_rag.torchrun", "--standalone", "--nproc-per-node", str(torchrun)]
         extra = (*extra, "--trainer.devices", str(torchrun), "--trainer.strategy", strategy)
-    return subprocess.run(
-        [*launch, str(ROOT / "train.py"), command, "--config", "config.yaml", *extra],
-        cwd=folder, capture_output=True, text=True, timeout=300, env={**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    given = {**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)}
+    typed = [*launch, str(ROOT / "train.py"), command, "--config", "config.yaml", *extra]
+    return subprocess.run(typed, cwd=folder, env=given, capture_output=True, text=True, timeout=300)
 
 
 def fit_in_turn(folder: Path, runs: list[list[str]]) -> None:
