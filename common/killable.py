@@ -45,7 +45,7 @@ class Killable:
 
     def __init__(self, function: str, processes: int, seconds: float = 0, mebibytes: int = 0, *variables: str) -> None:
         # -P: no module of the current folder is imported in the place of an installed one
-        self._command = [sys.executable, "-P", __file__, function, str(seconds), str(mebibytes)]
+        self._command = [sys.executable, "-P", __file__, function, str(seconds), str(mebibytes), str(os.getpid())]
         self._environment = {name: os.environ[name] for name in _PASSED.union(variables) & os.environ.keys()}
         self._environment["MALLOC_ARENA_MAX"] = "1"  # else each thread takes 64 MiB of address space
         self._wait_seconds, self._closed = _WAIT * seconds or threading.TIMEOUT_MAX, False
@@ -97,7 +97,7 @@ class Killable:
         raise CallError({-signal.SIGPROF: "slow", _OUT_OF_MEMORY: "large"}.get(code, "crashed"), ended)
 
 
-def _serve(function: str, seconds: float, mebibytes: int) -> None:
+def _serve(function: str, seconds: float, mebibytes: int, asking: int) -> None:
     """Serve calls until standard input ends."""
     sys.path.insert(0, __file__.removesuffix("/common/killable.py"))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -105,6 +105,8 @@ def _serve(function: str, seconds: float, mebibytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (mebibytes * 2**20,) * 2)
     if sys.platform == "linux":  # at once; elsewhere, and before this line, when `_receive` gets to run
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != asking:  # it has ended before this line
+            os._exit(1)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
     calls: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
@@ -135,4 +137,4 @@ def _receive(calls: SimpleQueue[tuple[Any, ...]]) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))
+    _serve(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
