@@ -1,4 +1,4 @@
-"""What a command does before it imports anything that takes seconds.  Standard library only.
+"""The first steps of a command, before it imports anything that takes seconds.  Standard library only.
 
 The signals that stop it are Ctrl-C, SIGTERM, and SIGUSR1, which SLURM sends if so asked.
 """

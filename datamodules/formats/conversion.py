@@ -30,7 +30,7 @@ def converted(
         convert: Raises DataError naming the wrong field, its subclass EmptyFieldError where it is null or empty.
         cure: What to do about a row that is wrong; or a function of this row, and of whether none before it was read.
         counts: Counts the rows that are left out, and the parts of others.
-        some: Whether it is an error if no row is left.
+        some: Whether a file of which no row is left is an error.
 
     Raises:
         DataError: If a row is wrong, named with source and place, or `some` and no row is left.

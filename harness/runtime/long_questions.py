@@ -1,4 +1,4 @@
-"""What of a system cuts questions that are too long, and the longest part of a text that fits."""
+"""The models of a system that cut questions which are too long, and the longest part of a text that fits."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -9,7 +9,7 @@ _OURS = ("harness.", "models.", "tests.")
 
 
 def cutting_models(system: object) -> list[tuple[str, Any]]:
-    """What cuts questions that are too long, each with the name of its class: it has a method `cut_note`."""
+    """The models that cut questions which are too long, each with the name of its class; they have a method `cut_note`."""
     return [each for part in getattr(system, "__dict__", {}).values() for each in _cutting(part, _DEPTH)]
 
 

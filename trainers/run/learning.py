@@ -21,12 +21,12 @@ SHIFTS = 60  # halvings of the interval that holds the best offset
 
 @dataclass(frozen=True)
 class LearningRule:
-    """What a figure of a run that learns is.
+    """The range of a figure in a run that learns.
 
     Args:
-        limit: It must be above it (`least`), or below.
-        least: Which.
-        told: What it means that it is not, for `str.format` with its value.
+        limit: End of the range; a figure that equals it is outside.
+        least: Whether the range lies above `limit`; else it lies below.
+        told: The message about a figure outside, for `str.format` with its value.
     """
 
     limit: float
