@@ -9,7 +9,7 @@ _OURS = ("harness.", "models.", "tests.")
 
 
 def cutting_models(system: object) -> list[tuple[str, Any]]:
-    """The models that cut questions which are too long, each with the name of its class; they have a method `cut_note`."""
+    """The models that cut questions which are too long, those with a `cut_note`, and the name of each one's class."""
     return [each for part in getattr(system, "__dict__", {}).values() for each in _cutting(part, _DEPTH)]
 
 
