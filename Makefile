@@ -14,7 +14,7 @@ export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 export PYTHONDONTWRITEBYTECODE :=  # tests start many processes, which read compiled modules in half of the time
 
-.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa quickstart-all test test-runs test-gpu test-all test-portable check format size clean
+.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa quickstart-all reproduce-lm test test-runs test-gpu test-all test-portable check format size clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -48,6 +48,9 @@ quickstart-hiqa: install  ## HiQA on a generated library of 48 look-alike PDF ma
 
 quickstart-all: install  ## All five quickstarts, then the five systems and plain retrieval on the same questions of five kinds (about half an hour on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh all
+
+reproduce-lm: install  ## Real data with a real language model: LM=FOLDER_OR_HUB_ID, DATA=FOLDER, STAGE=NAME for one stage (at most 45 minutes each)
+	@PYTHON=$(BIN)/python bash scripts/reproduce_lm.sh
 
 test: install  ## The fast tests: no network, no GPU, about 8 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal

@@ -33,7 +33,7 @@ PAGES = [
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
 LISTS = [config for config in CONFIGS if "systems" in yaml.safe_load(config.read_text())]  # of a comparison's systems
 OVERLAYS = [config for config in CONFIGS if config.parent.name == "overlays"]  # given after another config
-SCRIPTS = sorted((ROOT / "scripts").glob("*.sh"))
+SCRIPTS = sorted((ROOT / "scripts").rglob("*.sh"))
 SHELL = ("", "bash", "sh", "console")  # languages of fences that hold commands
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
 COMMAND = re.compile(r"(?:[A-Z_]+=\S* )*(?:python|torchrun|make|bash|pip install -r|lightning-rag(?:-train)?)\s.*")
@@ -112,7 +112,8 @@ def commands_of(script: str, arguments: list[str], place: Path) -> list[list[str
     recorder.chmod(0o755)
     run = subprocess.run(
         ["bash", str(ROOT / "scripts" / script), *arguments],
-        cwd=place, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHON": str(recorder)},
+        cwd=place, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHON": str(recorder), "LM": "google/gemma-3-270m", "DATA": "data"},
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     return [line.split("\0")[:-1] for line in record.read_text().splitlines()]

@@ -1,0 +1,100 @@
+"""`make reproduce-lm`: the order of its stages, what is done, and what it refuses."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.runs import ROOT
+
+ALL = ["qg", "estimator", "lm-estimator", "joint", "lm-reader", "crossfit", "rewriter-dialogues", "rewriter-queries",
+    "drrag-classifier", "drrag-reader", "hiqa-documents", "hiqa-reader"]  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """The driver with stages that write down their names; `joint` fails while there is a file `broken`."""
+    stages = tmp_path / "scripts/reproduce_lm"
+    stages.mkdir(parents=True)
+    shutil.copy(ROOT / "scripts/reproduce_lm.sh", tmp_path / "scripts")
+    for name in ALL:
+        fails = "[ ! -f broken ] || exit 70\n" if name == "joint" else ""
+        (stages / f"{name}.sh").write_text(f'{fails}echo "$LM $DATA {name}" >> ran\n')
+    (tmp_path / "python").write_text('#!/usr/bin/env bash\necho "digest-of-$3"\n')
+    (tmp_path / "python").chmod(0o755)
+    (tmp_path / "data").mkdir()
+    return tmp_path
+
+
+def start(place: Path, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run the driver."""
+    return subprocess.run(
+        ["bash", "scripts/reproduce_lm.sh"], cwd=place, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHON": "./python", **given},
+    )  # fmt: skip
+
+
+def ran(place: Path) -> list[str]:
+    return (place / "ran").read_text().splitlines() if (place / "ran").exists() else []
+
+
+def test_stages_run_in_order_and_a_stopped_one_goes_on(place: Path) -> None:
+    (place / "broken").touch()
+    assert start(place).returncode == 70
+    assert ran(place) == [f"google/gemma-3-270m data {name}" for name in ALL[:3]]
+    (place / "broken").unlink()
+    again = start(place)
+    assert again.returncode == 0, again.stderr
+    assert ran(place) == [f"google/gemma-3-270m data {name}" for name in ALL]
+    assert "LM google/gemma-3-270m, sha256 of its weights digest-of-google/gemma-3-270m" in again.stdout
+    assert sorted(each.name for each in (place / "reports/lm-stages").iterdir()) == sorted(ALL)
+
+
+def test_one_stage_alone(place: Path) -> None:
+    (place / "own").mkdir()
+    assert start(place, STAGE="drrag-reader", LM="folder", DATA="own").returncode == 0
+    assert ran(place) == ["folder own drrag-reader"]
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        ({"STAGE": "read"}, 2, f"STAGE=read is no stage; there are: {' '.join(ALL)}."),
+        ({"DATA": "elsewhere"}, 66, "DATA=elsewhere is no folder: give the folder of the official files."),
+        (
+            {"LM": "other"},
+            65,
+            "reports/lm-stages/qg is of another LM: remove {checkpoints,indexes,reports}/lm-* and data/lm first.",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(place: Path, given: dict[str, str], code: int, message: str) -> None:
+    start(place, STAGE="qg")
+    refused = start(place, **given)
+    assert (refused.returncode, refused.stderr) == (code, f"reproduce-lm: {message}\n")
+    assert ran(place) == ["google/gemma-3-270m data qg"]
+
+
+def test_every_stage_has_a_place_in_the_order() -> None:
+    assert {each.stem for each in (ROOT / "scripts/reproduce_lm").glob("*.sh")} <= set(ALL)
+
+
+def weights(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "scripts.reproduce_lm.weights", str(folder)],
+        cwd=ROOT, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+def test_weights_are_named_by_their_digest(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    refused = weights(tmp_path)
+    assert refused.returncode == 66
+    assert refused.stderr.strip().count("\n") == 0
+    assert "holds no *.safetensors" in refused.stderr
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    assert weights(tmp_path).stdout.strip() == hashlib.sha256(b"weights").hexdigest()
