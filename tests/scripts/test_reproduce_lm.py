@@ -1,6 +1,7 @@
 """`make reproduce-lm`: the order of its stages, what is done, and what it refuses."""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -83,18 +84,39 @@ def test_every_stage_has_a_place_in_the_order() -> None:
     assert {each.stem for each in (ROOT / "scripts/reproduce_lm").glob("*.sh")} <= set(ALL)
 
 
-def weights(folder: Path) -> subprocess.CompletedProcess[str]:
+def run(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "scripts.reproduce_lm.weights", str(folder)],
+        [sys.executable, "-m", f"scripts.reproduce_lm.{module}", *map(str, arguments)],
         cwd=ROOT, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
 
 
 def test_weights_are_named_by_their_digest(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    refused = weights(tmp_path)
+    refused = run("weights", tmp_path)
     assert refused.returncode == 66
     assert refused.stderr.strip().count("\n") == 0
     assert "holds no *.safetensors" in refused.stderr
     (tmp_path / "model.safetensors").write_bytes(b"weights")
-    assert weights(tmp_path).stdout.strip() == hashlib.sha256(b"weights").hexdigest()
+    assert run("weights", tmp_path).stdout.strip() == hashlib.sha256(b"weights").hexdigest()
+
+
+def test_a_sample_depends_on_the_rows_alone(tmp_path: Path) -> None:
+    rows = [{"id": number, "text": f"ä {number}"} for number in range(20)]
+    (tmp_path / "list.json").write_text(json.dumps(rows))
+    (tmp_path / "lines.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in [*rows[::-1], rows[3]]))
+    parts = {}
+    for file, sizes in (("list.json", (5, 3)), ("lines.jsonl", (7, 13))):
+        outs = [tmp_path / f"{file}-{place}" for place in range(2)]
+        sampled = run("sample", tmp_path / file, "--parts", *(f"{out}={n}" for out, n in zip(outs, sizes, strict=True)))
+        assert sampled.returncode == 0, sampled.stderr
+        parts[file] = [[json.loads(line) for line in out.read_text().splitlines()] for out in outs]
+    short, long = parts["list.json"][0], parts["lines.jsonl"][0]
+    assert (len(short), len(long)) == (5, 7)
+    assert long[:5] == short != rows[:5]
+    assert sorted(row["id"] for part in parts["lines.jsonl"] for row in part) == list(range(20))
+    refused = run("sample", tmp_path / "list.json", "--parts", f"{tmp_path / 'new'}=21")
+    assert (refused.returncode, (tmp_path / "new").exists()) == (65, False)
+    assert "has 20 different rows, and the parts take 21." in refused.stderr
+    refused = run("sample", tmp_path / "list.json", "--parts", "new")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
