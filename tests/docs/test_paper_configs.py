@@ -18,7 +18,7 @@ PAPERS = [
     *(run for each in OVERLAYS if each not in REWRITERS for run in runs_of(each)),
 ]
 NAMES = ["rerag-nq", "rerag-nq-baseline", "drrag-bigbird-base", "drrag-bigbird-large", "drrag-longformer",
-    "rerag-nq-large", "rerag-nq-mixed"]  # fmt: skip
+    "rerag-nq-large", "rerag-nq-mixed", "rerag-triviaqa", "rerag-triviaqa-large"]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
