@@ -54,6 +54,12 @@ def test_a_run_has_its_name_and_makes_all_its_epochs(run: list[str], name: str) 
         assert options["model"]["init_args"]["text"]["max_answer_tokens"] == 25
 
 
+def test_triviaqa_s_files_stand_in_the_place_of_nq_s() -> None:
+    data = parsed(PAPERS[NAMES.index("rerag-triviaqa")])["data"]["init_args"]
+    files = [[(each["path"], each.get("dataset")) for each in data[part]] for part in ("train", "validation")]
+    assert files == [[("data/triviaqa/train.json", None)], [("data/triviaqa/dev.json", None)]]
+
+
 @pytest.mark.parametrize("run", PAPERS, ids=NAMES)
 def test_its_trainer_is_built(run: list[str], checkpoints: dict[str, Path]) -> None:
     options = parsed(run)["model"]["init_args"]
