@@ -1,14 +1,15 @@
 """A causal language model: generates replies to prompts with their log-probabilities, and scores given replies.
 
 Prompts and replies are token ids: what a chat looks like is not known here. Prompts are padded on the left, so that all
-rows of a batch end together; results do not depend on batch, order or padding.
+rows of a batch end together; results do not depend on batch, order or padding. What all prompts of a call begin with is
+read once, and so is a prompt that several replies are scored for (`models.kept_states`).
 
 Shape legend: P rows, T tokens, A reply tokens with the end, V vocabulary.
 """
 
 import inspect
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from transformers import (
     AutoModelForCausalLM,
+    DynamicCache,
     GenerationConfig,
     LogitsProcessorList,
     PreTrainedConfig,
@@ -24,9 +26,10 @@ from transformers import (
 )
 
 from common.errors import UserError
-from common.progress import track_batches
+from common.progress import Progress, track_batches
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
+from models.kept_states import CHEAPER, WORTHWHILE, KeptStates, can_keep, common_prefix
 from models.length_batching import IGNORE, length_batches, pad
 from models.loading import check_vocabulary, load_config, load_network, load_tokenizer, save_network
 from models.pretrained import resolve
@@ -114,16 +117,18 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         """
         choices = choices or [TokenSampling()] * len(prompts)
         replies: list[SampledTokens | None] = [None] * len(prompts)
-        lengths = [len(prompt) for prompt in prompts]
+        kept = self._shared(prompts)
+        lengths = [self._counted(len(prompt), kept) for prompt in prompts]
         batches = [
             batch for most in sorted(set(max_tokens))
             for batch in self._batches(lengths, max_tokens, most, tokens_per_batch)
         ]  # fmt: skip
-        self.tokens_read += sum(lengths)
+        self.tokens_read += sum(map(len, prompts))
         for batch in track_batches(batches, len(prompts), "writing"):
             ids_PT, attention_PT = self._padded([prompts[row] for row in batch])
             limits = [max_tokens[row] for row in batch]
             sampler = TokenSampler([choices[row] for row in batch], self.end_ids)
+            past = self._past(kept, [0] * len(batch), [prompts[row] for row in batch], attention_PT)
             with autocast(self.device, self.inference_dtype):
                 self.network.generate(
                     input_ids=ids_PT,
@@ -131,6 +136,8 @@ class CausalLanguageModel(CountsTokens, nn.Module):
                     logits_processor=LogitsProcessorList([sampler]),
                     max_new_tokens=max(limits),
                     do_sample=False,
+                    eos_token_id=self.end_ids,
+                    **({} if past is None else {"past_key_values": past}),
                 )
             for row, reply in zip(batch, sampler.written(limits), strict=True):
                 replies[row] = reply
@@ -155,21 +162,26 @@ class CausalLanguageModel(CountsTokens, nn.Module):
             tokens_per_batch: As in `write`.
         """
         ends = [ended] * len(prompts) if isinstance(ended, bool) else ended
-        sequences = [
-            ([*prompt, *reply, *self.end_ids[: int(end)]], len(prompt))
-            for prompt, reply, end in zip(prompts, replies, ends, strict=True)
-        ]
+        labels = [[*reply, *self.end_ids[: int(end)]] for reply, end in zip(replies, ends, strict=True)]
         scores = [0.0] * len(prompts)
-        rows = [row for row, (ids, start) in enumerate(sequences) if len(ids) > start]
+        rows = [row for row, label in enumerate(labels) if label]
+        self.tokens_read += sum(len(prompts[row]) + len(labels[row]) for row in rows)
         budget = tokens_per_batch or TOKENS_PER_BATCH[self.device.type]
-        self.tokens_read += sum(len(sequences[row][0]) for row in rows)
-        batches = length_batches([len(sequences[row][0]) for row in rows], budget)
-        for batch in track_batches(batches, len(rows), "scoring"):
-            batch_rows = [rows[place] for place in batch]
-            with autocast(self.device, self.inference_dtype):
-                logp_P = self.reply_logp([sequences[row] for row in batch_rows])
-            for row, logp in zip(batch_rows, logp_P.tolist(), strict=True):
-                scores[row] = logp
+        with Progress("scoring", len(rows)) as progress:
+            for kept, begun in self._begun(prompts, rows, budget):
+                lengths = [
+                    self._counted(len(prompts[row]), kept, source) + len(labels[row]) for row, source in begun.items()
+                ]
+                for places in length_batches(lengths, budget):
+                    batch = [list(begun)[place] for place in places]
+                    parts = [prompts[row] for row in batch], [labels[row] for row in batch]
+                    ids_PT, attention_PT, labels_PA = (each.to(self.device) for each in self.reply_batch(*parts))
+                    past = self._past(kept, [begun[row] for row in batch], parts[0], attention_PT)
+                    with autocast(self.device, self.inference_dtype):
+                        logp_P = self.labels_logp(ids_PT, attention_PT, labels_PA, past).sum(dim=1)
+                    for row, logp in zip(batch, logp_P.tolist(), strict=True):
+                        scores[row] = logp
+                    progress.advance(len(batch))
         return scores
 
     def reply_logp(self, sequences: Sequence[tuple[Sequence[int], int]]) -> Tensor:
@@ -193,9 +205,11 @@ class CausalLanguageModel(CountsTokens, nn.Module):
             labels_PA[row, most - len(reply) :] = torch.tensor(reply)
         return ids_PT, attention_PT, labels_PA
 
-    def labels_logp(self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor) -> Tensor:
+    def labels_logp(
+        self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor, past: DynamicCache | None = None
+    ) -> Tensor:
         """Log-probability (P, A), fp32, of each label of a `reply_batch`; 0 for IGNORE; with gradients."""
-        logits_PAV = self._logits(ids_PT, attention_PT, labels_PA.shape[1] + 1)[:, :-1]
+        logits_PAV = self._logits(ids_PT, attention_PT, labels_PA.shape[1] + 1, past)[:, :-1]
         logp_PAV = log_probabilities(logits_PAV, self.end_ids)
         logp_PA = logp_PAV.gather(2, labels_PA.clamp(min=0)[:, :, None])[:, :, 0]
         return logp_PA.masked_fill(labels_PA == IGNORE, 0.0)
@@ -208,13 +222,66 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         save_network(self.network, folder, **options)
         self.tokenizer.save_pretrained(folder)
 
-    def _logits(self, ids_PT: Tensor, attention_PT: Tensor, last: int) -> Tensor:
-        """Logits of the last positions, (P, last, V)."""
+    def _logits(self, ids_PT: Tensor, attention_PT: Tensor, last: int, past: DynamicCache | None = None) -> Tensor:
+        """Logits of the last positions, (P, last, V).
+
+        `past` holds the states of the first slots, which are not read again, and gets those of the others.
+        """
         options: dict[str, Any] = {"use_cache": False, "logits_to_keep": last}
+        slots = 0
+        if past is not None:
+            options |= {"use_cache": True, "past_key_values": past}
+            slots = past.get_seq_length()
         if "position_ids" in inspect.signature(self.network.forward).parameters:
-            options["position_ids"] = positions_of(attention_PT)
-        logits: Tensor = self.network(input_ids=ids_PT, attention_mask=attention_PT, **options).logits
+            options["position_ids"] = positions_of(attention_PT)[:, slots:]
+        logits: Tensor = self.network(input_ids=ids_PT[:, slots:], attention_mask=attention_PT, **options).logits
         return logits
+
+    def _read(self, sequences: Sequence[Sequence[int]], kept: KeptStates | None = None) -> KeptStates:
+        """The states of sequences, which all begin with what is kept already."""
+        ids_PT, attention_PT = self._padded(sequences)
+        past = self._past(kept, [0] * len(sequences), sequences, attention_PT) or DynamicCache()
+        with autocast(self.device, self.inference_dtype):
+            self._logits(ids_PT, attention_PT, 1, past)
+        return KeptStates(past, [len(each) for each in sequences])
+
+    def _shared(self, prompts: Sequence[Sequence[int]]) -> KeptStates | None:
+        """The states of what all prompts begin with; None if that is not worth keeping."""
+        count = common_prefix(prompts) if len(prompts) > 1 else 0
+        return self._read([prompts[0][:count]]) if count >= WORTHWHILE and can_keep(self.network) else None
+
+    def _begun(
+        self, prompts: Sequence[Sequence[int]], rows: Sequence[int], budget: int
+    ) -> Iterator[tuple[KeptStates | None, dict[int, int]]]:
+        """What is kept, and which row of it each row begins with: all at once, or a batch of prompts at a time."""
+        kept = self._shared([prompts[row] for row in rows])
+        equal: dict[tuple[int, ...], list[int]] = {}
+        for row in rows:
+            equal.setdefault(tuple(prompts[row]), []).append(row)
+        if len(equal) == len(rows) or not can_keep(self.network):
+            yield kept, dict.fromkeys(rows, 0)
+            return
+        different = list(equal)
+        for batch in length_batches([self._counted(len(prompt), kept) for prompt in different], budget):
+            read = self._read([different[place] for place in batch], kept)
+            yield read, {row: source for source, place in enumerate(batch) for row in equal[different[place]]}
+
+    @staticmethod
+    def _counted(tokens: int, kept: KeptStates | None, source: int = 0) -> int:
+        """What a prompt of so many tokens counts in a batch."""
+        return tokens if kept is None else max(tokens - kept.lengths[source], -(-tokens // CHEAPER))
+
+    @staticmethod
+    def _past(
+        kept: KeptStates | None, sources: Sequence[int], prompts: Sequence[Sequence[int]], attention_PT: Tensor
+    ) -> DynamicCache | None:
+        """The states of all rows' first slots: at least the last token of each prompt is read."""
+        if kept is None:
+            return None
+        lengths, T = attention_PT.sum(dim=1).tolist(), attention_PT.shape[1]
+        known = [min(kept.lengths[source], len(prompt) - 1) for source, prompt in zip(sources, prompts, strict=True)]
+        slots = T - max(length - each for length, each in zip(lengths, known, strict=True))
+        return kept.repeated(sources, [T - length for length in lengths], slots)
 
     def _padded(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Left-padded token ids and attention mask on the network's device, both (P, T)."""
