@@ -44,6 +44,7 @@ class Chat:
     temperature: float = 0.0  # 0: greedy
     sample: int = 0  # number of the sample, where one chat is sampled several times; also the seed
     logprobs: bool = False  # whether the reply needs its log-probability
+    one_line: bool = False  # whether the reply ends at its first line break, as after examples in plain text
 
     @classmethod
     def of(

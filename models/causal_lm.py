@@ -10,6 +10,7 @@ Shape legend: P rows, T tokens, A reply tokens with the end, V vocabulary.
 import inspect
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -214,6 +215,12 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         logp_PA = logp_PAV.gather(2, labels_PA.clamp(min=0)[:, :, None])[:, :, 0]
         return logp_PA.masked_fill(labels_PA == IGNORE, 0.0)
 
+    def ended_by_lines(self) -> Self:
+        """The same network, whose replies end with their first line too: at a token that has a line break."""
+        other = copy(self)
+        other.end_ids = list(dict.fromkeys([*self.end_ids, *line_break_ids(self.tokenizer)]))
+        return other
+
     def save(self, folder: Path, **options: Any) -> None:
         """Write config.json, generation_config.json, model.safetensors and the tokenizer.
 
@@ -321,6 +328,13 @@ def end_ids_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> 
         if ids is not None:
             return [ids] if isinstance(ids, int) else list(ids)
     raise UserError(f"{network.name_or_path}: no reply would end: add eos_token_id to its generation_config.json.")
+
+
+def line_break_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """The tokens that have a line break, in order."""
+    written = ("\n", "\u010a", "<0x0A>")  # as vocabularies of pieces and of bytes spell it
+    found = sorted(id_ for token, id_ in tokenizer.get_vocab().items() if any(each in token for each in written))
+    return [id_ for id_ in found if "\n" in tokenizer.decode([id_])]
 
 
 def check_causal(pretrained: str, config: PreTrainedConfig) -> None:

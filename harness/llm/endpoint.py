@@ -146,6 +146,8 @@ class ChatEndpoint:
             body["seed"] = chat.sample
         if chat.logprobs:
             body["logprobs"] = True
+        if chat.one_line:
+            body["stop"] = ["\n"]
         return {name: value for name, value in (body | self.options).items() if value is not None}
 
     def reply(self, chats: Sequence[Chat]) -> list[Reply]:

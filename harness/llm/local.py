@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +36,8 @@ class CausalLm:
     tokenizer reads as marks, such as <|im_start|>, are changed inside messages (`< |im_start|>`), and so are the marks
     of common chat templates (`common.chat.without_chat_marks`): no message can begin another one.
 
-    A reply ends with any of the end tokens that generation_config.json names; its other settings are not used. Equal
+    A reply ends with any of the end tokens that generation_config.json names, and one of a single line with any token
+    that has a line break; the other settings of that file are not used. Equal
     chats with a temperature above 0 get equal replies, whatever else is in the call; `sample` gives further ones.
     Log-probabilities are those of the model, at temperature 1. `seconds` of a reply is the time of the whole call.
 
@@ -92,6 +93,10 @@ class CausalLm:
         model.inference_dtype = compute_dtype(self.precision, model.device)
         return model
 
+    @cached_property
+    def _ended_by_lines(self) -> "CausalLanguageModel":
+        return self.model.ended_by_lines()
+
     @property
     def context_tokens(self) -> int | None:
         """Most tokens of a chat and its reply together; None without a limit."""
@@ -110,24 +115,25 @@ class CausalLm:
         A chat that is longer than the context, or that the template refuses, gets an error. A reply is cut where the
         context is full.
         """
-        from models.token_sampling import TokenSampling
+        from models.token_sampling import SampledTokens, TokenSampling
 
         started = time.perf_counter()
         prompts = [self._prompt(chat) for chat in chats]
         errors = [prompt if isinstance(prompt, str) else self._too_long(len(prompt)) for prompt in prompts]
         read = {row: prompt for row, prompt in enumerate(prompts) if not isinstance(prompt, str) and not errors[row]}
-        written = self.model.write(
-            list(read.values()),
-            [
-                int(min(chats[row].max_tokens, (self.context_tokens or math.inf) - len(ids)))
-                for row, ids in read.items()
-            ],
-            [TokenSampling(chats[row].temperature, _seed_of(chats[row])) for row in read],
-            self.batch_tokens,
-        )
+        written: dict[int, SampledTokens] = {}
+        for model, rows in self._by_end(chats, read):
+            room = [(self.context_tokens or math.inf) - len(read[row]) for row in rows]
+            replied = model.write(
+                [read[row] for row in rows],
+                [int(min(chats[row].max_tokens, most)) for row, most in zip(rows, room, strict=True)],
+                [TokenSampling(chats[row].temperature, _seed_of(chats[row])) for row in rows],
+                self.batch_tokens,
+            )
+            written |= zip(rows, replied, strict=True)
         seconds = time.perf_counter() - started
         replies = [Reply("", error=error, finish="", seconds=seconds) for error in errors]
-        for (row, ids), text in zip(read.items(), written, strict=True):
+        for row, text in written.items():
             decoded = self.model.tokenizer.decode(
                 text.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
             )
@@ -137,7 +143,7 @@ class CausalLm:
                 error=CUT if said is None else "",
                 finish="" if said is None else "stop" if text.ended else "length",
                 logprob=text.logprob if chats[row].logprobs else None,
-                prompt_tokens=len(ids),
+                prompt_tokens=len(read[row]),
                 reply_tokens=len(text.ids) + text.ended,
                 seconds=seconds,
             )
@@ -158,12 +164,19 @@ class CausalLm:
             if not isinstance(prompt, str) and not self._too_long(len(prompt) + len(replies[row]))
         }
         scores = [-math.inf] * len(texts)
-        found = self.model.logprobs(
-            list(read.values()), [replies[row] for row in read], tokens_per_batch=self.batch_tokens
-        )
-        for row, score in zip(read, found, strict=True):
-            scores[row] = score
+        for model, rows in self._by_end(chats, read):
+            found = model.logprobs(
+                [read[row] for row in rows], [replies[row] for row in rows], tokens_per_batch=self.batch_tokens
+            )
+            for row, score in zip(rows, found, strict=True):
+                scores[row] = score
         return scores
+
+    def _by_end(self, chats: Sequence[Chat], rows: Iterable[int]) -> "Iterator[tuple[CausalLanguageModel, list[int]]]":
+        """The model that ends as chats want, with the rows of these chats."""
+        for one_line in (False, True):
+            if chosen := [row for row in rows if chats[row].one_line is one_line]:
+                yield self._ended_by_lines if one_line else self.model, chosen
 
     def room(self, chat: Chat) -> float:
         """Tokens that the context leaves for the reply to a chat; 0 or less if it gets an error for its length."""

@@ -4,12 +4,15 @@
     user: text of the user message, such as "${documents}\n\nQuestion: ${question}"
     document: text of each document in ${documents}, between the lines <passage> and </passage>: ${number}, ${title},
         ${text}; ${passage} is "TITLE. TEXT", or the text without a title
-    example: text of each example in ${examples}: ${number}, ${document}, ${question}, ${answer}
+    example: text of each example in ${examples}: ${number}, ${document} (one) or ${documents} (all), ${question},
+        ${answer}
     examples: [{title: ..., text: ..., question: ..., answer: ...}]
     max_tokens: most tokens of the reply; 32 when omitted
     answer_after: the answer is what follows the last of these words in the reply; the whole reply when omitted
     answer_until: and what stands before this; else up to the end of the line
     verbatim: true if the answer is the reply as it is; else quotes, brackets and a final stop are removed
+    one_line: true if a reader's reply ends at its first line break: a model without a chat template would go on with
+        an example of its own
     closed_book: name of the prompt of this kind for a question without documents; no model reads it
     source: where the prompt was published; no model reads it
 
@@ -34,13 +37,14 @@ from common.yaml_texts import load_yaml
 
 FOLDER = Path(__file__).parent / "prompts"
 _TEXTS = ("user", "system", "document", "example", "answer_after", "answer_until", "closed_book", "source")
+_FLAGS = ("verbatim", "one_line")
 _STOPS = ";.。\uff1b\uff0e｡…"  # at the end of an answer
 _EXAMPLE = ("title", "text", "question", "answer")
 _KINDS: dict[str, tuple[type, str]] = {  # of the keys of a file: type and what it must be
     **dict.fromkeys(_TEXTS, (str, "a text")),
     "examples": (list, f"a list of objects with the texts {', '.join(_EXAMPLE)}"),
     "max_tokens": (int, "a whole number of at least 1"),
-    "verbatim": (bool, "true or false"),
+    **dict.fromkeys(_FLAGS, (bool, "true or false")),
 }
 _FRAME = 1  # of what is filled in; increase it when a model reads the same texts otherwise
 _TAG = re.compile(r"</(\w+)>")
@@ -70,13 +74,14 @@ class Prompt:
     system: str = ""
     document: str = ""
     example: str = ""
-    examples: tuple[Mapping[str, str], ...] = ()
+    examples: tuple[Mapping[str, Any], ...] = ()  # a title and a text, or `passages` with these
     answer_after: str = ""
     answer_until: str = ""
     closed_book: str = ""
     source: str = ""
     max_tokens: int = 32
     verbatim: bool = False
+    one_line: bool = False
 
     @classmethod
     def load(cls, name: str) -> Self:
@@ -129,14 +134,14 @@ class Prompt:
         if bad:
             raise DataError(f"{where}: {bad[0]} has a $ that begins no ${{name}}: write $$ for a dollar sign.")
         texts = {key: found[key].strip() for key in _TEXTS if found.get(key)}
-        others = {key: found[key] for key in ("max_tokens", "verbatim") if key in found}
+        others = {key: found[key] for key in ("max_tokens", *_FLAGS) if key in found}
         return cls(name=name, examples=tuple(found.get("examples", ())), **others, **texts)
 
     @property
     def hash(self) -> str:
         """The first 12 hex digits of the SHA-256 of everything that a model reads, and of where its answer stands."""
         read = [self.system, self.user, self.document, self.example, *map(dict, self.examples), self.answer_after]
-        read += ["verbatim"] * self.verbatim + [self.answer_until] * bool(self.answer_until)
+        read += [flag for flag in _FLAGS if getattr(self, flag)] + [self.answer_until] * bool(self.answer_until)
         read += [f"frame {_FRAME}"] * bool(self._tags)
         return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -157,21 +162,17 @@ class Prompt:
         """
         texts = {name: text if name in _MADE else self.inert(text) for name, text in texts.items()}
         places: dict[str, str] = {
-            "documents": "\n\n".join(self._document(number, each) for number, each in enumerate(documents, start=1)),
-            "examples": "\n\n".join(
-                self._filled(
-                    "example",
-                    number=str(number),
-                    document=self._document(number, Passage("", each["text"], each["title"])),
-                    question=self.inert(each["question"]),
-                    answer=self.inert(each["answer"]),
-                )
-                for number, each in enumerate(self.examples, start=1)
-            ),
+            "documents": self._documents(documents),
+            "examples": "\n\n".join(self._example(number, each) for number, each in enumerate(self.examples, start=1)),
             **texts,
         }
         user = Message("user", self._filled("user", **places))
         return (Message("system", self._filled("system", **places)), user) if self.system else (user,)
+
+    @property
+    def example_places(self) -> set[str]:
+        """The places of `example`."""
+        return set(Template(self.example).get_identifiers())
 
     @cached_property
     def _tags(self) -> tuple[str, ...]:
@@ -216,6 +217,20 @@ class Prompt:
             marks = self.answer_until, self.answer_until.translate(_FULL_WIDTH)
             text = re.split("|".join(map(re.escape, marks)), clean(text), maxsplit=1)[0]
         return bare(text)
+
+    def _example(self, number: int, each: Mapping[str, Any]) -> str:
+        passages = [Passage("", one["text"], one["title"]) for one in each.get("passages", [each])]
+        return self._filled(
+            "example",
+            number=str(number),
+            document=self._document(number, passages[0]) if passages else "",
+            documents=self._documents(passages),
+            question=self.inert(each["question"]),
+            answer=self.inert(each["answer"]),
+        )
+
+    def _documents(self, documents: Sequence[Passage]) -> str:
+        return "\n\n".join(self._document(number, each) for number, each in enumerate(documents, start=1))
 
     def _document(self, number: int, each: Passage) -> str:
         each = Passage("", self.inert(each.text), self.inert(each.title))

@@ -7,11 +7,11 @@ Shape legend: N contexts of a question, A distinct answers.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from common.chat import Chat, Reply, reply_costs
 from common.errors import UserError
@@ -131,7 +131,8 @@ class LlmReader:
     @cached_property
     def _known_closed_book(self) -> Prompt | None:
         name = self._closed_book or self.together.closed_book
-        return Prompt.load(name) if name else None
+        prompt = Prompt.load(name) if name else None
+        return _with_shots(prompt, *self._examples) if prompt and prompt.example else prompt
 
     def facts(self, alone: bool) -> list[str]:
         """The model, how it replies, and the prompt with its hash, for reports.
@@ -250,8 +251,9 @@ class LlmReader:
         def chat(characters: int | None = None, asked: int | None = None) -> Chat:
             shown = [replace(each, text=each.text[:characters]) for each in passages]
             return Chat(
-                prompt.messages(shown, question=question[:asked]), limit, self.temperature, self.sample, logprobs
-            )
+                prompt.messages(shown, question=question[:asked]), limit, self.temperature, self.sample, logprobs,
+                prompt.one_line,
+            )  # fmt: skip
 
         whole, room = chat(), getattr(self.llm, "room", None)
         if room is None or room(whole) > 0:
@@ -327,6 +329,11 @@ def _with_shots(prompt: Prompt, file: str | None, layout: str, shots: int | None
         UserError: If there are too few examples, or the prompt has no place for any.
     """
     if shots is None and file is None:
+        if prompt.example and not prompt.examples:
+            raise UserError(
+                f"prompt {prompt.name} has no examples of its own: name a file of questions with answers and passages "
+                "by examples, and the number of examples by shots."
+            )
         return prompt
     if shots is None or not prompt.example:
         missing = (
@@ -334,7 +341,7 @@ def _with_shots(prompt: Prompt, file: str | None, layout: str, shots: int | None
         )
         raise UserError(f"prompt {prompt.name} {missing}, or omit shots and examples.")
     own = prompt.examples[:shots]
-    further = list(islice(_examples(file, layout), shots - len(own))) if file else []
+    further = list(islice(_examples(file, layout, prompt.example_places), shots - len(own))) if file else []
     if len(own) + len(further) < shots:
         given = f"and {file} gives {len(further)}" if file else "and no file gives further ones"
         raise UserError(
@@ -344,17 +351,24 @@ def _with_shots(prompt: Prompt, file: str | None, layout: str, shots: int | None
     return replace(prompt, examples=(*own, *further))
 
 
-def _examples(file: str, layout: str) -> Iterator[dict[str, str]]:
+def _examples(file: str, layout: str, places: Set[str]) -> Iterator[dict[str, Any]]:
     """Examples from a data-set file.
 
-    Each question that has an answer in one of its passages, with the first such passage.
+    For a place `documents`, each question with an answer and gold passages, with all of these. For `document`, each
+    that has an answer in one of its passages, with the first such passage, a gold one if gold passages are known. For
+    neither, each with an answer.
     """
     from common.answer_metrics import has_answer
     from datamodules.formats.reading import read_questions
 
     for question in read_questions(layout, file):
-        for passage in question.gold or question.passages:
-            if question.answers and has_answer(passage.text, question.answers):
-                texts = {"title": passage.title, "text": passage.text}
-                yield {**texts, "question": question.text, "answer": question.answers[0]}
-                break
+        if not question.answers:
+            continue
+        asked = {"question": question.text, "answer": question.answers[0]}
+        if "document" in places:
+            for passage in question.gold or question.passages:
+                if has_answer(passage.text, question.answers):
+                    yield {"title": passage.title, "text": passage.text, **asked}
+                    break
+        elif question.gold or "documents" not in places:
+            yield {"passages": [{"title": each.title, "text": each.text} for each in question.gold], **asked}

@@ -1,5 +1,6 @@
 """Bodies of requests, the key, what is taken out of error texts, and what identifies saved results."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ def test_the_body_of_a_request() -> None:
         "reasoning_effort": "low",
     }  # fmt: skip
     assert endpoint().request(Chat.of("u", temperature=0.7, sample=3))["seed"] == 3
+    assert endpoint().request(replace(Chat.of("u"), one_line=True))["stop"] == ["\n"]
 
 
 def test_the_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,15 +5,18 @@ Prompts by its template, replies, errors of single chats, scores, names.
 
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
 from common.chat import Chat, Message
 from common.errors import MissingInputError, UserError
 from harness.llm.local import CausalLm
+from models.causal_lm import line_break_ids
 from tests.helpers.devices import cpu_and_gpu
 from tests.helpers.tiny_lm import CHATML, CONTEXT, PLAIN_CONTEXT, SPECIALS, cases
 
@@ -128,6 +131,32 @@ def test_the_score_of_a_reply_is_its_logprob(model: CausalLm) -> None:
     assert scores == [pytest.approx(reply.logprob, abs=1e-5) for reply in replies]
     others = model.logprobs(chats, ["granite"] * len(chats))
     assert all(other < score for other, score in zip(others, scores, strict=True))
+
+
+def test_a_reply_of_one_line_ends_at_its_first_line_break(plain: CausalLm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any token with a line break is the end: against the probabilities of brute force, beside a chat of many lines."""
+    tokenizer, network = plain.model.tokenizer, plain.model.network
+    breaks = [id_ for id_ in range(len(tokenizer)) if "\n" in tokenizer.decode([id_])]
+    assert line_break_ids(tokenizer) == breaks != []
+    chats = [Chat.of(user, max_tokens=4, logprobs=True) for user, _ in CASES]
+    lines = [replace(chat, one_line=True) for chat in chats]
+    whole = plain.reply(chats)
+    again = plain.reply([each for pair in zip(chats, lines, strict=True) for each in pair])
+    assert [replace(each, seconds=0) for each in again[::2]] == [replace(each, seconds=0) for each in whole]
+    prompt = plain._prompt(chats[0])
+    assert not isinstance(prompt, str)
+    word = tokenizer(whole[0].text)["input_ids"]
+    with torch.no_grad():
+        logp_TV = network(torch.tensor([[*prompt, *word]])).logits[0, len(prompt) - 1 :].double().log_softmax(1)
+    said = sum(logp_TV[place, token].item() for place, token in enumerate(word))
+    ends = logp_TV[len(word), sorted({*breaks, *plain.model.end_ids})].logsumexp(0).item()
+    assert plain.logprobs(lines[:1], [whole[0].text]) == [pytest.approx(said + ends, abs=1e-4)]
+
+    monkeypatch.setattr("models.causal_lm.line_break_ids", lambda _: [word[-1]])  # as if the word's last token had one
+    del plain._ended_by_lines
+    (cut,) = plain.reply(lines[:1])
+    assert (cut.finish, cut.reply_tokens, cut.text) == ("stop", len(word), tokenizer.decode(word[:-1]))
+    del plain._ended_by_lines
 
 
 def test_samples_are_reproducible(model: CausalLm) -> None:

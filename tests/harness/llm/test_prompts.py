@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,22 @@ def test_the_papers_prompts_hold_their_examples_and_end_where_the_answer_begins(
     (user,) = drrag.messages([BEARS, BEARS], question="Who?")
     assert "**Document 2:**\n\nBears\nA bear" in user.content
     assert drrag.max_tokens > nq.max_tokens
+
+
+def test_examples_in_plain_text_look_as_what_is_asked() -> None:
+    bears = {"title": "Bears", "text": "Bears eat honey."}
+    shown = {"passages": [bears, bears], "question": "What do bears eat?", "answer": "honey"}
+    open_book, closed = (replace(Prompt.load(name), examples=(shown,)) for name in ("few_shot", "few_shot_closed_book"))
+    documents = "<passage>\nBears\nBears eat honey.\n</passage>\n\n" * 2
+    asked = "Question: What do bears eat?\nAnswer:"
+    passages = [Passage("", **bears)] * 2
+    (user,) = open_book.messages(passages, question=shown["question"])
+    assert user.content == f"{documents}{asked}\nhoney\n\n{documents}{asked}"
+    (user,) = closed.messages(question=shown["question"])
+    assert user.content == f"{asked}\nhoney\n\n{asked}"
+    assert open_book.one_line is closed.one_line is True
+    assert replace(open_book, one_line=False).hash != open_book.hash
+    assert open_book.answer("honey") == "honey"
 
 
 @pytest.mark.parametrize(

@@ -205,12 +205,40 @@ def test_examples_of_a_file_follow_those_of_the_prompt(llm: CausalLm, tmp_path: 
     assert LlmReader(llm, shots=1).together.examples == ()
 
 
+def test_examples_for_all_passages_have_all_gold_ones_and_those_of_closed_book_none(tmp_path: Path) -> None:
+    rows = json.loads(write_rows(tmp_path / "train.json").read_text())
+    rows[0]["supporting_facts"].append([rows[0]["context"][2][0], 0])
+    rows[1]["answer"] = "yes"  # in no passage
+    (tmp_path / "train.json").write_text(json.dumps(rows))
+    scripted = ScriptedLm({QUESTIONS[3].text: ["opal"]})
+    options = {"examples": str(tmp_path / "train.json"), "examples_layout": "hotpotqa", "shots": 2}
+    reader = LlmReader(scripted, "few_shot", **options)
+    reader.read(QUESTIONS[3:4], [evidence(QUESTIONS[3])[:1]])
+    reader.read_closed_book(QUESTIONS[3:4])
+    chats = [chat for asked in scripted.asked for chat in asked]
+    assert [chat.one_line for chat in chats] == [True, True]
+    first, second = (question.passages for question in QUESTIONS[:2])
+
+    def shown(passages: Sequence[Passage]) -> str:
+        return "".join(f"<passage>\n{each.title}\n{each.text}\n</passage>\n\n" for each in passages)
+
+    asked = [f"Question: {QUESTIONS[n].text}\nAnswer:" for n in (0, 1, 3)]
+    answers = [f"\n{QUESTIONS[0].answers[0]}\n\n", "\nyes\n\n", ""]
+    documents = [shown([first[0], first[2]]), shown(second[:1]), shown(QUESTIONS[3].passages[:1])]
+    expected = [
+        "".join(docs + text + answer for docs, text, answer in zip(each, asked, answers, strict=True))
+        for each in (documents, ["", "", ""])
+    ]
+    assert [chat.messages[0].content for chat in chats] == expected
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"shots": 8}, "shots is 8, but prompt rerag_nq has 3 examples and no file gives further ones"),
         ({"prompt": "drrag", "shots": 1}, "prompt drrag has no place for examples"),
         ({"examples": "train.json"}, "prompt rerag_nq needs shots"),
+        ({"prompt": "few_shot"}, "prompt few_shot has no examples of its own: name a file .* and the number"),
         ({"prompt": "none"}, "prompt is 'none'; allowed: "),
     ],
 )
