@@ -4,7 +4,7 @@ Prompts and replies are token ids: what a chat looks like is not known here. Pro
 rows of a batch end together; results do not depend on batch, order or padding. What all prompts of a call begin with is
 read once, and so is a prompt that several replies are scored for (`models.kept_states`).
 
-Shape legend: P rows, T tokens, A reply tokens with the end, V vocabulary.
+Shape legend: P rows, T tokens, A reply tokens with the end, N reply tokens of all rows, V vocabulary.
 """
 
 import inspect
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from transformers import (
     AutoModelForCausalLM,
+    Cache,
     DynamicCache,
     GenerationConfig,
     LogitsProcessorList,
@@ -31,12 +32,13 @@ from common.progress import Progress, track_batches
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
 from models.kept_states import CHEAPER, WORTHWHILE, KeptStates, can_keep, common_prefix
+from models.label_log_probability import label_logp
 from models.length_batching import IGNORE, length_batches, pad
 from models.loading import check_vocabulary, load_config, load_network, load_tokenizer, save_network
 from models.pretrained import resolve
 from models.quantization import keep_layout, quantized
 from models.token_count import CountsTokens
-from models.token_sampling import SampledTokens, TokenSampler, TokenSampling, log_probabilities
+from models.token_sampling import SampledTokens, TokenSampler, TokenSampling
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # of prompts and replies together
 DeviceMap = Literal["auto", "balanced", "balanced_low_0", "sequential"] | dict[str, int | str]  # module -> device
@@ -210,10 +212,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor, past: DynamicCache | None = None
     ) -> Tensor:
         """Log-probability (P, A), fp32, of each label of a `reply_batch`; 0 for IGNORE; with gradients."""
-        logits_PAV = self._logits(ids_PT, attention_PT, labels_PA.shape[1] + 1, past)[:, :-1]
-        logp_PAV = log_probabilities(logits_PAV, self.end_ids)
-        logp_PA = logp_PAV.gather(2, labels_PA.clamp(min=0)[:, :, None])[:, :, 0]
-        return logp_PA.masked_fill(labels_PA == IGNORE, 0.0)
+        return labels_logp(self.network, ids_PT, attention_PT, labels_PA, self.end_ids, past)
 
     def ended_by_lines(self) -> Self:
         """The same network, whose replies end with their first line too: at a token that has a line break."""
@@ -229,27 +228,12 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         save_network(self.network, folder, **options)
         self.tokenizer.save_pretrained(folder)
 
-    def _logits(self, ids_PT: Tensor, attention_PT: Tensor, last: int, past: DynamicCache | None = None) -> Tensor:
-        """Logits of the last positions, (P, last, V).
-
-        `past` holds the states of the first slots, which are not read again, and gets those of the others.
-        """
-        options: dict[str, Any] = {"use_cache": False, "logits_to_keep": last}
-        slots = 0
-        if past is not None:
-            options |= {"use_cache": True, "past_key_values": past}
-            slots = past.get_seq_length()
-        if "position_ids" in inspect.signature(self.network.forward).parameters:
-            options["position_ids"] = positions_of(attention_PT)[:, slots:]
-        logits: Tensor = self.network(input_ids=ids_PT[:, slots:], attention_mask=attention_PT, **options).logits
-        return logits
-
     def _read(self, sequences: Sequence[Sequence[int]], kept: KeptStates | None = None) -> KeptStates:
         """The states of sequences, which all begin with what is kept already."""
         ids_PT, attention_PT = self._padded(sequences)
         past = self._past(kept, [0] * len(sequences), sequences, attention_PT) or DynamicCache()
         with autocast(self.device, self.inference_dtype):
-            self._logits(ids_PT, attention_PT, 1, past)
+            next_logits(self.network, ids_PT[:, past.get_seq_length() :], attention_PT, 1, past)
         return KeptStates(past, [len(each) for each in sequences])
 
     def _shared(self, prompts: Sequence[Sequence[int]]) -> KeptStates | None:
@@ -306,6 +290,60 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         budget = tokens_per_batch or TOKENS_PER_BATCH[self.device.type]
         for batch in length_batches([lengths[row] + most for row in rows], budget):
             yield [rows[place] for place in batch]
+
+
+def labels_logp(
+    network: PreTrainedModel,
+    ids_PT: Tensor,
+    attention_PT: Tensor,
+    labels_PA: Tensor,
+    end_ids: Sequence[int],
+    past: Cache | None = None,
+) -> Tensor:
+    """Log-probability (P, A), fp32, of the last A tokens of each row, by their labels; 0 for IGNORE; with gradients.
+
+    Each end token has the log-probability of all of them. `past` as of `next_logits`, for the first slots of the ids.
+    """
+    real_PA, slots = labels_PA != IGNORE, past.get_seq_length() if past is not None else 0
+    logits_NV = label_logits(network, ids_PT[:, slots:], attention_PT, real_PA, past)
+    logp_N = label_logp(logits_NV, labels_PA[real_PA], end_ids)
+    return torch.zeros(labels_PA.shape, device=logp_N.device).masked_scatter(real_PA.to(logp_N.device), logp_N)
+
+
+def label_logits(
+    network: PreTrainedModel, ids_PT: Tensor, attention_PT: Tensor, real_PA: Tensor, past: Cache | None = None
+) -> Tensor:
+    """Logits (N, V) before each of the last A tokens that is real, row by row: the head sees no other position."""
+
+    def only_labels(head: nn.Module, states: tuple[Tensor]) -> Tensor:
+        return states[0][:, :-1][real_PA.to(states[0].device)][None]
+
+    hook = network.get_output_embeddings().register_forward_pre_hook(only_labels)
+    try:
+        return next_logits(network, ids_PT, attention_PT, real_PA.shape[1] + 1, past)[0]
+    finally:
+        hook.remove()
+
+
+def next_logits(
+    network: PreTrainedModel, ids_PT: Tensor, attention_PT: Tensor, last: int, past: Cache | None = None
+) -> Tensor:
+    """Logits (P, last, V) of the tokens that follow the last positions of each row.
+
+    Args:
+        network: A causal LM.
+        ids_PT: Token ids, padded on the left.
+        attention_PT: Mask of the tokens, and before them of those that `past` holds.
+        last: Number of positions.
+        past: Key and value states of tokens before these; it gets those of these.
+    """
+    options: dict[str, Any] = {"use_cache": False, "logits_to_keep": last}
+    if past is not None:
+        options |= {"use_cache": True, "past_key_values": past}
+    if "position_ids" in inspect.signature(network.forward).parameters:
+        options["position_ids"] = positions_of(attention_PT)[:, -ids_PT.shape[1] :]
+    logits: Tensor = network(input_ids=ids_PT, attention_mask=attention_PT, **options).logits
+    return logits
 
 
 def positions_of(attention_PT: Tensor) -> Tensor:

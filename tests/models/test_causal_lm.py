@@ -4,13 +4,21 @@ import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    GenerationConfig,
+    PreTrainedModel,
+)
 
 from models.causal_lm import CausalLanguageModel
-from models.token_sampling import SampledTokens, TokenSampling
+from models.token_sampling import SampledTokens, TokenSampling, log_probabilities
 from tests.helpers.tiny_lm import cases
 from tests.helpers.tolerances import model_close
 
@@ -165,3 +173,34 @@ def test_tokens_are_sampled_with_their_probabilities(chat_lm: Path, temperature:
         if ids[:1] not in [(end,) for end in model.end_ids]:
             share = sum(w.ids == ids for w in written) / draws
             assert abs(share - p) < 5 * math.sqrt(p * (1 - p) / draws) + 1 / draws, ids
+
+
+def test_the_head_sees_the_positions_before_labels_alone_and_gradients_are_those_of_all_logits() -> None:
+    """With soft-capped logits, as Gemma 2 has them, and two end tokens."""
+    torch.manual_seed(0)
+    config = Gemma2Config(
+        vocab_size=50, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, head_dim=8,
+        num_key_value_heads=1, final_logit_softcapping=2.0, eos_token_id=[1, 4], initializer_range=0.5,
+    )  # fmt: skip
+    tokenizer = SimpleNamespace(pad_token_id=0, eos_token_id=1)
+    model = CausalLanguageModel(Gemma2ForCausalLM(config).eval(), tokenizer)  # type: ignore[arg-type]
+    prompts, replies = [[2, 7, 9], [2, 8, 30, 31, 32]], [[11, 12, 13, 1], [4]]
+    seen: list[int] = []
+    head = model.network.get_output_embeddings()
+    hook = head.register_forward_hook(lambda _, states, logits: seen.append(states[0].shape[:-1].numel()))
+    logp_PA = model.labels_logp(*model.reply_batch(prompts, replies))
+    hook.remove()
+    assert seen == [5]
+    weights_PA = torch.randn(logp_PA.shape)
+    parameters = [*model.network.parameters()]
+    gradients = torch.autograd.grad((logp_PA * weights_PA).sum(), parameters)
+
+    rows = []
+    for prompt, reply in zip(prompts, replies, strict=True):
+        logits_TV = model.network(torch.tensor([[*prompt, *reply]])).logits[0, len(prompt) - 1 : -1]
+        logp = log_probabilities(logits_TV, model.end_ids).gather(1, torch.tensor(reply)[:, None])[:, 0]
+        rows.append(torch.cat([torch.zeros(logp_PA.shape[1] - len(reply)), logp]))
+    whole_PA = torch.stack(rows)
+    torch.testing.assert_close(logp_PA, whole_PA, atol=1e-5, rtol=0)
+    for here, there in zip(gradients, torch.autograd.grad((whole_PA * weights_PA).sum(), parameters), strict=True):
+        torch.testing.assert_close(here, there, atol=1e-5, rtol=1e-5)
