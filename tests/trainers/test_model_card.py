@@ -3,6 +3,8 @@
 Their metadata is valid and honest, and their code gives our scores word for word.
 """
 
+import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 import torch
 from huggingface_hub import ModelCard
 
+from common.files import sha256
 from common.records import Passage
 from datamodules.drrag import DrRagData
 from datamodules.examples.data_files import QuestionDataFile
@@ -22,7 +25,7 @@ from tests.helpers.tolerances import model_tolerance
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_options import Loss, Text
-from trainers.run.model_card import Card
+from trainers.run.model_card import Card, origin_of
 from trainers.run.module import RunModule
 
 pytestmark = pytest.mark.numeric
@@ -120,7 +123,7 @@ def test_the_metadata_is_valid_and_honest(
     ]
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64).load()
     card = exported(module, DrRagData(sources), tmp_path / "local")
-    assert card.data.to_dict() == {  # no license: nobody gave one; no base_model: it is a local folder
+    assert card.data.to_dict() == {  # no license: nobody states one; no base_model: a local folder that names none
         "library_name": "transformers",
         "language": ["de"],
         "datasets": ["hotpotqa/hotpot_qa", "google/nq"],
@@ -139,3 +142,41 @@ def test_the_metadata_is_valid_and_honest(
         "license": "mit", "pipeline_tag": "text-ranking", "tags": ["retrieval-augmented-generation", "dr-rag",
         "reranking"]
     }  # fmt: skip
+
+
+def test_license_and_base_model_are_those_that_the_start_states_also_in_a_run_from_its_serving_folder(
+    checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    base = shutil.copytree(checkpoints["bert"], tmp_path / "base")
+    (base / "README.md").write_text("---\nlicense: gemma\nbase_model: google/gemma-3-270m\n---\nA model.\n")
+    start = str(base)
+    for name in ("first", "second"):
+        module = DrRagTrainer(start, max_tokens=64).load()
+        card = exported(module, DrRagData([SOURCE]), tmp_path / name, 1)
+        assert (card.data.license, card.data.base_model) == ("gemma", ["google/gemma-3-270m"])
+        weights = Path(start) / ("model.safetensors" if name == "first" else "classifier/model.safetensors")
+        assert f"model.safetensors sha256 {sha256(weights)}; license gemma)" in card.text
+        start = str(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("readme", "config", "licenses"),
+    [
+        (None, {}, ()),
+        (None, {"license": "mit"}, ("mit",)),
+        ("---\nlicense: [mit, gemma]\n---\n", {"license": "bsd"}, ("mit", "gemma")),
+        ("---\nlicense: [\n---\n", {}, ()),  # cannot be read
+        ("no front matter", {"license": "mit"}, ("mit",)),
+    ],
+)
+def test_what_a_folder_states_of_its_license(
+    readme: str | None, config: dict[str, str], licenses: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "model.safetensors").write_bytes(b"abc")
+    if readme is not None:
+        (tmp_path / "README.md").write_text(readme)
+    origin = origin_of(str(tmp_path))
+    assert origin.licenses == licenses
+    assert origin.weights == {"model.safetensors": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}
+    assert str(origin).endswith(", ".join(licenses) or "license not stated in its folder")

@@ -6,10 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import ModelCardData
+from huggingface_hub.repocard import metadata_load
 from jinja2 import Environment, StrictUndefined
+from yaml import YAMLError
 
+from common.files import read_json, sha256
+from common.progress import say
 from common.shown_text import markdown, markdown_code
 from datamodules.examples.data_files import DataFile
+from models.pretrained import resolve
+from models.serving_manifest import CARD, CURE, MANIFEST
 
 
 @dataclass(frozen=True)
@@ -17,12 +23,66 @@ class Card:
     """What only the owner of a model can say on its card.
 
     Args:
-        license: License of the model as the Hugging Face hub names it, e.g. apache-2.0; none when null.
+        license: License of the model as the Hugging Face hub names it, e.g. apache-2.0; when null those that the models
+            state that training started from.
         language: Languages of the model (ISO 639-1), e.g. [en]; those that the data files' entries name when null.
     """
 
     license: str | None = None
     language: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A model that training started from, as its folder states it.
+
+    Args:
+        weights: The sha256 of its files of weights, by their names.
+        licenses: Its licenses as the hub names them; empty if it states none.
+        base_models: Hub ids of what it was made from itself.
+    """
+
+    weights: Mapping[str, str]
+    licenses: tuple[str, ...] = ()
+    base_models: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        digests = ", ".join(f"{markdown(name)} sha256 {digest}" for name, digest in self.weights.items())
+        return f"{digests}; license {markdown(', '.join(self.licenses)) or 'not stated in its folder'}"
+
+
+def origin_of(model: str, checkpoint: str | None = None) -> Origin:
+    """What the folder of a model, or the serving folder that it is a part of, states in its card or its config.json.
+
+    Args:
+        model: Folder or hub id of a model on this machine.
+        checkpoint: The file of a run whose weights replaced its own.
+
+    Raises:
+        MissingInputError: If it is not on this machine.
+    """
+    folder = resolve(model)
+    files = [path for pattern in ("*.safetensors", "*.bin") for path in sorted(folder.glob(pattern))]
+    weights = {path.name: sha256(path) for path in ([Path(checkpoint)] if checkpoint else files)}
+    stated = dict(read_json(folder / "config.json", CURE)) if (folder / "config.json").is_file() else {}
+    stated = {"license": stated.get("license")} | _front_matter(folder)
+    return Origin(weights, _texts(stated.get("license")), _texts(stated.get("base_model")))
+
+
+def _front_matter(folder: Path) -> dict[str, Any]:
+    """That of a model's card; empty if it has none."""
+    card = folder / CARD
+    if not card.is_file() and (folder.parent / MANIFEST).is_file():
+        card = folder.parent / CARD
+    try:
+        return (metadata_load(card) or {}) if card.is_file() else {}
+    except (ValueError, YAMLError):
+        say(f"{card}: its front matter cannot be read, so the card of this run names no license of it.")
+        return {}
+
+
+def _texts(stated: object) -> tuple[str, ...]:
+    return tuple(map(str, stated)) if isinstance(stated, list) else (str(stated),) if stated else ()
 
 
 def is_local(name: str) -> bool:
@@ -45,7 +105,7 @@ def hub_datasets(sources: Sequence[DataFile]) -> list[str]:
 def model_card(
     template: Path,
     card: Card,
-    starts: Sequence[str],
+    origins: Mapping[str, Origin],
     values: Mapping[str, Any],
     sources: Sequence[DataFile],
     provenance: Mapping[str, Any],
@@ -57,20 +117,24 @@ def model_card(
     Args:
         template: Markdown whose front matter begins with `{{ card_data }}`.
         card: The owner's words.
-        starts: Names among `values` of the models that training started from; null ones are left out.
-        values: What the template names.
+        origins: The models that training started from, by their names among `values`.
+        values: What the template names besides them, `data` and `origins`.
         sources: Files that the model was trained on.
         provenance: Stored beside the weights; `data` maps files to sha256.
 
     Raises:
         jinja2.UndefinedError: If the template names a value that is not there.
     """
-    models = {name: str(values[name]) for name in starts if values[name]}
+    models = {name: str(values[name]) for name in origins}
+    licenses = dict.fromkeys(each for origin in origins.values() for each in origin.licenses)
+    bases = [
+        base for name, model in models.items() for base in (origins[name].base_models if is_local(model) else (model,))
+    ]
     data = ModelCardData(
-        license=card.license,
+        license=card.license or (next(iter(licenses)) if len(licenses) == 1 else [*licenses] or None),
         library_name="transformers",
         language=card.language or sorted({source.language for source in sources if source.language}) or None,
-        base_model=[name for name in dict.fromkeys(models.values()) if not is_local(name)] or None,
+        base_model=[*dict.fromkeys(bases)] or None,
         datasets=hub_datasets(sources) or None,
     )
     local = {name: markdown_code(without_place(model) if is_local(model) else model) for name, model in models.items()}
@@ -81,4 +145,4 @@ def model_card(
     cards = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     cards.filters["markdown"] = markdown
     filled = cards.from_string(template.read_text(encoding="utf-8"))
-    return filled.render(card_data=data.to_yaml(), data=files or "unnamed", **{**values, **local})
+    return filled.render(card_data=data.to_yaml(), data=files or "unnamed", origins=origins, **{**values, **local})

@@ -22,7 +22,7 @@ from common.errors import ArtifactError
 from common.shown_text import markdown
 from models.serving_manifest import CARD
 from trainers.run.learning import LOSS_DROP, doubts
-from trainers.run.model_card import Card, model_card
+from trainers.run.model_card import Card, model_card, origin_of
 from trainers.run.optimizers import follow_schedule
 from trainers.run.starting_weights import Start, StartOption, start_of
 from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
@@ -58,6 +58,7 @@ class RunModule(pl.LightningModule):
         self.shares: dict[str, Tensor] = {}  # sums over this rank's batches of the optimizer step so far
         self.last_step: float = 0  # number of optimizer steps at which the run ends, unless it stops early
         self._started: dict[str, Start] = {}  # what `build` has asked for
+        self._models: dict[str, tuple[str, str | None]] = {}  # option -> folder or hub id, and checkpoint, of a start
 
     def build(self) -> None:
         """Make the networks.
@@ -73,7 +74,8 @@ class RunModule(pl.LightningModule):
 
         Where it names a checkpoint, its weights follow when the networks are made.  Errors as `start_of`.
         """
-        self._started[option] = start = start_of(self.hparams[option], option, self.starts[option])
+        start = start_of(self.hparams[option], option, self.starts[option])
+        self._started[option], self._models[option] = start, (start.model, start.file)
         return start.model
 
     def begin_from(self, option: str, start: Start) -> None:
@@ -261,7 +263,8 @@ class RunModule(pl.LightningModule):
         if found := doubts(self.validation_metrics):
             figures += f". **This model has not learned:** {'; '.join(found)}"
         values = {**self.hparams, "validation": figures, **values}
-        text = model_card(template, self.card, starts, values, self.trainer.datamodule.sources, provenance)
+        origins = {name: origin_of(*self._models[name]) for name in starts if values[name]}
+        text = model_card(template, self.card, origins, values, self.trainer.datamodule.sources, provenance)
         (folder / CARD).write_text(text, encoding="utf-8")
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
