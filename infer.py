@@ -17,6 +17,7 @@ scores of passages.
     python infer.py evaluate --config configs/infer/drrag.yaml --questions dev.json --out reports/hotpotqa
     python infer.py evaluate --config a.yaml --config b.yaml --questions dev.json --out reports/compared
     python infer.py export --serving checkpoints/drrag-hotpotqa/serving --out exports/drrag-onnx
+    python infer.py export --form merged --serving checkpoints/dmqr-rrr-hotpot/serving --out exports/rewriter
     python infer.py ask --system.help harness.systems.drrag.DrRag
 
 A config names a system (`harness/systems/`, one file per system) and its arguments.

@@ -1,28 +1,46 @@
-"""`infer.py export`: convert a serving folder's classifier to ONNX and verify it."""
+"""`infer.py export`: convert a serving folder's model into another form and verify it."""
 
 from pathlib import Path
 from typing import Literal
 
 from common.outputs import OutputFolder, listed_files
 from common.ranges import NonNegativeFloat
-from models.serving_manifest import MANIFEST
-
-ONNX = "_onnx"  # end of the manifest's `kind`
-EXPORT = OutputFolder(
-    "`infer.py export`", "an export", listed_files(MANIFEST, lambda manifest: str(manifest.get("kind")).endswith(ONNX))
-)
+from models.serving_manifest import CARD, MANIFEST
 
 
-def export(serving: Path, out: Path, form: Literal["onnx"] = "onnx", tolerance: NonNegativeFloat = 1e-4) -> None:
-    """Export a serving folder's classifier to ONNX (dynamic batch size and length), with tokenizer and manifest.
+def _own_files(folder: Path) -> list[str] | None:
+    for form, more in (
+        ("_onnx", ()),
+        ("_merged", (CARD,)),
+    ):  # end of the manifest's `kind`; files that it does not list
+        listed = listed_files(MANIFEST, lambda manifest, end=form: str(manifest.get("kind")).endswith(end))(folder)
+        if listed is not None:
+            return [*listed, *more]
+    return None
+
+
+EXPORT = OutputFolder("`infer.py export`", "an export", _own_files)
+
+
+def export(
+    serving: Path, out: Path, form: Literal["onnx", "merged"] = "onnx", tolerance: NonNegativeFloat | None = None
+) -> None:
+    """Export the model of a serving folder in another form, with tokenizer and manifest.
 
     Args:
         serving: Folder that training exported.
         out: Folder to write; an earlier export there is replaced, anything else is refused.
-        form: Output format.
-        tolerance: Maximum difference in log-odds (nats) between ONNX and PyTorch on probe triples.
+        form: `onnx`: a classifier of DR-RAG, with dynamic batch size and length. `merged`: a rewriter's adapters, each
+            merged into its base: whole models for transformers and vLLM.
+        tolerance: Maximum difference on probes, in nats: of log-odds between ONNX and PyTorch (1e-4 when omitted), or
+            of a token's log-probability between adapter and merged model (1e-3 when omitted).
     """
     with EXPORT.locked(out):
+        if form == "merged":
+            from harness.serving.merged_export import export_merged
+
+            export_merged(serving, out, tolerance)
+            return
         from harness.serving.onnx_export import export_onnx
 
-        export_onnx(serving, out, tolerance)
+        export_onnx(serving, out, 1e-4 if tolerance is None else tolerance)

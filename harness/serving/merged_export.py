@@ -1,0 +1,127 @@
+"""Export of a serving folder's adapters, each merged into its base: whole models that transformers and vLLM load.
+
+OUT/<part>/       config.json, model.safetensors, tokenizer.json
+OUT/serving.json  kind "<kind>_merged", the files' SHA-256
+OUT/README.md     the card's metadata, license included, and what the parts are
+
+Shape legend: T tokens, V vocabulary.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from common.errors import ArtifactError, UserError
+from common.files import read_json, whole_folder
+from common.progress import Progress
+from models.dmqr.rewriter import KIND as REWRITER
+from models.dmqr.rewriter import PART, RewriterModel, own_adapters, read_rewriter_manifest
+from models.loading import load_network, save_network
+from models.lora import AdapterSwitch, merged_weights
+from models.serving_manifest import CARD, CURE, MANIFEST, write_manifest
+
+PROBES = ("who directed it", "question: Where was the director of Jaws born?", "Steven Spielberg was born in Ohio.")
+TOLERANCE_NATS = 1e-3  # of a token: merging adds in another order
+
+
+@dataclass(frozen=True)
+class Part:
+    """A base with an adapter, which becomes a model of its own.
+
+    Args:
+        name: Of its folder.
+        network: With the adapter among others, in fp32 on the CPU.
+        tokenizer: Of the network.
+        adapter: Its name in the network.
+    """
+
+    name: str
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    adapter: str
+
+
+def _of_rewriter(serving: Path) -> Iterator[Part | str]:
+    """Each strategy's; a shared adapter is merged already."""
+    names = own_adapters(read_rewriter_manifest(serving))
+    if not names:
+        yield PART
+        return
+    lm = RewriterModel.load(serving, "cpu", "fp32").lm
+    yield from (Part(name, lm.network, lm.tokenizer, name) for name in names)
+
+
+# By the kind of the serving folder: its parts; the name alone of one that is whole already.
+PARTS: dict[str, Callable[[Path], Iterator[Part | str]]] = {REWRITER: _of_rewriter}
+
+
+def export_merged(serving: Path, out: Path, tolerance_nats: float | None = None) -> dict[str, float]:
+    """Write every part with its adapter merged in.
+
+    Args:
+        serving: Folder that training exported.
+        out: Folder to write; an existing one is replaced: `infer.py export` checks that it is an earlier export.
+        tolerance_nats: Maximum difference of a token's log-probability on the probes; 1e-3 when None.
+
+    Returns:
+        The maximum difference of each part, nats; 0 where nothing was to be merged.
+
+    Raises:
+        UserError: If the folder is of a kind without adapters.
+        ArtifactError: If the difference exceeds the tolerance; nothing is written.
+    """
+    manifest = read_json(serving / MANIFEST, CURE)
+    kind = str(manifest.get("kind"))
+    if kind not in PARTS:
+        raise UserError(f"--form merged is for {', '.join(PARTS)}, and {serving} holds a {kind}: it has no adapter.")
+    most = TOLERANCE_NATS if tolerance_nats is None else tolerance_nats
+    differences: dict[str, float] = {}
+    with Progress(f"merging and checking {out}"), whole_folder(out) as folder:
+        for part in PARTS[kind](serving):
+            if isinstance(part, str):
+                shutil.copytree(serving / part, folder / part)
+                differences[part] = 0.0
+                continue
+            weights = merged_weights(part.network, part.adapter)
+            save_network(part.network, folder / part.name, state_dict=weights)
+            part.tokenizer.save_pretrained(folder / part.name)
+            differences[part.name] = difference = _difference(part, folder / part.name)
+            if not difference <= most:
+                raise ArtifactError(
+                    f"{out}: {part.name} differs by {difference:.1e} nats, allowed {most:.1e}: not written."
+                )
+        card = serving / CARD
+        _, marked, rest = (card.read_text(encoding="utf-8") if card.is_file() else "").partition("---\n")
+        metadata = f"---\n{rest.partition('---')[0]}---\n\n" if marked else ""
+        names = ", ".join(differences)
+        text = f"Whole models, each with its adapter merged in: {names}. From a {kind} of Lightning RAG.\n"
+        (folder / CARD).write_text(metadata + text, encoding="utf-8")
+        copied = {key: manifest[key] for key in ("strategies", "base", "data", "versions", "commit") if key in manifest}
+        write_manifest(folder, f"{kind}_merged", manifest["text_format"], manifest["max_tokens"], **copied)
+    told = ", ".join(f"{name} ({difference:.1e} nats)" for name, difference in differences.items())
+    print(f"{out}: {told}")
+    return differences
+
+
+@torch.inference_mode()
+def _difference(part: Part, folder: Path) -> float:
+    """Largest difference of a token's log-probability between the adapter and the model in `folder`."""
+    merged = load_network(type(part.network), folder, dtype=torch.float32).eval()
+    differences = []
+    for text in PROBES:
+        ids = part.tokenizer(text, return_tensors="pt")["input_ids"]
+        with AdapterSwitch(part.network).using(part.adapter):
+            here_TV = _logp(part.network, ids)
+        differences.append(float((here_TV - _logp(merged, ids)).abs().max()))
+    return max(differences)
+
+
+def _logp(network: PreTrainedModel, ids: Tensor) -> Tensor:
+    inputs = {"input_ids": ids} | ({"decoder_input_ids": ids} if network.config.is_encoder_decoder else {})
+    logp_TV: Tensor = network(**inputs).logits[0].log_softmax(dim=-1)
+    return logp_TV
