@@ -81,6 +81,11 @@ def _front_matter(folder: Path) -> dict[str, Any]:
         return {}
 
 
+def _one_or_all(licenses: Sequence[str]) -> Any:
+    """As a card names them: a text, or a list, which the hub allows and its class does not say."""
+    return licenses[0] if len(licenses) == 1 else list(licenses) or None
+
+
 def _texts(stated: object) -> tuple[str, ...]:
     return tuple(map(str, stated)) if isinstance(stated, list) else (str(stated),) if stated else ()
 
@@ -126,12 +131,12 @@ def model_card(
         jinja2.UndefinedError: If the template names a value that is not there.
     """
     models = {name: str(values[name]) for name in origins}
-    licenses = dict.fromkeys(each for origin in origins.values() for each in origin.licenses)
+    licenses = list(dict.fromkeys(each for origin in origins.values() for each in origin.licenses))
     bases = [
         base for name, model in models.items() for base in (origins[name].base_models if is_local(model) else (model,))
     ]
     data = ModelCardData(
-        license=card.license or (next(iter(licenses)) if len(licenses) == 1 else [*licenses] or None),
+        license=card.license or _one_or_all(licenses),
         library_name="transformers",
         language=card.language or sorted({source.language for source in sources if source.language}) or None,
         base_model=[*dict.fromkeys(bases)] or None,
