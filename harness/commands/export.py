@@ -9,14 +9,11 @@ from models.serving_manifest import CARD, MANIFEST
 
 
 def _own_files(folder: Path) -> list[str] | None:
-    for form, more in (
-        ("_onnx", ()),
-        ("_merged", (CARD,)),
-    ):  # end of the manifest's `kind`; files that it does not list
-        listed = listed_files(MANIFEST, lambda manifest, end=form: str(manifest.get("kind")).endswith(end))(folder)
-        if listed is not None:
-            return [*listed, *more]
-    return None
+    def listed(form: str) -> list[str] | None:
+        return listed_files(MANIFEST, lambda manifest: str(manifest.get("kind")).endswith(form))(folder)
+
+    merged = listed("_merged")
+    return listed("_onnx") if merged is None else [*merged, CARD]
 
 
 EXPORT = OutputFolder("`infer.py export`", "an export", _own_files)
