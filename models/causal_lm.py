@@ -212,7 +212,8 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor, past: DynamicCache | None = None
     ) -> Tensor:
         """Log-probability (P, A), fp32, of each label of a `reply_batch`; 0 for IGNORE; with gradients."""
-        return labels_logp(self.network, ids_PT, attention_PT, labels_PA, self.end_ids, past)
+        slots = past.get_seq_length() if past is not None else 0
+        return labels_logp(self.network, ids_PT[:, slots:], attention_PT, labels_PA, self.end_ids, past)
 
     def ended_by_lines(self) -> Self:
         """The same network, whose replies end with their first line too: at a token that has a line break."""
@@ -302,10 +303,10 @@ def labels_logp(
 ) -> Tensor:
     """Log-probability (P, A), fp32, of the last A tokens of each row, by their labels; 0 for IGNORE; with gradients.
 
-    Each end token has the log-probability of all of them. `past` as of `next_logits`, for the first slots of the ids.
+    Each end token has the log-probability of all of them. The other arguments as of `next_logits`.
     """
-    real_PA, slots = labels_PA != IGNORE, past.get_seq_length() if past is not None else 0
-    logits_NV = label_logits(network, ids_PT[:, slots:], attention_PT, real_PA, past)
+    real_PA = labels_PA != IGNORE
+    logits_NV = label_logits(network, ids_PT, attention_PT, real_PA, past)
     logp_N = label_logp(logits_NV, labels_PA[real_PA], end_ids)
     return torch.zeros(labels_PA.shape, device=logp_N.device).masked_scatter(real_PA.to(logp_N.device), logp_N)
 
@@ -375,10 +376,16 @@ def line_break_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     return [id_ for id_ in found if "\n" in tokenizer.decode([id_])]
 
 
+def is_causal(config: PreTrainedConfig) -> bool:
+    """Whether a configuration is that of a causal LM."""
+    generates = any(head in name for name in config.architectures or () for head in HEADS)
+    return generates and not config.is_encoder_decoder
+
+
 def check_causal(pretrained: str, config: PreTrainedConfig) -> None:
     """Raise UserError if a configuration is not that of a causal LM."""
     architectures = config.architectures or ["none"]
-    if config.is_encoder_decoder or not any(head in name for name in architectures for head in HEADS):
+    if not is_causal(config):
         raise UserError(
             f"model {pretrained} is a {', '.join(architectures)}, not a causal LM: name one, such as "
             "Qwen/Qwen2.5-0.5B-Instruct."

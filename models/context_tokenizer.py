@@ -31,7 +31,7 @@ FEW_TEXTS = 4096  # whose token ids are remembered where most texts do not come 
 MIN_PASSAGE_TOKENS = 4
 
 
-def text_format(name: ContextFormat) -> str:
+def text_format(name: str) -> str:
     """Version string of a format: stored in the serving folder and compared at loading."""
     return f"{name}; {VERSION}"
 

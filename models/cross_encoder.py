@@ -1,8 +1,8 @@
 """Cross-encoders: score how relevant a passage is for a question (RE-RAG's estimator, Section 2.2; rerankers).
 
-Two model families: a T5 that generates "true" or "false" (or two other words) in one decoder step, or an encoder-only
-model with a classification head, which is faster but has no L_tok. Shape legend: P pairs, T tokens, V vocabulary, L
-labels.
+Three model families: a T5 that generates "true" or "false" (or two other words) in one decoder step, a causal LM that
+says the word after the prompt, or an encoder-only model with a classification head, which is faster but has no L_tok.
+Shape legend: P pairs, T tokens, V vocabulary, L labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +24,8 @@ from common.ranges import Precision
 from common.records import Passage
 from common.sealed_json import check_fields
 from models.bigbird.attention import freeze_pooler, fuse
+from models.causal_lm import CausalLanguageModel, is_causal, next_logits
+from models.causal_part import computing, load_adapted, load_causal, save_merged, use_of
 from models.context_tokenizer import ContextEncoder, ContextFormat, text_format
 from models.devices import autocast, compute_dtype, resolve_device
 from models.first_token import compute_first_token
@@ -31,9 +33,11 @@ from models.full_precision import keep_heads_in_fp32
 from models.fused_kernels import fuse_kernels
 from models.length_batching import length_batches
 from models.loading import check_vocabulary, load_config, load_network, load_tokenizer, save_network
+from models.lora import AdapterUse
 from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
 from models.parallel_batches import each_batch
 from models.pretrained import dropout_options, load_seq2seq, resolve
+from models.prompt_tokenizer import PROMPT_FORMATS, PromptEncoder, PromptFormat
 from models.sdpa import train_fast_on_cpu
 from models.serving_manifest import CURE, MANIFEST, read_manifest
 from models.text_formats import label_tokens
@@ -43,7 +47,9 @@ TRUE_FALSE = ("true", "false")  # the paper's words
 KIND = "re_rag"  # of the serving folders that may hold one
 ESTIMATOR = "estimator"  # the part that does
 PART_FIELDS = {"text_format": str, "max_tokens": int}
-FORMATS = {text_format(name): name for name in get_args(ContextFormat)}
+FORMATS: dict[str, ContextFormat | PromptFormat] = {
+    text_format(name): name for name in (*get_args(ContextFormat), *PROMPT_FORMATS)
+}
 MAX_TOKENS = 512  # of the input of one that no serving folder holds, or fewer if it has fewer positions
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 
@@ -60,26 +66,34 @@ class RelevanceEstimator(CountsTokens, nn.Module):
     """Scores (question, context) pairs.
 
     Args:
-        network: A T5-family model, or a sequence classifier with one or two labels.
-        encode: Tokenizes (question, context) pairs.
-        label_words: What a T5 says of a relevant and of an irrelevant context, a single token each.
+        network: A T5-family model, a causal LM, or a sequence classifier with one or two labels.
+        encode: Tokenizes (question, context) pairs; a `PromptEncoder` for a causal LM.
+        label_words: What a T5 or a causal LM says of a relevant and of an irrelevant context, a single token each.
+        adapter: With which of a causal LM's LoRA adapters it computes; with all weights as they are when None.
 
     Raises:
         UserError: If a word is several tokens.
     """
 
     network: PreTrainedModel
+    adapter: AdapterUse | None
     inference_dtype: torch.dtype | None = None  # of `scores`; None: as the caller's autocast says
 
     def __init__(
-        self, network: PreTrainedModel, encode: ContextEncoder, label_words: tuple[str, str] = TRUE_FALSE
+        self,
+        network: PreTrainedModel,
+        encode: ContextEncoder,
+        label_words: tuple[str, str] = TRUE_FALSE,
+        adapter: AdapterUse | None = None,
     ) -> None:
         super().__init__()
-        self.network, self.encode, self.label_words = network, encode, label_words
+        self.network, self.encode, self.label_words, self.adapter = network, encode, label_words, adapter
         keep_heads_in_fp32(network)
-        self.generative = bool(network.config.is_encoder_decoder)
+        self.causal = isinstance(encode, PromptEncoder)
+        self.generative = self.causal or bool(network.config.is_encoder_decoder)
         if self.generative:
-            self.true_id, self.false_id = label_tokens(encode.tokenizer, *label_words)
+            ids_of = encode.replies if isinstance(encode, PromptEncoder) else None
+            self.true_id, self.false_id = label_tokens(encode.tokenizer, *label_words, ids_of)
         # Segment ids mark question and passage for models of the BERT family that were trained with them.
         self.segmented = (
             not self.generative
@@ -108,14 +122,16 @@ class RelevanceEstimator(CountsTokens, nn.Module):
         """Load an estimator for training or serving.
 
         Args:
-            pretrained: Folder or hub id: a T5-family model (also v1.1, Flan, mT5), or an encoder-only model of the
-                BERT/BigBird/Longformer family, which gets a one-label head unless it has a classification head.
+            pretrained: Folder or hub id: a T5-family model (also v1.1, Flan, mT5), a causal LM, or an encoder-only
+                model of the BERT/BigBird/Longformer family, which gets a one-label head unless it has a classification
+                head.
             max_tokens: Maximum length of a pair, in tokens.
-            text_format: Input format of a T5; encoder-only models always use `sentence_pair`.
-            dropout: Rate of all dropout layers; the checkpoint's when None.
+            text_format: Input format of a T5; encoder-only models always use `sentence_pair`, causal LMs that of their
+                tokenizer, see `models.prompt_tokenizer`.
+            dropout: Rate of all dropout layers, not of a causal LM; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.
             layers: Number of first layers to keep of an encoder-only model; all when None.
-            label_words: What a T5 says of a relevant and of an irrelevant context; encoder-only models say nothing.
+            label_words: As of the class; encoder-only models say nothing.
 
         Raises:
             MissingInputError: If the model is not on this machine.
@@ -126,12 +142,15 @@ class RelevanceEstimator(CountsTokens, nn.Module):
         config = load_config(folder)
         options: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in; autocast lowers the precision
         if layers is not None:
-            if config.is_encoder_decoder or not 1 <= layers <= config.num_hidden_layers:
+            if config.is_encoder_decoder or is_causal(config) or not 1 <= layers <= config.num_hidden_layers:
                 raise UserError(
                     f"layers {layers} does not fit {pretrained}: it selects the first layers of an encoder-only model, "
-                    f"here 1 to {config.num_hidden_layers}; a T5 is not supported."
+                    f"here 1 to {config.num_hidden_layers}; a T5 or a causal LM is not supported."
                 )
             options["num_hidden_layers"] = layers
+        if is_causal(config):
+            lm = load_causal(pretrained, "estimator", text_format == "packed", dropout, gradient_checkpointing)
+            return cls(lm.network, PromptEncoder(lm.tokenizer, max_tokens, "relevance", lm.end_ids), label_words)
         if config.is_encoder_decoder:
             network, tokenizer = load_seq2seq(pretrained, "estimator", dropout, gradient_checkpointing)
             encode = ContextEncoder(tokenizer, max_tokens, text_format)
@@ -164,10 +183,14 @@ class RelevanceEstimator(CountsTokens, nn.Module):
             segments = {"token_type_ids": self._segments(ids_PT, attention_PT)} if self.segmented else {}
             logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT, **segments).logits
             return Relevance(log_odds_of(logits_PL), None)
-        start_P1 = ids_PT.new_full((len(ids_PT), 1), self.network.config.decoder_start_token_id)
-        logits_PV = self.network(
-            input_ids=ids_PT, attention_mask=attention_PT, decoder_input_ids=start_P1, use_cache=False
-        ).logits[:, 0]  # fmt: skip
+        if self.causal:
+            with computing(self.adapter):
+                logits_PV = next_logits(self.network, ids_PT, attention_PT, 1)[:, 0]
+        else:
+            start_P1 = ids_PT.new_full((len(ids_PT), 1), self.network.config.decoder_start_token_id)
+            logits_PV = self.network(
+                input_ids=ids_PT, attention_mask=attention_PT, decoder_input_ids=start_P1, use_cache=False
+            ).logits[:, 0]  # fmt: skip
         score_P = logits_PV[:, self.true_id] - logits_PV[:, self.false_id]
         label_2 = torch.tensor([self.true_id, self.false_id], device=logits_PV.device)
         others_P = logits_PV.index_fill(1, label_2, -torch.inf).logsumexp(1)
@@ -201,12 +224,14 @@ class RelevanceEstimator(CountsTokens, nn.Module):
         return scores.tolist()
 
     def save(self, folder: Path) -> None:
-        """Write config.json, model.safetensors and the tokenizer for transformers' Auto classes.
+        """Write config.json, model.safetensors and the tokenizer for transformers' Auto classes; an adapter is merged.
 
         Without a decoder also for CrossEncoder: there, the pair (question, "title. text") scores the relevance logit.
         """
         tokenizer, max_tokens = self.encode.tokenizer, self.encode.max_tokens
-        if self.generative:
+        if isinstance(self.encode, PromptEncoder):
+            save_merged(self.network, self.adapter, self.encode, folder)
+        elif self.generative:
             save_network(self.network, folder)
             with_max_tokens(tokenizer, max_tokens).save_pretrained(folder)
         else:
@@ -253,8 +278,13 @@ def load_scorer(name: str | Path, device: str = "auto", precision: Precision = "
     return estimator
 
 
-def load_estimator(serving: Path, part: Mapping[str, Any]) -> RelevanceEstimator:
-    """The estimator of a serving folder, from its entry in the manifest's `parts`.
+def load_estimator(serving: Path, part: Mapping[str, Any], lm: CausalLanguageModel | None = None) -> RelevanceEstimator:
+    """The estimator of a serving folder.
+
+    Args:
+        serving: The serving folder.
+        part: Its entry in the manifest's `parts`.
+        lm: The base model with its adapter, where it has one; loaded when None.
 
     Raises:
         ArtifactError: If the text format is unknown, or the words it says are missing.
@@ -262,6 +292,10 @@ def load_estimator(serving: Path, part: Mapping[str, Any]) -> RelevanceEstimator
     words = part.get("label_words", dict(zip(TRUE_FALSE, TRUE_FALSE, strict=True)))
     check_fields(f"{serving}: label_words", words, dict.fromkeys(TRUE_FALSE, str), CURE)
     said = (words["true"], words["false"])
+    if base := part.get("base"):
+        lm = lm or load_adapted(serving, base, [ESTIMATOR])
+        encode = PromptEncoder(lm.tokenizer, part["max_tokens"], "relevance", lm.end_ids)
+        return RelevanceEstimator(lm.network, encode, said, use_of(lm.network, ESTIMATOR))
     return RelevanceEstimator.build(str(serving / ESTIMATOR), *input_of(serving, part), label_words=said)
 
 
@@ -279,7 +313,7 @@ def checked_parts(serving: Path, manifest: Mapping[str, Any], needs: Sequence[st
     return parts
 
 
-def input_of(serving: Path, part: Mapping[str, Any]) -> tuple[int, ContextFormat]:
+def input_of(serving: Path, part: Mapping[str, Any]) -> tuple[int, Any]:
     """Maximum length in tokens and text format of an exported part.
 
     Raises:

@@ -160,6 +160,25 @@ class AdapterSwitch:
             layer._active_adapter = name  # peft's set_adapter would freeze the others, within a step
 
 
+class AdapterUse:
+    """Computation with one of a network's adapters, or with none of them.
+
+    Args:
+        network: With all its adapters.
+        name: Of the adapter; None for the base model alone.
+
+    `weights`: the adapter's.
+    """
+
+    def __init__(self, network: PreTrainedModel, name: str | None) -> None:
+        self.switch, self.name = AdapterSwitch(network), name
+        self.weights = adapter_parameters(network, name) if name is not None else []
+
+    def on(self) -> AbstractContextManager[None]:
+        """Within the context it computes."""
+        return self.switch.using(self.name or [])
+
+
 def save_adapter(network: PreTrainedModel, folder: Path, name: str = ADAPTER) -> None:
     """Write adapter_config.json and adapter_model.safetensors, which peft and transformers load."""
     from peft.utils.save_and_load import get_peft_model_state_dict

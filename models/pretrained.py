@@ -101,6 +101,13 @@ def _download(name: str) -> Path:
         ) from error
 
 
+def base_model(pretrained: str) -> dict[str, Any]:
+    """Name of a model, and the sha256 of its files of weights: what an adapter belongs to."""
+    folder = resolve(pretrained)
+    files = sorted(path for pattern in ("*.safetensors", "*.bin") for path in folder.glob(pattern))
+    return {"name": pretrained, "sha256": {path.name: sha256(path) for path in files}}
+
+
 def load_seq2seq(
     pretrained: str, what: str, dropout: float | None, gradient_checkpointing: bool, base_bits: int | None = None
 ) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":

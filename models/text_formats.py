@@ -1,6 +1,6 @@
 """Helpers shared by all input formats: escaping of special tokens, words of the relevance labels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from transformers import PreTrainedTokenizerBase
@@ -50,15 +50,32 @@ def marker_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
     return sorted((text for text in texts if len(text.strip()) > 1), key=lambda text: (-len(text), text))
 
 
-def label_tokens(tokenizer: PreTrainedTokenizerBase, true_word: str, false_word: str) -> tuple[int, int]:
+def label_tokens(
+    tokenizer: PreTrainedTokenizerBase,
+    true_word: str,
+    false_word: str,
+    ids_of: Callable[[Sequence[str]], list[list[int]]] | None = None,
+) -> tuple[int, int]:
     """Token ids of the words that a generative relevance estimator says of relevant and of irrelevant passages.
+
+    Args:
+        tokenizer: Of the model.
+        true_word: Said of a relevant passage.
+        false_word: Said of an irrelevant one.
+        ids_of: Token ids of texts that the model says; those of the texts alone when None.
 
     Raises:
         UserError: If a word is not a single token of the vocabulary, or both are the same one; proposes words that are.
     """
-    ids = tuple(_single_token(tokenizer, word) for word in (true_word, false_word))
+
+    def single(word: str) -> int | None:
+        """The token id of a word; None if it is several tokens or unknown."""
+        ids = ids_of([word])[0] if ids_of else tokenizer.encode(word, add_special_tokens=False)
+        return int(ids[0]) if len(ids) == 1 and ids[0] != tokenizer.unk_token_id else None
+
+    ids = tuple(single(word) for word in (true_word, false_word))
     if None in ids or ids[0] == ids[1]:
-        pairs = [pair for pair in LABEL_WORDS if None not in [_single_token(tokenizer, word) for word in pair]]
+        pairs = [pair for pair in LABEL_WORDS if None not in map(single, pair)]
         proposed = " and ".join(f'"{word}"' for word in pairs[0]) if pairs else "of your choice"
         wrong = [word for word, id_ in zip((true_word, false_word), ids, strict=True) if id_ is None]
         pieces = tokenizer.tokenize(wrong[0]) if wrong else []
@@ -68,9 +85,3 @@ def label_tokens(tokenizer: PreTrainedTokenizerBase, true_word: str, false_word:
             f"set model.text.true_word and model.text.false_word to words that are single tokens, here {proposed}."
         )
     return ids  # type: ignore[return-value]  # no None among them
-
-
-def _single_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int | None:
-    """The token id of a word; None if it is several tokens or unknown."""
-    ids = tokenizer.encode(word, add_special_tokens=False)
-    return int(ids[0]) if len(ids) == 1 and ids[0] != tokenizer.unk_token_id else None

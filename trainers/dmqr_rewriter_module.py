@@ -21,12 +21,12 @@ from models.dmqr.rewriter import (
     PART,
     MergedType,
     RewriterModel,
-    base_model,
     own_adapters,
     read_rewriter_manifest,
 )
 from models.dmqr.strategies import Pool
 from models.lora import Lora, adapter_names, adapter_parameters, adapters_of, add_adapter
+from models.pretrained import base_model
 from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
 from models.serving_manifest import CURE, MANIFEST
 from models.text_formats import InputTokens

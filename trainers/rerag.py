@@ -3,8 +3,8 @@
 Shape legend: B questions, N contexts per question, M rows of a bucket.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,11 +12,17 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from common.errors import UserError
+from common.errors import ArtifactError, UserError
 from common.ranges import DropoutRate, PositiveFloat, PositiveInt
 from datamodules.examples.context_sets import ContextBatch
-from models.context_tokenizer import ContextEncoder, answer_labels, no_labels
+from models.causal_lm import CausalLanguageModel
+from models.causal_part import load_causal, reads_prompts, use_of
+from models.context_tokenizer import ContextEncoder, no_labels
 from models.cross_encoder import ESTIMATOR, KIND, TRUE_FALSE, RelevanceEstimator
+from models.lora import Lora
+from models.pretrained import base_model
+from models.prompt_tokenizer import PromptEncoder
+from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.rerag.model import GENERATOR, Relevance, ReRagModel
 from models.t5.word_neighbours import nearest_words
@@ -28,11 +34,12 @@ from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
 from trainers.rerag_validation import QuestionScores, Summary, examples, metric_names, score_questions, summarize
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups
-from trainers.run.starting_weights import StartOption
+from trainers.run.starting_weights import Start, StartOption
 from trainers.run.throughput import flops_per_token
 from trainers.t5 import KIND as T5_KIND
 from trainers.t5 import PART as T5_PART
 
+BASES = "frozen_bases"  # key in a checkpoint
 OPTIMIZER = JointOptimizer(weight_decay=1e-3, schedule="constant")  # the paper's
 
 
@@ -45,10 +52,11 @@ class ReRagTrainer(RunModule):
     code's warm-up).
 
     Args:
-        estimator: What to start the relevance estimator from: folder or hub id of a model of the T5 family, or of an
-            encoder-only one of the BERT/BigBird family; or the serving folder or a checkpoint of an earlier run, of
-            which the estimator is taken; null for none.
-        generator: The same for the generator: a T5, or an earlier run, of which the generator is taken; null for none.
+        estimator: What to start the relevance estimator from: folder or hub id of a model of the T5 family, of a causal
+            LM, or of an encoder-only one of the BERT/BigBird family; or the serving folder or a checkpoint of an
+            earlier run, of which the estimator is taken; null for none.
+        generator: The same for the generator: a T5, a causal LM, or an earlier run, of which the generator is taken;
+            null for none. If both name the same causal LM, it is loaded once, and each trains an adapter of its own.
         relevance: What weights the contexts: `estimator`; without one `retriever`, P_R = softmax(score / T) of the
             scores that the data files give (the baseline of the paper's Table 7), or `uniform`. When null: the
             estimator if there is one, else uniform.
@@ -63,7 +71,9 @@ class ReRagTrainer(RunModule):
         validation: How validation reads.
         abstention: How the refusal threshold is chosen.
         estimator_layers: Keep the first n layers of an encoder-only estimator; all when null.
-        dropout: Dropout rate of both models; the checkpoints' when null.
+        lora: The adapter of each causal LM; with rank null all its weights are trained, of two models. Others have no
+            adapter.
+        dropout: Dropout rate of both models, not of causal LMs; the checkpoints' when null.
         freeze_embeddings: Do not train the token embeddings, so that words missing in the training questions keep their
             position relative to the other words.
         gradient_checkpointing: Recompute activations within the models: less memory, about a third slower.
@@ -78,7 +88,7 @@ class ReRagTrainer(RunModule):
         "lower data.questions_per_step, data.contexts or model.max_tokens, raise trainer.accumulate_grad_batches, or "
         "set model.bucket_checkpointing"
     )
-    checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
+    checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted", BASES: "bases"}
     starts: ClassVar = {part: StartOption(part, {KIND: part, T5_KIND: T5_PART}) for part in (ESTIMATOR, GENERATOR)}
 
     def __init__(
@@ -95,6 +105,7 @@ class ReRagTrainer(RunModule):
         validation: Validation = Validation(),
         abstention: Abstention = Abstention(),
         estimator_layers: PositiveInt | None = None,
+        lora: Lora = Lora(16, dropout=0.05),
         dropout: DropoutRate | None = None,
         freeze_embeddings: bool = False,
         gradient_checkpointing: bool = False,
@@ -121,7 +132,7 @@ class ReRagTrainer(RunModule):
             raise UserError("abstention.cost is for the threshold of an estimator, but there is none: leave it out.")
         self.save_hyperparameters()
         self.text, self.loss, self.optimizer, self.abstention = text, loss, optimizer, abstention
-        self.validation = validation
+        self.validation, self.lora = validation, lora
         self.fitted: dict[str, Any] = {}  # calibration, refusal threshold and temperature of the last validation
         self.last_summary = Summary({})
         self.last_validated: list[QuestionScores] = []
@@ -131,19 +142,34 @@ class ReRagTrainer(RunModule):
         given = self.hparams
         max_tokens, dropout, checkpointing = given.max_tokens, given.dropout, given.gradient_checkpointing
         words = self.text.true_word, self.text.false_word
-        self.estimator = self.generator = None
-        if given.estimator is not None:
+        self.estimator: RelevanceEstimator | None = None
+        self.generator: Generator | None = None
+        self.sources = {name: self.start(name) for name in (ESTIMATOR, GENERATOR) if given[name] is not None}
+        causal = self._adapted_lms()
+        if lm := causal.get(ESTIMATOR):
+            encode = PromptEncoder(lm.tokenizer, max_tokens, "relevance", lm.end_ids)
+            self.estimator = RelevanceEstimator(lm.network, encode, words, use_of(lm.network, ESTIMATOR))
+        elif given.estimator is not None:
             self.estimator = RelevanceEstimator.build(
-                self.start(ESTIMATOR), max_tokens, self.preset.format, dropout, checkpointing, given.estimator_layers,
+                self.sources[ESTIMATOR], max_tokens, self.preset.format, dropout, checkpointing, given.estimator_layers,
                 words,
             )  # fmt: skip
         has_tokens = self.estimator is not None and self.estimator.generative
         if self.estimator is not None and not has_tokens:
             self._check_encoder_only(given.estimator)
-        if given.generator is not None:
+        if lm := causal.get(GENERATOR):
+            use = use_of(lm.network, GENERATOR)
+            self.generator = CausalGenerator(lm, max_tokens, self.preset.answer_prefix, use)
+        elif given.generator is not None:
             self.generator = Generator.build(
-                self.start(GENERATOR), max_tokens, self.preset.format, self.preset.answer_prefix, dropout, checkpointing
+                self.sources[GENERATOR],
+                max_tokens,
+                self.preset.format,
+                self.preset.answer_prefix,
+                dropout,
+                checkpointing,
             )
+        if self.generator is not None:
             self.generator.network.generation_config.repetition_penalty = self.preset.repetition_penalty
         if given.freeze_embeddings:
             for part in self.parts:
@@ -151,6 +177,21 @@ class ReRagTrainer(RunModule):
         weight = self.loss.token_weight
         self.token_weight = (float(self.generator is not None) if weight is None else weight) if has_tokens else 0.0
         self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
+
+    def _adapted_lms(self) -> dict[str, CausalLanguageModel]:
+        """The causal LM with LoRA adapters of each part that has one; the same if both start from the same."""
+        if self.lora.rank is None:
+            return {}
+        parts_of: dict[str, list[str]] = {}
+        for name, source in self.sources.items():
+            if reads_prompts(source):
+                parts_of.setdefault(source, []).append(name)
+        lms: dict[str, CausalLanguageModel] = {}
+        for source, parts in parts_of.items():
+            options = self.packed, self.hparams.dropout, self.hparams.gradient_checkpointing
+            lm = load_causal(source, parts[-1], *options, self.lora, parts)
+            lms |= dict.fromkeys(parts, lm)
+        return lms
 
     def _check_encoder_only(self, name: str) -> None:
         """Refuse options that need an LM head."""
@@ -188,8 +229,7 @@ class ReRagTrainer(RunModule):
         """Makes token ids (B, A) of answers; (B, 0) without a generator."""
         if self.generator is None:
             return no_labels
-        generator = self.generator
-        return partial(answer_labels, generator.encode.tokenizer, generator.answer_prefix, self.text.max_answer_tokens)
+        return self.generator.labeller(self.text.max_answer_tokens)
 
     def nearest_words(self) -> dict[str, list[str]]:
         """The nearest words of each word in the generator's embeddings, or without one in the estimator's."""
@@ -263,7 +303,8 @@ class ReRagTrainer(RunModule):
             rate, own = self.optimizer.learning_rate, self.optimizer.estimator_learning_rate
             if part is self.estimator and own is not None:
                 rate = own
-            groups += decay_groups(part.parameters(), rate, self.optimizer.weight_decay)
+            weights = part.parameters() if part.adapter is None else part.adapter.weights
+            groups += decay_groups(weights, rate, self.optimizer.weight_decay)
         return self.optimizer.adamw(groups, self.trainer)
 
     def learning_rates(self, optimizer: Optimizer) -> dict[str, float]:
@@ -271,6 +312,71 @@ class ReRagTrainer(RunModule):
         own = self.estimator is not None and self.optimizer.estimator_learning_rate is not None
         rates = {"train/estimator_learning_rate": optimizer.param_groups[-1]["lr"]} if own else {}
         return super().learning_rates(optimizer) | rates
+
+    # Checkpoints
+
+    @cached_property
+    def bases(self) -> dict[str, dict[str, Any]]:
+        """Name and sha256 of the causal LMs whose own weights are not trained and in no checkpoint, by part."""
+        parts = {ESTIMATOR: self.estimator, GENERATOR: self.generator}
+        frozen = (name for name, part in parts.items() if part is not None and self._frozen(name, part))
+        return {name: base_model(self.sources[name]) for name in frozen}
+
+    @staticmethod
+    def _frozen(name: str, part: Generator | RelevanceEstimator) -> set[str]:
+        """The weights of a causal LM that are not trained, by their names in a checkpoint."""
+        if not isinstance(part.encode, PromptEncoder):
+            return set()
+        weights = part.network.named_parameters(remove_duplicate=False)
+        return {f"{name}.network.{inner}" for inner, weight in weights if not weight.requires_grad}
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The weights, without those of causal LMs that are not trained."""
+        parts = {ESTIMATOR: self.estimator, GENERATOR: self.generator}
+        left_out = {each for name, part in parts.items() if part is not None for each in self._frozen(name, part)}
+        state = super().state_dict(*args, **kwargs)
+        return {name: value for name, value in state.items() if name not in left_out}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Load weights; what is not trained stays as it is.  Errors as in `RunModule`."""
+        self.load()
+        if self.bases and state_dict.keys() == self.state_dict().keys():
+            return super().load_state_dict(state_dict, strict=False)
+        return super().load_state_dict(state_dict, *args, **kwargs)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Restore the validation results.
+
+        Raises:
+            ArtifactError: If the checkpoint was trained on other frozen weights.
+        """
+        self.load()
+        self._check_bases(checkpoint.get(BASES, {}))
+        super().on_load_checkpoint({BASES: {}, **checkpoint})
+
+    def begin_from(self, option: str, start: Start) -> None:
+        """See `RunModule`; of a causal LM with LoRA these are the adapter's weights."""
+        part: Generator | RelevanceEstimator = getattr(self, option)
+        if part.adapter is None:
+            return super().begin_from(option, start)
+        self._check_bases({option: start.facts.get(BASES, {}).get(option, {})})
+        theirs = start.part(option)
+        own = {name for name in part.state_dict() if f".{option}." in name and ".lora_" in name}
+        if not own <= theirs.keys():
+            raise ArtifactError(
+                f"model.{option}: {start.file} holds no adapter of that part: give model.lora as in its run, or start "
+                "from its merged export (infer.py export --form merged)."
+            )
+        part.load_state_dict({name: theirs[name] for name in own}, strict=False)
+
+    def _check_bases(self, theirs: Mapping[str, Any]) -> None:
+        """Raise ArtifactError if a checkpoint belongs to other frozen weights."""
+        for name, own in self.bases.items():
+            if name in theirs and theirs[name].get("sha256") != own["sha256"]:
+                raise ArtifactError(
+                    f"the checkpoint's {name} belongs to {theirs[name].get('name', 'no model')} with other weights "
+                    f"than those of {own['name']}: give the model that it was trained on."
+                )
 
     # Validation
 

@@ -17,12 +17,12 @@ class Text:
     """What the models read and write.
 
     Args:
-        format: Text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
-            documents in one call, without an estimator. The preset's when null.
+        format: A T5's text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
+            documents in one call, without an estimator. The preset's when null. Encoders and causal LMs have their own.
         max_answer_tokens: Longest answer, in tokens, in training and generation.
         answer_prefix: Text before every answer; "Answer: " in the released code. The preset's when null.
-        repetition_penalty: Of generation; exported in the generator's generation_config.json. The preset's when null.
-        true_word: What a T5 estimator says of a relevant context: a word that is one token of its vocabulary.
+        repetition_penalty: Of a T5's generation; exported in its generation_config.json. The preset's when null.
+        true_word: What a T5 or a causal LM says of a relevant context: a word that is one token of its vocabulary.
         false_word: What it says of an irrelevant one. In mT5's vocabulary "false" is two tokens: take yes and no there.
     """
 

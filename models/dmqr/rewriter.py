@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from common.errors import UserError
-from common.files import sha256
 from common.ranges import Precision
 from common.sealed_json import check_fields
 from models.causal_lm import HEADS, CausalLanguageModel
@@ -326,13 +325,6 @@ def _cast(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor
     """Weights in another data type; tied weights, which are one tensor under two names, stay tied."""
     cast = {value.data_ptr(): value.to(dtype) for value in weights.values()}
     return {name: cast[value.data_ptr()] for name, value in weights.items()}
-
-
-def base_model(pretrained: str) -> dict[str, Any]:
-    """Name of a model, and the sha256 of its files of weights: what an adapter belongs to."""
-    folder = resolve(pretrained)
-    files = sorted(path for pattern in ("*.safetensors", "*.bin") for path in folder.glob(pattern))
-    return {"name": pretrained, "sha256": {path.name: sha256(path) for path in files}}
 
 
 def read_rewriter_manifest(serving: Path, check_files: bool = True) -> dict[str, Any]:

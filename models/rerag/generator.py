@@ -1,13 +1,15 @@
-"""RE-RAG's generator: a T5 that generates or scores an answer from a question and its context.
+"""RE-RAG's generator: generates or scores an answer from a question and its context; a T5, or a causal LM.
 
-Contexts are encoded once; the encoder states are reused for every answer that is generated or scored.
+Contexts are encoded once; what is kept of them is reused for every answer that is generated or scored.
 Shape legend: P encoded contexts, T tokens, A answer tokens, V vocabulary, H hidden width, Q selected rows.
 """
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -17,12 +19,14 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from common.progress import track_batches
 from common.records import Passage, clean
+from models.causal_part import load_causal, reads_prompts
 from models.context_tokenizer import ContextEncoder, ContextFormat, answer_labels
 from models.cross_encoder import TOKENS_PER_BATCH
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE, length_batches
 from models.loading import save_network
+from models.lora import AdapterUse
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
 from models.token_count import CountsTokens
@@ -39,25 +43,33 @@ class Generated:
     ended: bool  # False: cut at the maximum length
 
 
+class Encoded(Protocol):
+    """What a generator keeps of P contexts."""
+
+    def rows(self, rows_Q: Tensor) -> Self:
+        """That of the contexts with the given indices, which may repeat."""
+
+
 @dataclass
-class Encoded:
-    """Encoder states of P contexts."""
+class EncoderStates:
+    """A T5's encoder states of P contexts."""
 
     states_PTH: Tensor
     attention_PT: Tensor
 
-    def rows(self, rows_Q: Tensor) -> "Encoded":
-        """The encoder states of the contexts with the given indices, which may repeat."""
-        return Encoded(self.states_PTH[rows_Q], self.attention_PT[rows_Q])
+    def rows(self, rows_Q: Tensor) -> "EncoderStates":
+        """See `Encoded`."""
+        return EncoderStates(self.states_PTH[rows_Q], self.attention_PT[rows_Q])
 
 
-class Generator(CountsTokens, nn.Module):
+class Generator(CountsTokens, nn.Module, ABC):
     """Generates answers and scores given answers.
 
     Args:
-        network: A T5-family model.
+        network: Its network.
         encode: Tokenizes questions with their passages.
         answer_prefix: Text before every training target, e.g. the released code's "Answer: "; removed from outputs.
+        end_ids: Tokens that end an answer.
     """
 
     network: PreTrainedModel
@@ -65,57 +77,72 @@ class Generator(CountsTokens, nn.Module):
         None  # of `answers` and of MarginalReader; None: as the caller's autocast says
     )
 
-    def __init__(self, network: PreTrainedModel, encode: ContextEncoder, answer_prefix: str = "") -> None:
+    adapter: AdapterUse | None = None  # with which of the network's adapters it computes, if there are any
+
+    def __init__(
+        self, network: PreTrainedModel, encode: ContextEncoder, answer_prefix: str, end_ids: Sequence[int]
+    ) -> None:
         super().__init__()
-        self.network, self.encode, self.answer_prefix = network, encode, answer_prefix
+        self.network, self.encode, self.answer_prefix, self.end_ids = network, encode, answer_prefix, list(end_ids)
         keep_heads_in_fp32(network)
 
-    @classmethod
+    @staticmethod
     def build(
-        cls,
         pretrained: str,
         max_tokens: int = 256,
         text_format: ContextFormat = "fid",
         answer_prefix: str = "",
         dropout: float | None = None,
         gradient_checkpointing: bool = False,
-    ) -> Self:
+    ) -> "Generator":
         """Load a generator for training or serving.
 
         Args:
-            pretrained: Folder or hub id of a T5-family model.
+            pretrained: Folder or hub id of a T5-family model, or of a causal LM.
             max_tokens: Maximum input length, in tokens.
-            text_format: Input format; see `models.context_tokenizer`.
+            text_format: Input format of a T5, see `models.context_tokenizer`; that of a causal LM is chosen by its
+                tokenizer, see `models.prompt_tokenizer`.
             answer_prefix: Text before every answer.
-            dropout: Rate of all dropout layers; the checkpoint's when None.
+            dropout: Rate of all dropout layers of a T5; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.
 
         Raises:
             MissingInputError: If the model is not on this machine.
-            UserError: If it is not an encoder-decoder model.
+            UserError: If it generates no text, or an option does not fit it.
         """
+        from models.rerag.causal_generator import CausalGenerator
+
+        if reads_prompts(pretrained):
+            lm = load_causal(pretrained, "generator", text_format == "packed", dropout, gradient_checkpointing)
+            return CausalGenerator(lm, max_tokens, answer_prefix)
         network, tokenizer = load_seq2seq(pretrained, "generator", dropout, gradient_checkpointing)
-        return cls(network, ContextEncoder(tokenizer, max_tokens, text_format), answer_prefix)
+        return T5Generator(network, ContextEncoder(tokenizer, max_tokens, text_format), answer_prefix)
+
+    @abstractmethod
+    def labeller(self, max_tokens: int | None) -> Callable[[Sequence[str]], Tensor]:
+        """Makes token ids (P, A) of answers, at most `max_tokens` each, padded with IGNORE; can be pickled."""
+
+    @abstractmethod
+    def encode_contexts(self, ids_PT: Tensor, attention_PT: Tensor) -> Any:
+        """`Encoded` of P contexts."""
+
+    @abstractmethod
+    def answer_logp(self, encoded: Any, labels_PA: Tensor) -> Tensor:
+        """log P_G(a | q, c) of one answer per context, summed over its tokens and the end token: (P,), nats, fp32."""
+
+    @abstractmethod
+    def generate(
+        self, encoded: Any, max_answer_tokens: int = 32, choices: Sequence[TokenSampling] | None = None
+    ) -> Tensor:
+        """Token ids (P, A) of one answer per context, with its end token, then padding; greedy without `choices`."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write config.json, generation_config.json, model.safetensors and the tokenizer."""
 
     def labels(self, answers: Sequence[str], max_tokens: int | None = None) -> Tensor:
-        """Token ids (P, A) of answers; see `answer_labels`."""
-        return answer_labels(self.encode.tokenizer, self.answer_prefix, max_tokens, answers)
-
-    def encode_contexts(self, ids_PT: Tensor, attention_PT: Tensor) -> Encoded:
-        """Encoder states of P contexts."""
-        encoder = self.network.get_encoder()
-        return Encoded(encoder(input_ids=ids_PT, attention_mask=attention_PT).last_hidden_state, attention_PT)
-
-    def answer_logp(self, encoded: Encoded, labels_PA: Tensor) -> Tensor:
-        """log P_G(a | q, c) of one answer per context, summed over its tokens and the end token: (P,), nats, fp32."""
-        logits_PAV = self.network(
-            encoder_outputs=BaseModelOutput(last_hidden_state=encoded.states_PTH),
-            attention_mask=encoded.attention_PT,
-            decoder_input_ids=self._shifted(labels_PA),
-            use_cache=False,
-        ).logits
-        nll_PA = F.cross_entropy(logits_PAV.transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")
-        return -nll_PA.sum(dim=1)
+        """Token ids (P, A) of answers; see `labeller`."""
+        return self.labeller(max_tokens)(answers)
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor) -> Tensor:
         """log P_G of one answer per context; see `answer_logp`."""
@@ -125,24 +152,6 @@ class Generator(CountsTokens, nn.Module):
     def write(self, encoded: Encoded, max_answer_tokens: int = 32) -> list[str]:
         """One greedy answer per context, without the prefix."""
         return self._texts(self.generate(encoded, max_answer_tokens))
-
-    @torch.inference_mode()
-    def generate(
-        self, encoded: Encoded, max_answer_tokens: int = 32, choices: Sequence[TokenSampling] | None = None
-    ) -> Tensor:
-        """Token ids (P, A) of one answer per context, with its end token, then padding; greedy without `choices`."""
-        sampled = any(choice.temperature for choice in choices or ())
-        end_ids = [self.network.config.eos_token_id]
-        processors = [TokenSampler(choices, end_ids)] if choices and sampled else []
-        ids_PA: Tensor = self.network.generate(
-            encoder_outputs=BaseModelOutput(last_hidden_state=encoded.states_PTH),
-            attention_mask=encoded.attention_PT,
-            max_new_tokens=max_answer_tokens,
-            num_beams=1,
-            do_sample=False,
-            logits_processor=LogitsProcessorList(processors),
-        )
-        return ids_PA[:, 1:]  # without the start token
 
     def _texts(self, ids: Tensor | Sequence[Sequence[int]]) -> list[str]:
         texts = self.encode.tokenizer.batch_decode(ids, skip_special_tokens=True)
@@ -186,9 +195,8 @@ class Generator(CountsTokens, nn.Module):
                 texts = self._texts(lines)
                 logp_P = self.answer_logp(encoded, self.labels(texts).to(self.network.device))
             for row, ids, text, logp in zip(batch, lines, texts, logp_P.tolist(), strict=True):
-                ended = self.network.config.eos_token_id in ids
-                tokens = ids.index(self.network.config.eos_token_id) + 1 if ended else len(ids)
-                answers[row] = Generated(text, logp, tokens, ended)
+                end = next((place for place, token in enumerate(ids) if token in self.end_ids), None)
+                answers[row] = Generated(text, logp, len(ids) if end is None else end + 1, end is not None)
         return answers  # type: ignore[return-value]  # every row is in one batch
 
     @torch.inference_mode()
@@ -229,8 +237,52 @@ class Generator(CountsTokens, nn.Module):
             ids_PT, attention_PT = self.encode.pad([sequences[row] for row in batch])
             yield batch, ids_PT.to(device), attention_PT.to(device)
 
+
+class T5Generator(Generator):
+    """A model of the T5 family; arguments as of `Generator`."""
+
+    def __init__(self, network: PreTrainedModel, encode: ContextEncoder, answer_prefix: str = "") -> None:
+        super().__init__(network, encode, answer_prefix, [network.config.eos_token_id])
+
+    def labeller(self, max_tokens: int | None) -> Callable[[Sequence[str]], Tensor]:
+        """See `Generator`."""
+        return partial(answer_labels, self.encode.tokenizer, self.answer_prefix, max_tokens)
+
+    def encode_contexts(self, ids_PT: Tensor, attention_PT: Tensor) -> EncoderStates:
+        """See `Generator`."""
+        encoder = self.network.get_encoder()
+        return EncoderStates(encoder(input_ids=ids_PT, attention_mask=attention_PT).last_hidden_state, attention_PT)
+
+    def answer_logp(self, encoded: EncoderStates, labels_PA: Tensor) -> Tensor:
+        """See `Generator`."""
+        logits_PAV = self.network(
+            encoder_outputs=BaseModelOutput(last_hidden_state=encoded.states_PTH),
+            attention_mask=encoded.attention_PT,
+            decoder_input_ids=self._shifted(labels_PA),
+            use_cache=False,
+        ).logits
+        nll_PA = F.cross_entropy(logits_PAV.transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")
+        return -nll_PA.sum(dim=1)
+
+    @torch.inference_mode()
+    def generate(
+        self, encoded: EncoderStates, max_answer_tokens: int = 32, choices: Sequence[TokenSampling] | None = None
+    ) -> Tensor:
+        """See `Generator`."""
+        sampled = any(choice.temperature for choice in choices or ())
+        processors = [TokenSampler(choices, self.end_ids)] if choices and sampled else []
+        ids_PA: Tensor = self.network.generate(
+            encoder_outputs=BaseModelOutput(last_hidden_state=encoded.states_PTH),
+            attention_mask=encoded.attention_PT,
+            max_new_tokens=max_answer_tokens,
+            num_beams=1,
+            do_sample=False,
+            logits_processor=LogitsProcessorList(processors),
+        )
+        return ids_PA[:, 1:]  # without the start token
+
     def save(self, folder: Path) -> None:
-        """Write config.json, generation_config.json, model.safetensors and the tokenizer."""
+        """See `Generator`."""
         save_network(self.network, folder)
         with_max_tokens(self.encode.tokenizer, self.encode.max_tokens).save_pretrained(folder)
 

@@ -3,6 +3,8 @@
 serving/serving.json   kind "re_rag", input formats and lengths, calibration, temperature, refusal threshold
 serving/estimator/     scores (question, passage) pairs
 serving/generator/     generates answers from one context at a time, or, in the format `packed`, from all in one call
+serving/base/          of causal LMs with LoRA: the model that estimator and generator are adapters of, in peft's files;
+                       two models if they differ: estimator_base, generator_base
 """
 
 from dataclasses import asdict, dataclass, field
@@ -12,18 +14,22 @@ from typing import Any, Literal, Self
 
 from common.ranges import Precision
 from common.sealed_json import check_fields
+from models.causal_part import load_adapted, save_base, use_of
 from models.context_tokenizer import text_format
 from models.cross_encoder import (
     ESTIMATOR as ESTIMATOR,
 )
 from models.cross_encoder import FORMATS, KIND, TRUE_FALSE, RelevanceEstimator, checked_parts, input_of, load_estimator
 from models.devices import compute_dtype, resolve_device
+from models.lora import adapters_of, save_adapter
+from models.prompt_tokenizer import PromptEncoder
 from models.rerag.calibration import Calibration
+from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.serving_manifest import CURE, read_manifest, write_manifest
 
 Relevance = Literal["estimator", "retriever", "uniform"]  # what weighted the contexts while the generator was trained
-GENERATOR = "generator"
+GENERATOR, BASE = "generator", "base"
 FIELDS = {
     "parts": dict,
     "answer_prefix": str,
@@ -73,18 +79,22 @@ class ReRagModel:
             chosen.get("relevance"), chosen.get("retriever_temperature"),
         )  # fmt: skip
 
-    def save(self, folder: Path, **facts: Any) -> None:
+    def save(self, folder: Path, merged: bool = False, **facts: Any) -> None:
         """Write the parts and the manifest into an empty folder.
 
         Args:
             folder: The folder.
+            merged: Whether an adapter is merged into its base model, so that each part is a model by itself.
             facts: Validation metrics, versions, commit, data digests; JSON types only.
         """
         parts: dict[str, dict[str, Any]] = {}
         for name, part in ((ESTIMATOR, self.estimator), (GENERATOR, self.generator)):
             if part is not None:
-                part.save(folder / name)
                 parts[name] = {"text_format": text_format(part.encode.format), "max_tokens": part.encode.max_tokens}
+                if merged or not adapters_of(part.network):
+                    part.save(folder / name)
+                else:
+                    parts[name] |= {"base": self._save_adapter(folder, name, part)}
         if self.estimator is not None and self.estimator.generative:
             parts[ESTIMATOR] |= {
                 "label_words": dict(zip(TRUE_FALSE, self.estimator.label_words, strict=True)),
@@ -105,6 +115,17 @@ class ReRagModel:
             max_answer_tokens=self.max_answer_tokens,
             **facts,
         )  # fmt: skip
+
+    def _save_adapter(self, folder: Path, name: str, part: RelevanceEstimator | Generator) -> str:
+        """Write a part's adapter, and the model that it belongs to unless it is there; return that one's name."""
+        assert isinstance(part.encode, PromptEncoder)  # others have no adapters
+        networks = {id(each.network) for each in (self.estimator, self.generator) if each and adapters_of(each.network)}
+        base = BASE if len(networks) == 1 else f"{name}_{BASE}"
+        if not (folder / base).exists():
+            save_base(part.network, part.encode, folder / base)
+        if name in adapters_of(part.network):
+            save_adapter(part.network, folder / name, name)
+        return base
 
     @classmethod
     def load(
@@ -134,13 +155,22 @@ class ReRagModel:
         dtype = compute_dtype(precision, where)
         manifest = read_model_manifest(serving, needs)
         parts = {name: part for name, part in manifest["parts"].items() if name not in unneeded}
-        estimator = generator = None
+        estimator: RelevanceEstimator | None = None
+        generator: Generator | None = None
+        lms = {
+            base: load_adapted(serving, base, [name for name in parts if parts[name].get("base") == base
+                                               and (serving / name).is_dir()])
+            for base in sorted({part["base"] for part in parts.values() if "base" in part})
+        }  # fmt: skip
         if ESTIMATOR in parts:
-            estimator = load_estimator(serving, parts[ESTIMATOR]).eval().to(where)
+            part = parts[ESTIMATOR]
+            estimator = load_estimator(serving, part, lms.get(part.get("base", ""))).eval().to(where)
         if GENERATOR in parts:
-            generator = Generator.build(
-                str(serving / GENERATOR), *input_of(serving, parts[GENERATOR]), manifest["answer_prefix"]
-            )
+            part, prefix = parts[GENERATOR], manifest["answer_prefix"]
+            if lm := lms.get(part.get("base", "")):
+                generator = CausalGenerator(lm, part["max_tokens"], prefix, use_of(lm.network, GENERATOR))
+            else:
+                generator = Generator.build(str(serving / GENERATOR), *input_of(serving, part), prefix)
             generator = generator.eval().to(where)
         for part in (estimator, generator):
             if part is not None:

@@ -15,7 +15,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoModelForSequenceClassificati
 from models.drrag.triple_classifier import TripleClassifier
 from models.full_precision import FullPrecisionLinear, keep_heads_in_fp32
 from models.length_batching import IGNORE
-from models.rerag.generator import Generator
+from models.rerag.generator import T5Generator
 from tests.helpers.rerag_parts import CROWD, PAIRS, estimator, generator, reading_batch
 from tests.helpers.tolerances import fp32_tolerance
 from trainers.t5 import SpanCorruptionTrainer, token_nll
@@ -128,7 +128,7 @@ def test_tokens_of_greedy_answers_are_chosen_in_fp32(checkpoints: dict[str, Path
 def test_the_loss_of_span_corruption_is_fp32(checkpoints: dict[str, Path]) -> None:
     trainer = SpanCorruptionTrainer(str(checkpoints["t5"])).load().eval()
     states = decoder_states(trainer.network)
-    reader = Generator(trainer.network, generator(checkpoints).encode)
+    reader = T5Generator(trainer.network, generator(checkpoints).encode)
     ids, attention = reading_batch(reader)
     labels = reader.labels(["<extra_id_0> name3 <extra_id_1> the city", "<extra_id_0> no"] * 6)
     batch = type("Batch", (), {"ids_PT": ids, "attention_PT": attention, "labels_PA": labels})

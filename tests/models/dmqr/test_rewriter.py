@@ -10,10 +10,11 @@ from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from common.errors import ArtifactError, UserError
-from models.dmqr.rewriter import RewriterModel, base_model, read_rewriter_manifest
+from models.dmqr.rewriter import RewriterModel, read_rewriter_manifest
 from models.dmqr.strategies import POOL
 from models.length_batching import IGNORE
 from models.lora import Lora, add_adapter
+from models.pretrained import base_model
 from tests.helpers.tolerances import model_tolerance
 
 FAMILIES = ("t5", "chat", "plain")
