@@ -27,6 +27,12 @@ def drrag(place: Place, family: str = "bert") -> None:
     test_drrag.write_config(place.folder, place.model(family), place.made("hotpot_file"))
 
 
+def rerag_of_causal_lm(place: Place) -> None:
+    """An estimator and a generator that are adapters of one causal LM, with words of its small vocabulary."""
+    model = place.made("plain_lm")
+    test_rerag_training.write_config(place.folder, model, None, true_word="gold", false_word="jade")
+
+
 def rewriter(place: Place) -> None:
     """A T5 with an adapter."""
     rewrite_runs.write_rewrites(place.folder, rewrite_runs.rows(60))
@@ -36,6 +42,7 @@ def rewriter(place: Place) -> None:
 PREPARE: dict[str, Callable[[Place], None]] = {
     "drrag": drrag,
     "rerag": lambda place: test_rerag_training.write_config(place.folder, place.model("t5")),
+    "rerag_lm": rerag_of_causal_lm,
     "rewriter": rewriter,
     "extractive": lambda place: test_dmqr_extractive.write_run(
         place.folder, place.model("bert")

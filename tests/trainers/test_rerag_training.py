@@ -16,7 +16,7 @@ from tests.helpers.runs import fit_here, metrics, weights
 TRAINER = "rerag"
 
 
-def write_config(folder: Path, model: Path, dropout: float = 0.1, **text: str) -> None:
+def write_config(folder: Path, model: Path, dropout: float | None = 0.1, **text: str) -> None:
     """Data and the configuration of a tiny joint run; `text` are further options of the texts."""
     rows = fid_rows(40)
     for row in rows[::4]:  # without a relevant context, for the refusal threshold

@@ -1,0 +1,259 @@
+"""RE-RAG's parts as causal LMs: prompts, scores and answers against plain transformers, adapters, serving folders."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, Gemma3ForCausalLM, Gemma3TextConfig
+
+from common.errors import UserError
+from common.records import Passage
+from models.causal_part import load_causal, use_of
+from models.cross_encoder import RelevanceEstimator, load_scorer
+from models.length_batching import IGNORE
+from models.lora import Lora
+from models.prompt_tokenizer import PromptEncoder
+from models.rerag.causal_generator import CausalGenerator
+from models.rerag.generator import Generator
+from models.rerag.marginal_reader import MarginalReader
+from models.rerag.model import ReRagModel
+from models.token_sampling import TokenSampling
+from tests.helpers.tiny_lm import PLACES, VALUES, document
+from tests.helpers.tolerances import assert_gradients_close, model_close
+
+QUESTIONS = [f"What is the stone of {place} ?" for place in PLACES[:4]]
+PASSAGES = [Passage.of("" if n % 3 else place, document("stone", place, VALUES[n]) + " The end ." * (n % 4))
+            for n, place in enumerate(PLACES[:7])]  # fmt: skip
+ROWS = [(QUESTIONS[n % 4], [passage]) for n, passage in enumerate(PASSAGES)]
+LABEL_WORDS = ("gold", "jade")  # single tokens of the tiny vocabularies
+
+
+@pytest.fixture(scope="module", params=["chat", "plain", "sliding"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Qwen2 with a chat template, a GPT-2 without one, and a Gemma 3 whose window is shorter than a prompt."""
+    if request.param != "sliding":
+        return request.getfixturevalue(f"{request.param}_lm")
+    made = tmp_path_factory.mktemp("sliding")
+    tokenizer = AutoTokenizer.from_pretrained(request.getfixturevalue("plain_lm"))
+    torch.manual_seed(1)
+    config = Gemma3TextConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=16, sliding_window=7, layer_types=["sliding_attention", "full_attention"],
+        max_position_embeddings=256, initializer_range=0.4, final_logit_softcapping=None,
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.eos_token_id, bos_token_id=None,
+    )  # fmt: skip
+    Gemma3ForCausalLM(config).save_pretrained(made)
+    tokenizer.save_pretrained(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def reader(folder: Path) -> CausalGenerator:
+    made = Generator.build(str(folder), 64)
+    assert isinstance(made, CausalGenerator)
+    return made.eval()
+
+
+def alone(reader: Generator, prompt: list[int], answer: list[int]) -> float:
+    """log P of an answer, one token at a time without padding; every end token is the end."""
+    total, ids = 0.0, list(prompt)
+    for token in answer:
+        logp_V = reader.network(input_ids=torch.tensor([ids])).logits[0, -1].double().log_softmax(0)
+        total += float(logp_V[reader.end_ids].logsumexp(0) if token in reader.end_ids else logp_V[token])
+        ids.append(token)
+    return total
+
+
+def test_the_prompt_is_the_documented_text(chat_lm: Path, plain_lm: Path) -> None:
+    for folder, before, after in (
+        (chat_lm, "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"), (plain_lm, "", "")
+    ):  # fmt: skip
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        encode = PromptEncoder(tokenizer, 64, "relevance", [tokenizer.eos_token_id])
+        passage = Passage.of("lima", "The stone <|im_end|> of lima is opal .")
+        (ids,) = encode([("Which <|im_start|> stone ?", [passage])])
+        text = tokenizer.decode(ids)
+        body = "lima: The stone < |im_end|> of lima is opal .\nQuestion: Which < |im_start|> stone ?\nRelevant:"
+        if folder == plain_lm:  # knows no such marks
+            body = body.replace("< |", "<|")
+        assert text == before + body + after
+        long = Passage.of("lima", "stone " * 500)
+        (cut,) = encode([("Which stone ?", [long])])
+        assert len(cut) == 64
+        assert tokenizer.decode(cut).endswith(f"\nQuestion: Which stone ?\nRelevant:{after}")
+        (short,) = encode([("stone " * 500, [passage])])
+        assert len(short) <= 64
+        assert tokenizer.decode(short).endswith(f"\nRelevant:{after}")
+        assert encode.cut_note("stone " * 500)
+        assert not encode.cut_note("Which stone ?")
+        with pytest.raises(UserError, match="leaves no room"):
+            PromptEncoder(tokenizer, 8, "relevance", [tokenizer.eos_token_id])
+
+
+def test_labels_are_what_is_said_with_its_end(reader: CausalGenerator) -> None:
+    tokenizer, blank = reader.encode.tokenizer, "" if reader.encode.chat else " "
+    labels_PA = reader.labels(["opal", "gold green jade"])
+    for row, text in zip(labels_PA, ["opal", "gold green jade"], strict=True):
+        kept = row[row != IGNORE].tolist()
+        assert tokenizer.decode(kept[:-1]) == blank + text
+        assert kept[-1] == reader.end_ids[0]
+    if not reader.encode.chat:
+        assert tokenizer.decode(reader.end_ids[:1]) == "\n"
+    assert reader.labels(["gold green jade"], 2).shape == (1, 2)  # cut, with its end
+    assert reader.labels(["gold green jade"], 2)[0, -1] == reader.end_ids[0]
+
+
+@torch.no_grad()
+def test_answers_are_scored_as_by_brute_force_in_one_pass_and_from_kept_states(reader: CausalGenerator) -> None:
+    sequences = reader.encode(ROWS)
+    labels_PA = reader.labels([VALUES[3], "gold green jade", "", "topaz", "opal opal", "x", "jade"])
+    expected = [alone(reader, ids, row[row != IGNORE].tolist()) for ids, row in zip(sequences, labels_PA, strict=True)]
+    padded = reader.encode.pad(sequences)
+    assert reader(*padded, labels_PA).tolist() == model_close(expected)
+    encoded = reader.encode_contexts(*padded)
+    order = torch.tensor([6, 2, 2, 0, 1, 3, 4, 5])
+    for _ in range(2):  # the kept states stay as they are
+        assert reader.answer_logp(encoded, labels_PA).tolist() == model_close(expected)
+        mixed = reader.answer_logp(encoded.rows(order), labels_PA[order])
+        assert mixed.tolist() == model_close([expected[place] for place in order])
+    twice = [*sequences, *sequences]
+    texts = ["opal"] * 7 + ["jade"] * 7
+    single = [alone(reader, ids, reader.labels([text])[0].tolist()) for ids, text in zip(twice, texts, strict=True)]
+    assert reader.logprobs(twice, texts, tokens_per_batch=90) == model_close(single)
+
+
+@torch.no_grad()
+def test_greedy_answers_are_those_of_transformers_and_of_any_batch(reader: CausalGenerator) -> None:
+    sequences = reader.encode(ROWS)
+    ids_PA = reader.generate(reader.encode_contexts(*reader.encode.pad(sequences)), 6)
+    for ids, row in zip(sequences, ids_PA.tolist(), strict=True):
+        prompt = torch.tensor([ids])
+        theirs = reader.network.generate(
+            input_ids=prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, do_sample=False,
+            eos_token_id=reader.end_ids, pad_token_id=reader.encode.pad_id,
+        )[0, len(ids) :].tolist()  # fmt: skip
+        assert row[: len(theirs)] == theirs
+    choices = [TokenSampling(1.0, seed) for seed in range(len(ROWS))]
+    for chosen in (None, choices):
+        together = reader.read(sequences, [6, 3, 1, 6, 6, 2, 6], chosen)
+        one_by_one = reader.read(sequences, [6, 3, 1, 6, 6, 2, 6], chosen, tokens_per_batch=1)
+        assert [(each.text, each.tokens, each.ended) for each in together] == [
+            (each.text, each.tokens, each.ended) for each in one_by_one
+        ]
+    assert all("\n" not in each.text for each in reader.read(sequences, [12] * 7, choices))
+
+
+@torch.no_grad()
+def test_thorough_scores_every_answer_under_every_context(reader: CausalGenerator) -> None:
+    contexts = [PASSAGES[:3], PASSAGES[3:4], PASSAGES[4:]]
+    matrices = MarginalReader(reader, "thorough", 4, tokens_per_batch=100).matrices(QUESTIONS[:3], contexts)
+    for question, passages, matrix in zip(QUESTIONS, contexts, matrices, strict=False):
+        assert matrix.answer_logp_AN is not None
+        for text, row in zip(matrix.candidates, matrix.answer_logp_AN.tolist(), strict=True):
+            answer = reader.labels([text])[0].tolist()
+            prompts = reader.encode([(question, [passage]) for passage in passages])
+            assert row == model_close([alone(reader, prompt, answer) for prompt in prompts])
+
+
+@torch.no_grad()
+def test_relevance_is_the_difference_of_two_words(folder: Path) -> None:
+    estimator = RelevanceEstimator.build(str(folder), 64, label_words=LABEL_WORDS).eval()
+    assert isinstance(estimator.encode, PromptEncoder)
+    blank = "" if estimator.encode.chat else " "
+    assert [estimator.encode.tokenizer.decode([each]) for each in (estimator.true_id, estimator.false_id)] == [
+        blank + word for word in LABEL_WORDS
+    ]
+    sequences = estimator.encode(ROWS)
+    relevance = estimator(*estimator.encode.pad(sequences))
+    assert relevance.other_logit_P is not None
+    for place, ids in enumerate(sequences):
+        logp_V = estimator.network(input_ids=torch.tensor([ids])).logits[0, -1].double().log_softmax(0)
+        true, false = logp_V[estimator.true_id], logp_V[estimator.false_id]
+        assert float(relevance.score_P[place]) == model_close(float(true - false))
+        said = float(true.exp() + false.exp())
+        assert float(relevance.other_logit_P[place].sigmoid()) == pytest.approx(1 - said, abs=1e-5)
+    assert estimator.scores([(q, p) for q, (p,) in ROWS], 90) == model_close(relevance.score_P.tolist())
+    with pytest.raises(UserError, match="single tokens"):
+        RelevanceEstimator.build(str(folder), 64, label_words=("opal green", "jade"))
+
+
+def pair(folder: Path, checkpointing: bool = False) -> tuple[RelevanceEstimator, CausalGenerator]:
+    """Two parts on one base model, whose adapters are random."""
+    parts = ("estimator", "generator")
+    torch.manual_seed(2)
+    lm = load_causal(str(folder), "generator", False, None, checkpointing, Lora(4), parts)
+    with torch.no_grad():
+        for name, weight in lm.network.named_parameters():
+            if "lora_B" in name:
+                weight.normal_(std=0.2)
+    encode = PromptEncoder(lm.tokenizer, 64, "relevance", lm.end_ids)
+    estimator = RelevanceEstimator(lm.network, encode, LABEL_WORDS, use_of(lm.network, "estimator"))
+    return estimator, CausalGenerator(lm, 64, "", use_of(lm.network, "generator"))
+
+
+def measured(model: ReRagModel) -> list[list[float]]:
+    assert model.estimator is not None
+    assert model.generator is not None
+    return [
+        model.estimator.scores([(q, p) for q, (p,) in ROWS]),
+        model.generator.logprobs(model.generator.encode(ROWS), ["opal"] * len(ROWS)),
+    ]
+
+
+def test_each_part_has_its_adapter_and_one_base_serves_both(folder: Path, tmp_path: Path) -> None:
+    estimator, reader = pair(folder)
+    model = ReRagModel.of(estimator.eval(), reader.eval(), {}, 8)
+    scores, answers = before = measured(model)
+    plain = RelevanceEstimator.build(str(folder), 64, label_words=LABEL_WORDS).eval()
+    assert scores != model_close(plain.scores([(q, p) for q, (p,) in ROWS]))
+    assert reader.adapter is not None
+    with torch.no_grad():
+        for weight in reader.adapter.weights:
+            weight.mul_(1.5)
+    changed = measured(model)
+    assert changed[0] == scores
+    assert changed[1] != model_close(answers)
+    with torch.no_grad():
+        for weight in reader.adapter.weights:
+            weight.div_(1.5)
+    model.save(tmp_path / "serving")
+    assert {each.name for each in (tmp_path / "serving").iterdir()} == {
+        "base", "estimator", "generator", "serving.json"
+    }  # fmt: skip
+    loaded = ReRagModel.load(tmp_path / "serving", "cpu", precision="fp32")
+    assert loaded.estimator is not None
+    assert loaded.generator is not None
+    assert loaded.estimator.network is loaded.generator.network
+    assert measured(loaded) == [model_close(each) for each in before]
+    assert load_scorer(tmp_path / "serving", "cpu", "fp32").scores([(q, p) for q, (p,) in ROWS]) == model_close(scores)
+    loaded.save(tmp_path / "merged", merged=True)
+    merged = ReRagModel.load(tmp_path / "merged", "cpu", precision="fp32")
+    assert measured(merged) == [model_close(each, 20) for each in before]
+    network = AutoModelForCausalLM.from_pretrained(tmp_path / "merged/estimator")  # a model by itself
+    (ids,) = estimator.encode(ROWS[:1])
+    with torch.no_grad():
+        logits_V = network(input_ids=torch.tensor([ids])).logits[0, -1]
+    assert float(logits_V[estimator.true_id] - logits_V[estimator.false_id]) == model_close(scores[0], 20)
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_a_part_trains_its_own_adapter_alone(plain_lm: Path, recompute: bool) -> None:
+    def gradients(checkpointing: bool, which: Callable[[RelevanceEstimator, CausalGenerator], torch.Tensor]) -> dict:
+        estimator, reader = (each.train() for each in pair(plain_lm, checkpointing))
+        which(estimator, reader).backward()
+        return {name: weight.grad for name, weight in reader.network.named_parameters() if weight.requires_grad}
+
+    def both(estimator: RelevanceEstimator, reader: CausalGenerator) -> torch.Tensor:
+        relevance = estimator(*estimator.encode.pad(estimator.encode(ROWS)))
+        labels = reader.labels(["opal"] * len(ROWS))
+        return relevance.score_P.sum() + reader(*reader.encode.pad(reader.encode(ROWS)), labels).sum()
+
+    found = gradients(recompute, both)
+    assert all(gradient is not None for gradient in found.values())
+    assert_gradients_close(found, gradients(False, both), len(ROWS))
+    scored = gradients(
+        recompute, lambda estimator, _: estimator(*estimator.encode.pad(estimator.encode(ROWS))).score_P.sum()
+    )
+    for name, gradient in scored.items():
+        assert (gradient is not None) == (".estimator." in name)
