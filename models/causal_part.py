@@ -19,7 +19,6 @@ from models.lora import (
     load_adapters,
     merged_weights,
 )
-from models.pair_export import with_max_tokens
 from models.pretrained import resolve
 from models.prompt_tokenizer import PromptEncoder
 
@@ -85,20 +84,13 @@ def use_of(network: PreTrainedModel, name: str) -> AdapterUse | None:
     return AdapterUse(network, name if name in names else None) if names else None
 
 
-def save_base(network: PreTrainedModel, encode: PromptEncoder, folder: Path) -> None:
-    """Write the network without its adapters, and the tokenizer."""
-    save_network(network, folder, state_dict=merged_weights(network, None))
+def save_causal(network: PreTrainedModel, encode: PromptEncoder, folder: Path) -> None:
+    """Write config.json, generation_config.json, model.safetensors without adapters, and the tokenizer."""
+    weights = {"state_dict": merged_weights(network, None)} if adapters_of(network) else {}
+    save_network(network, folder, **weights)
     encode.tokenizer.save_pretrained(folder)
 
 
 def computing(adapter: AdapterUse | None) -> AbstractContextManager[Any]:
     """Within the context an adapter computes; without one the network as it is."""
     return adapter.on() if adapter is not None else nullcontext()
-
-
-def save_merged(network: PreTrainedModel, adapter: AdapterUse | None, encode: PromptEncoder, folder: Path) -> None:
-    """Write config.json, generation_config.json, model.safetensors, with an adapter merged in, and the tokenizer."""
-    name = adapter.name if adapter is not None else None
-    weights = {"state_dict": merged_weights(network, name)} if adapters_of(network) else {}
-    save_network(network, folder, **weights)
-    with_max_tokens(encode.tokenizer, encode.max_tokens).save_pretrained(folder)

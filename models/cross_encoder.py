@@ -25,7 +25,7 @@ from common.records import Passage
 from common.sealed_json import check_fields
 from models.bigbird.attention import freeze_pooler, fuse
 from models.causal_lm import CausalLanguageModel, is_causal, next_logits
-from models.causal_part import computing, load_adapted, load_causal, save_merged, use_of
+from models.causal_part import computing, load_adapted, load_causal, save_causal, use_of
 from models.context_tokenizer import ContextEncoder, ContextFormat, text_format
 from models.devices import autocast, compute_dtype, resolve_device
 from models.first_token import compute_first_token
@@ -224,13 +224,13 @@ class RelevanceEstimator(CountsTokens, nn.Module):
         return scores.tolist()
 
     def save(self, folder: Path) -> None:
-        """Write config.json, model.safetensors and the tokenizer for transformers' Auto classes; an adapter is merged.
+        """Write config.json, model.safetensors and the tokenizer for transformers' Auto classes.
 
         Without a decoder also for CrossEncoder: there, the pair (question, "title. text") scores the relevance logit.
         """
         tokenizer, max_tokens = self.encode.tokenizer, self.encode.max_tokens
         if isinstance(self.encode, PromptEncoder):
-            save_merged(self.network, self.adapter, self.encode, folder)
+            save_causal(self.network, self.encode, folder)
         elif self.generative:
             save_network(self.network, folder)
             with_max_tokens(tokenizer, max_tokens).save_pretrained(folder)

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 from common.ranges import Precision
 from common.sealed_json import check_fields
-from models.causal_part import load_adapted, save_base, use_of
+from models.causal_part import load_adapted, save_causal, use_of
 from models.context_tokenizer import text_format
 from models.cross_encoder import (
     ESTIMATOR as ESTIMATOR,
@@ -79,19 +79,18 @@ class ReRagModel:
             chosen.get("relevance"), chosen.get("retriever_temperature"),
         )  # fmt: skip
 
-    def save(self, folder: Path, merged: bool = False, **facts: Any) -> None:
+    def save(self, folder: Path, **facts: Any) -> None:
         """Write the parts and the manifest into an empty folder.
 
         Args:
             folder: The folder.
-            merged: Whether an adapter is merged into its base model, so that each part is a model by itself.
             facts: Validation metrics, versions, commit, data digests; JSON types only.
         """
         parts: dict[str, dict[str, Any]] = {}
         for name, part in ((ESTIMATOR, self.estimator), (GENERATOR, self.generator)):
             if part is not None:
                 parts[name] = {"text_format": text_format(part.encode.format), "max_tokens": part.encode.max_tokens}
-                if merged or not adapters_of(part.network):
+                if not adapters_of(part.network):
                     part.save(folder / name)
                 else:
                     parts[name] |= {"base": self._save_adapter(folder, name, part)}
@@ -122,7 +121,7 @@ class ReRagModel:
         networks = {id(each.network) for each in (self.estimator, self.generator) if each and adapters_of(each.network)}
         base = BASE if len(networks) == 1 else f"{name}_{BASE}"
         if not (folder / base).exists():
-            save_base(part.network, part.encode, folder / base)
+            save_causal(part.network, part.encode, folder / base)
         if name in adapters_of(part.network):
             save_adapter(part.network, folder / name, name)
         return base
