@@ -28,6 +28,7 @@ from models.rerag.model import GENERATOR, Relevance, ReRagModel
 from models.t5.word_neighbours import nearest_words
 from models.text_formats import InputTokens
 from trainers.rerag_forward import ContextScores, score_contexts
+from trainers.rerag_frozen import FrozenGenerator
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
 from trainers.rerag_options import Abstention, JointOptimizer, Loss, PresetName, Text, Validation, preset_of
 from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
@@ -130,12 +131,19 @@ class ReRagTrainer(RunModule):
             )
         if estimator is None and abstention.cost is not None:
             raise UserError("abstention.cost is for the threshold of an estimator, but there is none: leave it out.")
+        self.frozen = optimizer.generator_learning_rate == 0  # whether the generator's weights stay as they are
+        if self.frozen and (estimator is None or generator is None):
+            raise UserError(
+                "model.optimizer.generator_learning_rate 0 trains an estimator by a frozen generator: name both "
+                "model.estimator and model.generator, or leave it out."
+            )
         self.save_hyperparameters()
         self.text, self.loss, self.optimizer, self.abstention = text, loss, optimizer, abstention
         self.validation, self.lora = validation, lora
         self.fitted: dict[str, Any] = {}  # calibration, refusal threshold and temperature of the last validation
         self.last_summary = Summary({})
         self.last_validated: list[QuestionScores] = []
+        self._known: FrozenGenerator | None = None  # made at the first batch, when all weights are loaded
 
     def build(self) -> None:
         """See `RunModule`."""
@@ -171,6 +179,8 @@ class ReRagTrainer(RunModule):
             )
         if self.generator is not None:
             self.generator.network.generation_config.repetition_penalty = self.preset.repetition_penalty
+            if self.frozen and self.generator.adapter is None:  # else its weights are the base that adapters leave alone
+                self.generator.requires_grad_(False)
         if given.freeze_embeddings:
             for part in self.parts:
                 part.network.get_input_embeddings().requires_grad_(False)
@@ -189,7 +199,8 @@ class ReRagTrainer(RunModule):
         lms: dict[str, CausalLanguageModel] = {}
         for source, parts in parts_of.items():
             options = self.packed, self.hparams.dropout, self.hparams.gradient_checkpointing
-            lm = load_causal(source, parts[-1], *options, self.lora, parts)
+            adapters = [name for name in parts if not (self.frozen and name == GENERATOR)]
+            lm = load_causal(source, parts[-1], *options, self.lora, adapters)
             lms |= dict.fromkeys(parts, lm)
         return lms
 
@@ -250,8 +261,18 @@ class ReRagTrainer(RunModule):
     def forward(self, batch: ContextBatch) -> ContextScores:
         """Scores of every context by both models."""
         return score_contexts(
-            batch, self.estimator, self.generator, self.hparams.bucket_checkpointing, self.retriever_temperature
+            batch, self.estimator, self._scorer, self.hparams.bucket_checkpointing, self.retriever_temperature
         )
+
+    @property
+    def _scorer(self) -> Generator | FrozenGenerator | None:
+        """The generator; of a frozen one also what is known of earlier batches and runs."""
+        if not self.frozen:
+            return self.generator
+        if self._known is None:
+            trainer = self.trainer
+            self._known = FrozenGenerator(self.generator, trainer.datamodule.cache, str(trainer.precision))
+        return self._known
 
     def losses(self, batch: ContextBatch) -> dict[str, Tensor]:
         """This batch's share of every term of the step's loss, unweighted."""
@@ -291,6 +312,8 @@ class ReRagTrainer(RunModule):
         total = 0
         for part, (per_input, per_target) in zip(self.parts, self.flops_per_token, strict=True):
             own = part is self.estimator
+            if self.frozen and not own:
+                continue  # computed once
             buckets = (own and batch.estimator_buckets) or batch.buckets
             tokens, rows = sum(bucket.ids_MT.numel() for bucket in buckets), batch.examples
             total += per_input * tokens + per_target * rows * (1 if own else batch.answers_BA.shape[1])
@@ -300,16 +323,19 @@ class ReRagTrainer(RunModule):
         """AdamW without weight decay on vectors; after warm-up constant, or linear decay to 0."""
         groups: list[dict[str, Any]] = []
         for part in self.parts:
-            rate, own = self.optimizer.learning_rate, self.optimizer.estimator_learning_rate
-            if part is self.estimator and own is not None:
-                rate = own
+            if self.frozen and part is self.generator:
+                continue
+            given = self.optimizer
+            own = given.generator_learning_rate if part is self.generator else given.estimator_learning_rate
+            rate = given.learning_rate if own is None else own
             weights = part.parameters() if part.adapter is None else part.adapter.weights
             groups += decay_groups(weights, rate, self.optimizer.weight_decay)
         return self.optimizer.adamw(groups, self.trainer)
 
     def learning_rates(self, optimizer: Optimizer) -> dict[str, float]:
-        """See `RunModule`; the estimator's own rate, if it has one, is that of the last groups."""
-        own = self.estimator is not None and self.optimizer.estimator_learning_rate is not None
+        """See `RunModule`; the estimator's rate, if it may differ, is that of the last groups."""
+        given = self.optimizer.estimator_learning_rate, self.optimizer.generator_learning_rate
+        own = self.estimator is not None and given != (None, None)
         rates = {"train/estimator_learning_rate": optimizer.param_groups[-1]["lr"]} if own else {}
         return super().learning_rates(optimizer) | rates
 
@@ -362,7 +388,7 @@ class ReRagTrainer(RunModule):
         self._check_bases({option: start.facts.get(BASES, {}).get(option, {})})
         theirs = start.part(option)
         own = {name for name in part.state_dict() if f".{option}." in name and ".lora_" in name}
-        if not own <= theirs.keys():
+        if not own or not own <= theirs.keys():
             raise ArtifactError(
                 f"model.{option}: {start.file} holds no adapter of that part: give model.lora as in its run, or start "
                 "from its merged export (infer.py export --form merged)."
@@ -390,7 +416,8 @@ class ReRagTrainer(RunModule):
             if self.generator is not None:
                 gen_nats_B = generation_loss(scores.relevance_BN, scores.answer_logp_BN, batch.real_BN)
         scored = score_questions(
-            batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B, self.generator, self.packed,
+            batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B,
+            self.generator if self.validation.contexts else None, self.packed,
             self.estimator is not None, self.validation.contexts, self.text.max_answer_tokens,
             self.preset.fit_temperature,
         )  # fmt: skip
@@ -399,7 +426,8 @@ class ReRagTrainer(RunModule):
     @property
     def metric_names(self) -> tuple[str, ...]:
         """See `RunModule`; calibration and refusal are measured where both kinds of contexts or questions exist."""
-        return metric_names(reads=self.generator is not None, ranks=self.estimator is not None)
+        names = metric_names(reads=self.generator is not None, ranks=self.estimator is not None)
+        return names if self.validation.contexts else tuple(name for name in names if name not in ("em", "f1"))
 
     def nats(self, result: QuestionScores) -> float | None:
         """See `RunModule`."""
@@ -474,6 +502,8 @@ class ReRagTrainer(RunModule):
             there = score_contexts(
                 batch, loaded.estimator, loaded.generator, retriever_temperature=loaded.retriever_temperature
             )
-            here = self(batch)
+            here = score_contexts(
+                batch, self.estimator, self.generator, retriever_temperature=self.retriever_temperature
+            )
         relevance = (here.relevance_BN - there.relevance_BN).abs().max()
         return float(torch.maximum(relevance, (here.answer_logp_BN - there.answer_logp_BN).abs().max()))

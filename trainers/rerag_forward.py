@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from datamodules.examples.context_sets import Bucket, ContextBatch
 from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
+from trainers.rerag_frozen import FrozenGenerator
 
 
 @dataclass
@@ -26,7 +27,7 @@ class ContextScores:
 def score_contexts(
     batch: ContextBatch,
     estimator: RelevanceEstimator | None,
-    generator: Generator | None,
+    generator: Generator | FrozenGenerator | None,
     recompute: bool = False,
     retriever_temperature: float | None = None,
 ) -> ContextScores:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from models.context_tokenizer import ContextFormat
 from models.cross_encoder import TRUE_FALSE
 from trainers.rerag_losses import GenForm, KlDirection, LabelForm
@@ -65,9 +65,12 @@ class JointOptimizer(Optimizer):
 
     Args:
         estimator_learning_rate: The estimator's peak learning rate, 0 to freeze it; `learning_rate` when null.
+        generator_learning_rate: The generator's, `learning_rate` when null. 0 freezes it: it has no dropout, gradients
+            and moments, and its log P of each context's answer is computed once and kept in `data.cache`.
     """
 
     estimator_learning_rate: NonNegativeFloat | None = None
+    generator_learning_rate: NonNegativeFloat | None = None
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,13 @@ class Validation:
     """How validation reads.
 
     Args:
-        contexts: Number of the estimator's best contexts that answers are generated from.
+        contexts: Number of the estimator's best contexts that answers are generated from; 0 generates none, and
+            measures the estimator alone.
         fit_temperature: Whether it marginalizes answers by `thorough` and exports the temperature of P_RE with the
             highest exact match; otherwise `fast` with temperature 1. The preset's when null.
     """
 
-    contexts: PositiveInt = 10
+    contexts: NonNegativeInt = 10
     fit_temperature: bool | None = None
 
 
