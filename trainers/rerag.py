@@ -179,7 +179,7 @@ class ReRagTrainer(RunModule):
             )
         if self.generator is not None:
             self.generator.network.generation_config.repetition_penalty = self.preset.repetition_penalty
-            if self.frozen and self.generator.adapter is None:  # else its weights are the base that adapters leave alone
+            if self.frozen and self.generator.adapter is None:  # else LoRA has frozen them, and they are shared
                 self.generator.requires_grad_(False)
         if given.freeze_embeddings:
             for part in self.parts:
@@ -412,14 +412,15 @@ class ReRagTrainer(RunModule):
         sets = [data.validation_sets[row] for row in batch.rows_B.tolist()]
         with torch.inference_mode():
             scores = self(batch)
-            gen_nats_B = None
+            gen_nats_B = answer_logp_BN = None
             if self.generator is not None:
+                answer_logp_BN = scores.answer_logp_BN
                 gen_nats_B = generation_loss(scores.relevance_BN, scores.answer_logp_BN, batch.real_BN)
         scored = score_questions(
             batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B,
             self.generator if self.validation.contexts else None, self.packed,
             self.estimator is not None, self.validation.contexts, self.text.max_answer_tokens,
-            self.preset.fit_temperature,
+            self.preset.fit_temperature, answer_logp_BN,
         )  # fmt: skip
         self.validated |= {question.row: question for question in scored}
 

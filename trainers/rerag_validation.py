@@ -46,6 +46,7 @@ class QuestionScores:
     labels: tuple[bool, ...]  # whether each context is relevant
     answers: tuple[ReadAnswer, ...] = ()  # one per temperature tried; empty without a generator
     gen_nats: float | None = None  # -log P(gold answer | contexts)
+    answer_logps: tuple[float, ...] = ()  # log P_G(gold answer | context) of every context; empty without a generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ def score_questions(
     contexts: int,
     max_answer_tokens: int,
     fit_temperature: bool = False,
+    answer_logp_BN: Tensor | None = None,
 ) -> list[QuestionScores]:
     """Generate answers to a batch of questions and score them.
 
@@ -85,6 +87,7 @@ def score_questions(
         max_answer_tokens: Longest answer, in tokens.
         fit_temperature: Marginalize by `thorough` at every temperature instead of `fast` at temperature 1 (the released
             code); without an estimator ignored.
+        answer_logp_BN: log P_G of each gold answer under every context, nats; None without a generator.
     """
     scores = [[0.0] * len(s.passages) if packed else r[: len(s.passages)].tolist()
               for s, r in zip(sets, relevance_BN, strict=True)]  # fmt: skip
@@ -107,7 +110,8 @@ def score_questions(
     for place, (row, one) in enumerate(zip(rows, sets, strict=True)):
         answers_read = tuple(ReadAnswer(text, *usual_scores(text, one.question.answers)) for text in texts[place])
         nats = float(gen_nats_B[place]) if gen_nats_B is not None else None
-        scored.append(QuestionScores(row, tuple(scores[place]), one.labels, answers_read, nats))
+        logps = () if answer_logp_BN is None else tuple(answer_logp_BN[place, : len(one.labels)].tolist())
+        scored.append(QuestionScores(row, tuple(scores[place]), one.labels, answers_read, nats, logps))
     return scored
 
 
@@ -164,6 +168,10 @@ def summarize(
     for k in RECALL_AT:
         metrics[f"recall_{k}"] = float(np.mean([rank is not None and rank < k for rank in ranks]))
     metrics["mrr"] = float(np.mean([0.0 if rank is None else 1 / (rank + 1) for rank in ranks]))
+    if all(one.answer_logps for one in questions):  # the generator's own ranking, which teaches the estimator
+        taught = [first_hit(one.answer_logps, one.labels) for one in questions]
+        metrics["teacher_recall_1"] = float(np.mean([rank == 0 for rank in taught]))
+        metrics["teacher_mrr"] = float(np.mean([0.0 if rank is None else 1 / (rank + 1) for rank in taught]))
     scores_P = np.array([score for one in questions for score in one.scores])
     labels_P = np.array([label for one in questions for label in one.labels])
     if labels_P.all() or not labels_P.any():  # calibration needs both classes

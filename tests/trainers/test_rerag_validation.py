@@ -24,9 +24,9 @@ def test_validation_figures_by_hand() -> None:
     assert first_hit([1.0, 1.0], [True, False]) == 1  # a tie counts as badly as it can
     assert first_hit([1.0], [False]) is None
     judged = [
-        QuestionScores(0, (2.0, -1.0), (True, False), (ReadAnswer("a", 1.0, 1.0),), 0.5),
-        QuestionScores(1, (1.0, 3.0), (True, False), (ReadAnswer("b", 0.0, 0.5),), 1.5),
-        QuestionScores(2, (-4.0,), (False,), (ReadAnswer("c", 0.0, 0.0),), 4.0),
+        QuestionScores(0, (2.0, -1.0), (True, False), (ReadAnswer("a", 1.0, 1.0),), 0.5, (-9.0, -8.0)),
+        QuestionScores(1, (1.0, 3.0), (True, False), (ReadAnswer("b", 0.0, 0.5),), 1.5, (-2.0, -3.0)),
+        QuestionScores(2, (-4.0,), (False,), (ReadAnswer("c", 0.0, 0.0),), 4.0, (-1.0,)),
     ]
     facts = summarize(judged, ranked=True, draw=False).metrics
     assert facts["em"] == pytest.approx(1 / 3)
@@ -35,6 +35,8 @@ def test_validation_figures_by_hand() -> None:
     assert facts["recall_1"] == pytest.approx(1 / 3)
     assert facts["recall_5"] == pytest.approx(2 / 3)
     assert facts["mrr"] == pytest.approx((1 + 0.5 + 0) / 3)
+    assert facts["teacher_recall_1"] == pytest.approx(1 / 3)
+    assert facts["teacher_mrr"] == pytest.approx((0.5 + 1 + 0) / 3)
     assert facts["answerable_auroc"] == 1
     assert facts["context_auroc"] == pytest.approx(
         (3 + 2 + 0 * 3) / 6 - 1 / 6
