@@ -270,6 +270,7 @@ class ReRagTrainer(RunModule):
         if not self.frozen:
             return self.generator
         if self._known is None:
+            assert self.generator is not None  # checked in __init__
             trainer = self.trainer
             self._known = FrozenGenerator(self.generator, trainer.datamodule.cache, str(trainer.precision))
         return self._known

@@ -60,7 +60,7 @@ def weights_digest(generator: Generator) -> str:
     for name, parameter in sorted(named.items()):
         if not parameter.requires_grad:  # not of the estimator's adapter, where both have one base
             digest.update(name.encode())
-            digest.update(parameter.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+            digest.update(parameter.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

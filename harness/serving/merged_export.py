@@ -19,10 +19,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from common.errors import ArtifactError, UserError
 from common.files import read_json, whole_folder
 from common.progress import Progress
+from models.cross_encoder import ESTIMATOR
+from models.cross_encoder import KIND as RERAG
 from models.dmqr.rewriter import KIND as REWRITER
 from models.dmqr.rewriter import PART, RewriterModel, own_adapters, read_rewriter_manifest
 from models.loading import load_network, save_network
-from models.lora import AdapterSwitch, merged_weights
+from models.lora import AdapterUse, merged_weights
+from models.rerag.model import GENERATOR, ReRagModel
 from models.serving_manifest import CARD, CURE, MANIFEST, write_manifest
 
 PROBES = ("who directed it", "question: Where was the director of Jaws born?", "Steven Spielberg was born in Ohio.")
@@ -37,13 +40,13 @@ class Part:
         name: Of its folder.
         network: With the adapter among others, in fp32 on the CPU.
         tokenizer: Of the network.
-        adapter: Its name in the network.
+        adapter: Its name in the network; None for the base alone.
     """
 
     name: str
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    adapter: str
+    adapter: str | None
 
 
 def _of_rewriter(serving: Path) -> Iterator[Part | str]:
@@ -56,8 +59,20 @@ def _of_rewriter(serving: Path) -> Iterator[Part | str]:
     yield from (Part(name, lm.network, lm.tokenizer, name) for name in names)
 
 
+def _of_rerag(serving: Path) -> Iterator[Part | str]:
+    """Estimator and generator, where they are causal LMs with an adapter each."""
+    model = ReRagModel.load(serving, "cpu", precision="fp32")
+    for name, part in ((ESTIMATOR, model.estimator), (GENERATOR, model.generator)):
+        if part is None:
+            continue
+        if part.adapter is None:
+            yield name
+        else:
+            yield Part(name, part.network, part.encode.tokenizer, part.adapter.name)
+
+
 # By the kind of the serving folder: its parts; the name alone of one that is whole already.
-PARTS: dict[str, Callable[[Path], Iterator[Part | str]]] = {REWRITER: _of_rewriter}
+PARTS: dict[str, Callable[[Path], Iterator[Part | str]]] = {REWRITER: _of_rewriter, RERAG: _of_rerag}
 
 
 def export_merged(serving: Path, out: Path, tolerance_nats: float | None = None) -> dict[str, float]:
@@ -115,7 +130,7 @@ def _difference(part: Part, folder: Path) -> float:
     differences = []
     for text in PROBES:
         ids = part.tokenizer(text, return_tensors="pt")["input_ids"]
-        with AdapterSwitch(part.network).using(part.adapter):
+        with AdapterUse(part.network, part.adapter).on():
             here_TV = _logp(part.network, ids)
         differences.append(float((here_TV - _logp(merged, ids)).abs().max()))
     return max(differences)

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from transformers import Cache, DynamicCache
 
-from models.causal_lm import CausalLanguageModel, label_logp, labels_logp, next_logits, position_option
-from models.causal_part import computing, save_causal, save_merged
+from models.causal_lm import CausalLanguageModel, labels_logp, next_logits
+from models.causal_part import computing, save_causal
 from models.label_log_probability import label_logp
 from models.length_batching import IGNORE
 from models.lora import AdapterUse

@@ -10,10 +10,15 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 from common.errors import ArtifactError, UserError
 from common.files import digests
 from harness.commands.export import export
-from models.dmqr.rewriter import RewriterModel, base_model
+from models.cross_encoder import RelevanceEstimator
+from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
 from models.lora import Lora, add_adapter
+from models.pretrained import base_model
+from models.rerag.generator import Generator
+from models.rerag.model import ReRagModel
 from models.serving_manifest import write_manifest
+from tests.helpers.causal_parts import LABEL_WORDS, ROWS, pair
 from tests.helpers.tolerances import model_close
 
 pytestmark = pytest.mark.numeric
@@ -64,6 +69,18 @@ def test_each_adapter_becomes_a_whole_model(
             assert abs(expected - other) > 0.01
 
 
+def test_the_adapters_of_rerag_become_two_models_that_training_starts_from(plain_lm: Path, tmp_path: Path) -> None:
+    estimator, generator = pair(plain_lm)
+    ReRagModel.of(estimator.eval(), generator.eval(), {}, 8).save(tmp_path / "serving")
+    export(tmp_path / "serving", tmp_path / "out", "merged")
+    alone = RelevanceEstimator.build(str(tmp_path / "out/estimator"), 64, label_words=LABEL_WORDS).eval()
+    pairs = [(question, passage) for question, (passage,) in ROWS]
+    assert alone.scores(pairs) == model_close(estimator.scores(pairs), 20)
+    writer, sequences = Generator.build(str(tmp_path / "out/generator"), 64).eval(), generator.encode(ROWS)
+    answers = ["opal"] * len(ROWS)
+    assert writer.logprobs(sequences, answers) == model_close(generator.logprobs(sequences, answers), 20)
+
+
 def test_a_shared_adapter_is_merged_already_and_other_kinds_have_none(plain_lm: Path, tmp_path: Path) -> None:
     rewriter(plain_lm, own=False).save(tmp_path / "serving", ["gqr"], base_model(str(plain_lm)))
     export(tmp_path / "serving", tmp_path / "out", "merged")
@@ -71,6 +88,6 @@ def test_a_shared_adapter_is_merged_already_and_other_kinds_have_none(plain_lm: 
     assert not (tmp_path / "out/adapter").exists()
     (tmp_path / "other").mkdir()
     write_manifest(tmp_path / "other", "triple_classifier", "text", 96)
-    with pytest.raises(UserError, match=r"--form merged is for dmqr_rewriter, and .*triple_classifier"):
+    with pytest.raises(UserError, match=r"--form merged is for dmqr_rewriter, re_rag, and .*triple_classifier"):
         export(tmp_path / "other", tmp_path / "no", "merged")
     assert not (tmp_path / "no").exists()

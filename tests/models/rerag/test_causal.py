@@ -9,24 +9,17 @@ from transformers import AutoTokenizer, Gemma3ForCausalLM, Gemma3TextConfig
 
 from common.errors import UserError
 from common.records import Passage
-from models.causal_part import load_causal, use_of
 from models.cross_encoder import RelevanceEstimator, load_scorer
 from models.length_batching import IGNORE
-from models.lora import Lora
 from models.prompt_tokenizer import PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.rerag.marginal_reader import MarginalReader
 from models.rerag.model import ReRagModel
 from models.token_sampling import TokenSampling
-from tests.helpers.tiny_lm import PLACES, VALUES, document
+from tests.helpers.causal_parts import LABEL_WORDS, PASSAGES, QUESTIONS, ROWS, pair
+from tests.helpers.tiny_lm import VALUES
 from tests.helpers.tolerances import assert_gradients_close, model_close
-
-QUESTIONS = [f"What is the stone of {place} ?" for place in PLACES[:4]]
-PASSAGES = [Passage.of("" if n % 3 else place, document("stone", place, VALUES[n]) + " The end ." * (n % 4))
-            for n, place in enumerate(PLACES[:7])]  # fmt: skip
-ROWS = [(QUESTIONS[n % 4], [passage]) for n, passage in enumerate(PASSAGES)]
-LABEL_WORDS = ("gold", "jade")  # single tokens of the tiny vocabularies
 
 
 @pytest.fixture(scope="module", params=["chat", "plain", "sliding"])
@@ -176,20 +169,6 @@ def test_relevance_is_the_difference_of_two_words(folder: Path) -> None:
     assert estimator.scores([(q, p) for q, (p,) in ROWS], 90) == model_close(relevance.score_P.tolist())
     with pytest.raises(UserError, match="single tokens"):
         RelevanceEstimator.build(str(folder), 64, label_words=("opal green", "jade"))
-
-
-def pair(folder: Path, checkpointing: bool = False) -> tuple[RelevanceEstimator, CausalGenerator]:
-    """Two parts on one base model, whose adapters are random."""
-    parts = ("estimator", "generator")
-    torch.manual_seed(2)
-    lm = load_causal(str(folder), "generator", False, None, checkpointing, Lora(4), parts)
-    with torch.no_grad():
-        for name, weight in lm.network.named_parameters():
-            if "lora_B" in name:
-                weight.normal_(std=0.2)
-    encode = PromptEncoder(lm.tokenizer, 64, "relevance", lm.end_ids)
-    estimator = RelevanceEstimator(lm.network, encode, LABEL_WORDS, use_of(lm.network, "estimator"))
-    return estimator, CausalGenerator(lm, 64, "", use_of(lm.network, "generator"))
 
 
 def measured(model: ReRagModel) -> list[list[float]]:
