@@ -102,7 +102,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         """Most tokens of a prompt and its reply together; None if the model has no limit."""
         return context_of(self.network.config)
 
-    @torch.inference_mode()
+    @torch.no_grad()  # in inference mode autocast would make its copies of the weights again for every token
     def write(
         self,
         prompts: Sequence[Sequence[int]],

@@ -23,6 +23,7 @@ from tests.helpers.tiny_lm import cases
 from tests.helpers.tolerances import model_close
 
 LENGTHS = range(3, 60, 4)
+COPY = "aten::copy_"
 
 
 @pytest.fixture(scope="module", params=["chat", "plain"])
@@ -156,6 +157,19 @@ def test_samples_depend_on_seed_and_not_on_the_batch(model: CausalLanguageModel)
     assert all(w == g for row, (w, g) in enumerate(zip(together, greedy, strict=True)) if row % 4 == 0)
     scores = model.logprobs(prompts, [w.ids for w in together], [w.ended for w in together])  # at temperature 1
     assert [w.logprob for w in together] == [pytest.approx(score, abs=1e-5) for score in scores]
+
+
+def test_weights_are_brought_to_bf16_once_for_all_tokens_of_a_batch(chat_lm: Path) -> None:
+    model = CausalLanguageModel.build(str(chat_lm)).eval()
+    model.inference_dtype = torch.bfloat16
+    prompts = [model.tokenizer("The river of delta")["input_ids"]] * 2
+    casts = []
+    for steps in (1, 6):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+            model.write(prompts, [steps] * 2, [TokenSampling(9.0, 5)] * 2)
+        copies = [each for each in profile.key_averages(group_by_input_shape=True) if each.key == COPY]
+        casts.append(sum(each.count for each in copies if each.input_shapes[0] == [64, 128]))  # a layer's last matrix
+    assert casts[0] == casts[1] == 2  # layers
 
 
 @pytest.mark.parametrize("temperature", [0.7, 1.5])
