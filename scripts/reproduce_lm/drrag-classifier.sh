@@ -38,7 +38,7 @@ for name in distractor dense bm25; do
     > "reports/lm-drrag-$name-auc.txt"
   systems+=(--system "$name" "reports/lm-drrag-$name")
 done
-for row in CIS CFS ranked; do
+for row in SM CIS CFS ranked; do
   "$PYTHON" -m benchmarks.seeds "${systems[@]}" --measures recall@4 passages@4 recall@6 passages@6 --baseline "distractor: $row" \
     > "reports/lm-drrag-$row.md"
 done
