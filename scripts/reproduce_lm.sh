@@ -13,7 +13,7 @@
 # Each stage is scripts/reproduce_lm/NAME.sh, which reads LM, DATA and PYTHON.
 set -euo pipefail
 export PYTHON=${PYTHON:-python} LM=${LM:-google/gemma-3-270m} DATA=${DATA:-data}
-stages=$(dirname "$0")/reproduce_lm done=reports/lm-stages
+stages=$(dirname "$0")/reproduce_lm marks=reports/lm-stages
 all="qg estimator lm-estimator joint lm-reader crossfit rewriter-dialogues rewriter-queries drrag-classifier drrag-reader"
 all+=" hiqa-documents hiqa-reader"
 
@@ -29,18 +29,18 @@ done
 weights=$("$PYTHON" -m scripts.reproduce_lm.weights "$LM")
 printf 'LM %s, sha256 of its weights %s\n' "$LM" "$weights"
 
-mkdir -p "$done"
+mkdir -p "$marks"
 for stage in ${STAGE:-$all}; do
-  if [ -f "$done/$stage" ]; then
-    grep -q "$weights" "$done/$stage" || stop 65 "$done/$stage is of another LM: remove {checkpoints,indexes,reports}/lm-* and data/lm first."
+  if [ -f "$marks/$stage" ]; then
+    grep -q "$weights" "$marks/$stage" || stop 65 "$marks/$stage is of another LM: remove {checkpoints,indexes,reports}/lm-* and data/lm first."
     printf '\n== %s: done before\n' "$stage"
     continue
   fi
   printf '\n== %s\n' "$stage"
   began=$SECONDS
   bash "$stages/$stage.sh"
-  printf '%-20s%4d min  LM %s  sha256 %s\n' "$stage" $(((SECONDS - began + 59) / 60)) "$LM" "$weights" > "$done/$stage.partial"
-  mv "$done/$stage.partial" "$done/$stage"
+  printf '%-20s%4d min  LM %s  sha256 %s\n' "$stage" $(((SECONDS - began + 59) / 60)) "$LM" "$weights" > "$marks/$stage.partial"
+  mv "$marks/$stage.partial" "$marks/$stage"
 done
 printf '\n== minutes of the last start of each stage\n'
-cat "$done"/*
+cat "$marks"/*
