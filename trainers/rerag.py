@@ -174,8 +174,8 @@ class ReRagTrainer(RunModule):
                 max_tokens,
                 self.preset.format,
                 self.preset.answer_prefix,
-                dropout,
-                checkpointing,
+                None if self.frozen else dropout,
+                checkpointing and not self.frozen,
             )
         if self.generator is not None:
             self.generator.network.generation_config.repetition_penalty = self.preset.repetition_penalty
@@ -198,6 +198,8 @@ class ReRagTrainer(RunModule):
                 parts_of.setdefault(source, []).append(name)
         lms: dict[str, CausalLanguageModel] = {}
         for source, parts in parts_of.items():
+            if self.frozen and parts == [GENERATOR]:
+                continue  # nothing of it is trained
             options = self.packed, self.hparams.dropout, self.hparams.gradient_checkpointing
             adapters = [name for name in parts if not (self.frozen and name == GENERATOR)]
             lm = load_causal(source, parts[-1], *options, self.lora, adapters)
@@ -267,7 +269,7 @@ class ReRagTrainer(RunModule):
     @property
     def _scorer(self) -> Generator | FrozenGenerator | None:
         """The generator; of a frozen one also what is known of earlier batches and runs."""
-        if not self.frozen:
+        if not self.frozen or self.generator is None:
             return self.generator
         if self._known is None:
             assert self.generator is not None  # checked in __init__
