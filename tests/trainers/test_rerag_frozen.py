@@ -8,8 +8,11 @@ import pytest
 import torch
 
 from common.errors import UserError
+from common.records import Passage
 from datamodules.cache.number_store import NumberStore
-from models.rerag.generator import Generator
+from models.rerag.causal_generator import CausalGenerator
+from models.rerag.generator import Generator, T5Generator
+from models.rerag.model import ReRagModel
 from tests.helpers.recorder import HARDLY, RECORDED
 from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.runs import assert_repeated, fit_here, metrics, weights
@@ -26,13 +29,13 @@ FROZEN = ("--model.optimizer.generator_learning_rate", "0")
 def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by the number of rows that a generator computes log P of."""
     read: list[int] = []
-    plain = Generator.forward
+    for kind in (T5Generator, CausalGenerator):
 
-    def counted(self: Generator, ids_PT: torch.Tensor, attention_PT: torch.Tensor, labels_PA: torch.Tensor):
-        read.append(len(ids_PT))
-        return plain(self, ids_PT, attention_PT, labels_PA)
+        def counted(self: Generator, ids_PT: torch.Tensor, *given: torch.Tensor, plain=kind.forward) -> torch.Tensor:
+            read.append(len(ids_PT))
+            return plain(self, ids_PT, *given)
 
-    monkeypatch.setattr(Generator, "forward", counted)
+        monkeypatch.setattr(kind, "forward", counted)
     return read
 
 
@@ -47,7 +50,8 @@ def workplace(tmp_path: Path, checkpoints: dict[str, Path]) -> Path:
 def test_losses_are_those_of_the_generator_and_later_epochs_run_none(
     tmp_path: Path, checkpoints: dict[str, Path], rows_read: list[int]
 ) -> None:
-    (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
+    rows = [{**row, "answers": [*row["answers"], "name9"]} for row in fid_rows(12)]  # one of them in each epoch
+    (tmp_path / "fid.json").write_text(json.dumps(rows))
     folder = str(checkpoints["t5"])
     losses = {}
     for rate in (0.0, None):
@@ -64,7 +68,7 @@ def test_losses_are_those_of_the_generator_and_later_epochs_run_none(
         sum(losses[rate][-1].values()).backward()
         if rate == 0:
             distinct = sum(rows_read)
-            assert distinct < sum(int(batch.real_BN.sum()) for batch in batches)
+            assert 0 < distinct < sum(int(batch.real_BN.sum()) for batch in batches)
             module._known = None  # as a later run
             again = [module.losses(batch) for batch in batches]
             assert sum(rows_read) == distinct
@@ -96,6 +100,26 @@ def test_a_run_trains_the_estimator_alone_resumes_exactly_and_exports_both(
     moments = [state["exp_avg"].shape for state in checkpoint["optimizer_states"][0]["state"].values()]
     estimator = Generator.build(str(checkpoints["t5"]))  # of the same shapes
     assert sorted(moments) == sorted(parameter.shape for parameter in estimator.parameters())
+
+
+def test_a_frozen_causal_lm_is_the_base_of_the_estimators_adapter(
+    tmp_path: Path, plain_lm: Path, checkpoints: dict[str, Path], rows_read: list[int]
+) -> None:
+    test_rerag_training.write_config(tmp_path, plain_lm, None, true_word="gold", false_word="jade")
+    options = (*FROZEN, "--model.validation.contexts", "0", "--checkpoint.monitor", "val/gen_nats", "--checkpoint.mode",
+               "min", "--trainer.max_epochs", "1")  # fmt: skip
+    fit_here(tmp_path, *options)
+    assert all(".lora_" in name and ".estimator." in name for name in weights(tmp_path, "tiny"))
+    serving = tmp_path / "checkpoints/tiny/serving"
+    served = ReRagModel.load(serving, "cpu")
+    question, passage = "who is the director of name1", Passage.of("name1", "the director of name1 is name2 .")
+    sequences = served.generator.encode([(question, [passage])])
+    plain = Generator.build(str(plain_lm), served.generator.encode.max_tokens)
+    assert served.generator.logprobs(sequences, ["name2"]) == pytest.approx(plain.logprobs(sequences, ["name2"]))
+    first = sum(rows_read)
+    words = ("--model.text.true_word", "true", "--model.text.false_word", "false")
+    fit_here(tmp_path, "--name", "encoder", *options, "--model.estimator", str(checkpoints["bert"]), *words)
+    assert sum(rows_read) - first < first / 2  # the same numbers, though that generator has no adapter beside it
 
 
 @pytest.mark.slow
