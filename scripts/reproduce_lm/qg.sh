@@ -12,6 +12,6 @@ mkdir -p reports
 for name in train dev; do
   "$PYTHON" train.py validate --config configs/lm/estimator.yaml --name "lm-qg-$name" --model.generator "$LM" \
     --data.validation "[{layout: fid, path: data/lm/nq-$name.jsonl}]" \
-    --data.train "[{layout: fid, path: $DATA/nq/nq-open-oracle_train.jsonl.gz, limit: 20}]" > "reports/lm-qg-$name.partial"
+    --data.train "[{layout: fid, path: $DATA/nq/nq_retrieved_train.json.gz, limit: 100}]" > "reports/lm-qg-$name.partial"
   mv "reports/lm-qg-$name.partial" "reports/lm-qg-$name.txt"
 done
