@@ -11,11 +11,12 @@ from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 
 RE_RAG_NQ = ROOT / "configs/train/rerag_nq.yaml"
-REWRITERS = [config for config in OVERLAYS if config.stem.startswith("dmqr_")]  # of no paper's table
+RE_RAG_CAUSAL = ROOT / "configs/train/overlays/rerag_nq_qwen_4b.yaml"
+OTHERS = [each for each in OVERLAYS if each.stem.startswith("dmqr_") or each == RE_RAG_CAUSAL]  # of no paper's table
 PAPERS = [
     ["--config", str(RE_RAG_NQ)],
     ["--config", str(ROOT / "configs/train/rerag_nq_baseline.yaml")],
-    *(run for each in OVERLAYS if each not in REWRITERS for run in runs_of(each)),
+    *(run for each in OVERLAYS if each not in OTHERS for run in runs_of(each)),
 ]
 NAMES = ["rerag-nq", "rerag-nq-baseline", "drrag-bigbird-base", "drrag-bigbird-large", "drrag-longformer",
     "rerag-nq-large", "rerag-nq-mixed", "rerag-triviaqa", "rerag-triviaqa-large"]  # fmt: skip
@@ -73,3 +74,17 @@ def test_its_trainer_is_built(run: list[str], checkpoints: dict[str, Path]) -> N
     small = {"max_tokens": 96} if family == "longformer" else {}
     module = instantiate_module(DrRagTrainer, {**options, "pretrained": str(checkpoints[family]), **small}).load()
     assert module.classifier.network.config.hidden_dropout_prob == 0.1
+
+
+def test_a_causal_lm_is_both_parts_of_re_rag(chat_lm: Path) -> None:
+    (run,) = runs_of(RE_RAG_CAUSAL)
+    options = parsed(run)
+    assert (options["name"], options["trainer"]["max_epochs"]) == ("rerag-nq-qwen-4b", 2)
+    parts = {part: str(chat_lm) for part in ("estimator", "generator")}
+    # words of a small vocabulary
+    words = {"text": {**options["model"]["init_args"]["text"], "true_word": "A", "false_word": "B"}}
+    module: Any = instantiate_module(ReRagTrainer, {**options["model"]["init_args"], **parts, **words}).load()
+    assert module.estimator.network is module.generator.network
+    trained = [name for name, weight in module.named_parameters() if weight.requires_grad]
+    assert trained
+    assert all(".lora_" in name for name in trained)
