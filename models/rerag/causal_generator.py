@@ -97,7 +97,7 @@ class CausalGenerator(Generator):
             )
         return first_P + rest_PA.sum(dim=1)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def generate(
         self, encoded: PromptStates, max_answer_tokens: int = 32, choices: Sequence[TokenSampling] | None = None
     ) -> Tensor:

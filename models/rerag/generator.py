@@ -148,7 +148,7 @@ class Generator(CountsTokens, nn.Module, ABC):
         """log P_G of one answer per context; see `answer_logp`."""
         return self.answer_logp(self.encode_contexts(ids_PT, attention_PT), labels_PA)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def write(self, encoded: Encoded, max_answer_tokens: int = 32) -> list[str]:
         """One greedy answer per context, without the prefix."""
         return self._texts(self.generate(encoded, max_answer_tokens))
@@ -157,7 +157,7 @@ class Generator(CountsTokens, nn.Module, ABC):
         texts = self.encode.tokenizer.batch_decode(ids, skip_special_tokens=True)
         return [clean(text).removeprefix(self.answer_prefix.strip()).strip() for text in texts]
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def answers(
         self,
         rows: Sequence[tuple[str, Sequence[Passage]]],
@@ -168,7 +168,7 @@ class Generator(CountsTokens, nn.Module, ABC):
         limits = [max_answer_tokens] * len(rows)
         return [(each.text, each.logprob) for each in self.read(self.encode(rows), limits, None, tokens_per_batch)]
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def read(
         self,
         sequences: Sequence[Sequence[int]],
@@ -199,7 +199,7 @@ class Generator(CountsTokens, nn.Module, ABC):
                 answers[row] = Generated(text, logp, len(ids) if end is None else end + 1, end is not None)
         return answers  # type: ignore[return-value]  # every row is in one batch
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def logprobs(
         self, sequences: Sequence[Sequence[int]], answers: Sequence[str], tokens_per_batch: int | None = None
     ) -> list[float]:
@@ -264,7 +264,7 @@ class T5Generator(Generator):
         nll_PA = F.cross_entropy(logits_PAV.transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")
         return -nll_PA.sum(dim=1)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def generate(
         self, encoded: EncoderStates, max_answer_tokens: int = 32, choices: Sequence[TokenSampling] | None = None
     ) -> Tensor:

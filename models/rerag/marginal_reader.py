@@ -111,7 +111,7 @@ class MarginalReader:
             for matrix, scores in zip(matrices, relevance, strict=True)
         ]
 
-    @torch.inference_mode()
+    @torch.no_grad()  # in inference mode autocast would make its copies of the weights again for every token
     def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> list[AnswerMatrix]:
         """Candidates and their scores for every question, in order: the input of `weigh`.  Arguments as in `read`."""
         sequences = self.generator.encode(

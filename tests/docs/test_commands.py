@@ -40,6 +40,9 @@ RUNS = [  # arguments of each script, and how many commands it then runs
     ("drrag_multihop.sh", ["--trainer.accumulate_grad_batches", "2"], 25),
     ("rerag_presets.sh", ["0", "paper released ours ours_unlabelled"], 16),
     ("reproduce_lm/drrag-classifier.sh", [], 20),
+    ("reproduce_lm/lm-estimator.sh", [], 5),
+    ("reproduce_lm/joint.sh", [], 2),
+    ("reproduce_lm/lm-reader.sh", [], 1),
 ]
 
 
