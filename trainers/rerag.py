@@ -494,9 +494,11 @@ class ReRagTrainer(RunModule):
             **self.fitted, "retriever_temperature": self.retriever_temperature, "scorer": self.estimator,
             "text_format": self.preset.format,
         }  # fmt: skip
+        model = self.model()
+        values |= {"reader": self.generator, "bases": {name: model.base_of(name) for name in (ESTIMATOR, GENERATOR)}}
         template = Path(__file__).with_name("rerag_card.md")
         self.write_card(folder, template, values, provenance, starts=("estimator", "generator"))
-        self.model().save(folder, validation=self.validation_metrics, **provenance)
+        model.save(folder, validation=self.validation_metrics, **provenance)
 
     def export_difference(self, folder: Path, batch: ContextBatch) -> float:
         """Largest difference in relevance and answer log-probability (nats) to the models in `folder`, in fp32."""

@@ -90,10 +90,15 @@ class ReRagModel:
         for name, part in ((ESTIMATOR, self.estimator), (GENERATOR, self.generator)):
             if part is not None:
                 parts[name] = {"text_format": text_format(part.encode.format), "max_tokens": part.encode.max_tokens}
-                if not adapters_of(part.network):
-                    part.save(folder / name)
+                if base := self.base_of(name):
+                    assert isinstance(part.encode, PromptEncoder)  # others have no adapters
+                    parts[name]["base"] = base
+                    if not (folder / base).exists():
+                        save_causal(part.network, part.encode, folder / base)
+                    if name in adapters_of(part.network):
+                        save_adapter(part.network, folder / name, name)
                 else:
-                    parts[name] |= {"base": self._save_adapter(folder, name, part)}
+                    part.save(folder / name)
         if self.estimator is not None and self.estimator.generative:
             parts[ESTIMATOR] |= {
                 "label_words": dict(zip(TRUE_FALSE, self.estimator.label_words, strict=True)),
@@ -115,16 +120,11 @@ class ReRagModel:
             **facts,
         )  # fmt: skip
 
-    def _save_adapter(self, folder: Path, name: str, part: RelevanceEstimator | Generator) -> str:
-        """Write a part's adapter, and the model that it belongs to unless it is there; return that one's name."""
-        assert isinstance(part.encode, PromptEncoder)  # others have no adapters
-        networks = {id(each.network) for each in (self.estimator, self.generator) if each and adapters_of(each.network)}
-        base = BASE if len(networks) == 1 else f"{name}_{BASE}"
-        if not (folder / base).exists():
-            save_causal(part.network, part.encode, folder / base)
-        if name in adapters_of(part.network):
-            save_adapter(part.network, folder / name, name)
-        return base
+    def base_of(self, name: str) -> str:
+        """Name of the folder of the model that a part is an adapter of; empty for one that is none."""
+        parts = {ESTIMATOR: self.estimator, GENERATOR: self.generator}
+        networks = {each: id(part.network) for each, part in parts.items() if part and adapters_of(part.network)}
+        return "" if name not in networks else BASE if len(set(networks.values())) == 1 else f"{name}_{BASE}"
 
     @classmethod
     def load(

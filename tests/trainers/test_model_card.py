@@ -19,6 +19,7 @@ from datamodules.drrag import DrRagData
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.rerag import ReRagData
 from models.drrag.triple_classifier import TripleClassifier
+from models.lora import Lora
 from models.rerag.model import ReRagModel
 from tests.helpers.tiny_runs import run_card
 from tests.helpers.tolerances import model_tolerance
@@ -101,6 +102,27 @@ def test_the_code_of_a_t5_estimators_card_gives_our_relevance(
     assert generator is not None
     rows = [(found["question"], [Passage.of(title, text)]) for title, text in found["passages"]]
     assert found["answers"] == [text for text, _ in generator.answers(rows, 3)]
+
+
+@pytest.mark.parametrize("family", ["chat_lm", "plain_lm"])
+@pytest.mark.parametrize("rank", [4, None])
+def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
+    family: str, rank: int | None, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, words = str(request.getfixturevalue(family)), ("gold", "jade")
+    text = Text(max_answer_tokens=5, true_word=words[0], false_word=words[1])
+    module = ReRagTrainer(start, start, max_tokens=120, text=text, lora=Lora(rank)).load()
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(std=0.1)
+    exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.3)
+    _, found = run_card(tmp_path / "serving", monkeypatch)
+    assert found["relevance"] == pytest.approx(relevance(found), abs=TOLERANCE_NATS)
+    generator = ReRagModel.load(Path(), "cpu").generator
+    assert generator is not None
+    rows = [(found["question"], [Passage.of(title, text)]) for title, text in found["passages"]]
+    assert found["answers"] == [text for text, _ in generator.answers(rows, 5)]
 
 
 def relevance(found: dict[str, Any]) -> list[float]:
