@@ -67,7 +67,7 @@ def start_of(name: str, option: str, means: StartOption) -> Start:
         MissingInputError: If a checkpoint does not exist.
         ArtifactError: If a serving folder is of another kind or corrupt, or the checkpoint is corrupt or another
             trainer's.
-        UserError: If it is the folder of a run.
+        UserError: If it is the folder of a run, or holds an adapter.
     """
     path = Path(name).expanduser()
     if path.suffix == ".ckpt":
@@ -106,4 +106,9 @@ def _part_of(serving: Path, option: str, kinds: Mapping[str, str]) -> Path:
     if not digests:
         raise ArtifactError(f"{option} {serving} holds no {part}: give another folder.")
     verify(serving, digests, CURE)
+    if not (serving / part / "config.json").is_file():
+        raise UserError(
+            f"{option} {serving} holds its {part} as an adapter: give a folder of whole models, from `infer.py export "
+            f"--form merged --serving {serving} --out OUT`, as OUT/{part}, or a checkpoint of that run."
+        )
     return serving / part

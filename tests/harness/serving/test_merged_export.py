@@ -20,6 +20,7 @@ from models.rerag.model import ReRagModel
 from models.serving_manifest import write_manifest
 from tests.helpers.causal_parts import LABEL_WORDS, ROWS, pair
 from tests.helpers.tolerances import model_close
+from trainers.rerag import ReRagTrainer
 
 pytestmark = pytest.mark.numeric
 
@@ -76,6 +77,9 @@ def test_the_adapters_of_rerag_become_two_models_that_training_starts_from(plain
     alone = RelevanceEstimator.build(str(tmp_path / "out/estimator"), 64, label_words=LABEL_WORDS).eval()
     pairs = [(question, passage) for question, (passage,) in ROWS]
     assert alone.scores(pairs) == model_close(estimator.scores(pairs), 20)
+    with pytest.raises(UserError, match=r"holds its generator as an adapter: .* --form merged"):
+        ReRagTrainer(None, str(tmp_path / "serving")).load()
+    assert ReRagTrainer(None, str(tmp_path / "out/generator"), max_tokens=64).load().generator is not None
     writer, sequences = Generator.build(str(tmp_path / "out/generator"), 64).eval(), generator.encode(ROWS)
     answers = ["opal"] * len(ROWS)
     assert writer.logprobs(sequences, answers) == model_close(generator.logprobs(sequences, answers), 20)
