@@ -33,7 +33,7 @@ TOLERANCE_NATS = 1e-3  # of a token: merging adds in another order
 
 
 @dataclass(frozen=True)
-class Part:
+class AdaptedPart:
     """A base with an adapter, which becomes a model of its own.
 
     Args:
@@ -49,17 +49,17 @@ class Part:
     adapter: str | None
 
 
-def _of_rewriter(serving: Path) -> Iterator[Part | str]:
+def _of_rewriter(serving: Path) -> Iterator[AdaptedPart | str]:
     """Each strategy's; a shared adapter is merged already."""
     names = own_adapters(read_rewriter_manifest(serving))
     if not names:
         yield PART
         return
     lm = RewriterModel.load(serving, "cpu", "fp32").lm
-    yield from (Part(name, lm.network, lm.tokenizer, name) for name in names)
+    yield from (AdaptedPart(name, lm.network, lm.tokenizer, name) for name in names)
 
 
-def _of_rerag(serving: Path) -> Iterator[Part | str]:
+def _of_rerag(serving: Path) -> Iterator[AdaptedPart | str]:
     """Estimator and generator, where they are causal LMs with an adapter each."""
     model = ReRagModel.load(serving, "cpu", precision="fp32")
     for name, part in ((ESTIMATOR, model.estimator), (GENERATOR, model.generator)):
@@ -68,11 +68,11 @@ def _of_rerag(serving: Path) -> Iterator[Part | str]:
         if part.adapter is None:
             yield name
         else:
-            yield Part(name, part.network, part.encode.tokenizer, part.adapter.name)
+            yield AdaptedPart(name, part.network, part.encode.tokenizer, part.adapter.name)
 
 
 # By the kind of the serving folder: its parts; the name alone of one that is whole already.
-PARTS: dict[str, Callable[[Path], Iterator[Part | str]]] = {REWRITER: _of_rewriter, RERAG: _of_rerag}
+PARTS: dict[str, Callable[[Path], Iterator[AdaptedPart | str]]] = {REWRITER: _of_rewriter, RERAG: _of_rerag}
 
 
 def export_merged(serving: Path, out: Path, tolerance_nats: float | None = None) -> dict[str, float]:
@@ -124,7 +124,7 @@ def export_merged(serving: Path, out: Path, tolerance_nats: float | None = None)
 
 
 @torch.inference_mode()
-def _difference(part: Part, folder: Path) -> float:
+def _difference(part: AdaptedPart, folder: Path) -> float:
     """Largest difference of a token's log-probability between the adapter and the model in `folder`."""
     merged = load_network(type(part.network), folder, dtype=torch.float32).eval()
     differences = []

@@ -225,7 +225,7 @@ def test_a_question_that_is_too_long_is_cut_with_a_note_and_the_others_answer_as
     serving, bm25 = write_serving(checkpoints["t5"], tmp_path / "serving"), Bm25Retriever(index)
     long = "alba river " * 60
     for system, models in (
-        (ReRag(bm25, serving, 3, 2, device="cpu"), {"RelevanceEstimator", "Generator"}),
+        (ReRag(bm25, serving, 3, 2, device="cpu"), {"RelevanceEstimator", "T5Generator"}),
         (Dmqr(bm25, serving=serving, device="cpu"), {"MultiQueryRetriever", "RelevanceEstimator"}),
         (RetrieveRead(RerankedRetriever(bm25, serving, 5, "cpu"), 2), {"RerankedRetriever", "RelevanceEstimator"}),
     ):
