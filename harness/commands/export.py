@@ -27,8 +27,8 @@ def export(
     Args:
         serving: Folder that training exported.
         out: Folder to write; an earlier export there is replaced, anything else is refused.
-        form: `onnx`: a classifier of passages, with dynamic batch size and length. `merged`: each adapter of a rewriter, an
-            estimator or a generator, merged into its base: whole models for transformers and vLLM.
+        form: `onnx`: a classifier of passages, with dynamic batch size and length. `merged`: adapters of a rewriter,
+            an estimator or a generator, each merged into its base: whole models for transformers and vLLM.
         tolerance: Maximum difference on probes, in nats: of log-odds between ONNX and PyTorch (1e-4 when omitted), or
             of a token's log-probability between adapter and merged model (1e-3 when omitted).
     """
