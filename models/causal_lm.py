@@ -187,11 +187,6 @@ class CausalLanguageModel(CountsTokens, nn.Module):
                     progress.advance(len(batch))
         return scores
 
-    def reply_logp(self, sequences: Sequence[tuple[Sequence[int], int]]) -> Tensor:
-        """Log-probability (P,), fp32, of what follows the first `start` tokens of each (ids, start); with gradients."""
-        batch = self.reply_batch([ids[:start] for ids, start in sequences], [ids[start:] for ids, start in sequences])
-        return self.labels_logp(*(each.to(self.device) for each in batch)).sum(dim=1)
-
     def reply_batch(
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]
     ) -> tuple[Tensor, Tensor, Tensor]:
