@@ -3,7 +3,7 @@
 The model with its adapters, memory, optimizer, checkpoints and export.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from common.errors import ArtifactError, UserError
+from common.errors import UserError
 from common.files import read_json
 from common.ranges import DropoutRate, NonNegativeInt, PositiveInt
 from datamodules.dmqr import RewriteBatch
@@ -31,7 +31,7 @@ from models.quantization import BaseBits, check_base_bits, check_quantized_devic
 from models.serving_manifest import CURE, MANIFEST
 from models.text_formats import InputTokens
 from trainers.dmqr_export import export_difference, on_fp32_base, tell_quantization
-from trainers.run.module import RunModule
+from trainers.run.module import BASES, RunModule
 from trainers.run.optimizers import Optimizer, decay_groups
 from trainers.run.starting_weights import Start, StartOption
 from trainers.run.throughput import flops_per_token
@@ -39,7 +39,6 @@ from trainers.t5 import KIND as T5_KIND
 from trainers.t5 import PART as T5_PART
 
 LOWER = "lower {} or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
-BASE = "adapter_base"  # key in a checkpoint
 
 
 class RewriterModule(RunModule):
@@ -75,7 +74,6 @@ class RewriterModule(RunModule):
         UserError: If adapters for each strategy or a quantized base are wanted without LoRA.
     """
 
-    checkpoint_keys: ClassVar = {**RunModule.checkpoint_keys, BASE: "base"}
     starts: ClassVar = {"pretrained": StartOption("rewriter", {KIND: PART, T5_KIND: T5_PART})}
     learned: ClassVar[str]  # for the model card: from what it has learned, and the units of its validation
     scores: ClassVar[str]
@@ -125,9 +123,9 @@ class RewriterModule(RunModule):
         self._count_flops()
 
     @cached_property
-    def base(self) -> dict[str, Any]:
-        """Name and sha256 of the model that the adapter belongs to; empty without one."""
-        return base_model(self.source) if self.lora.rank else {}
+    def bases(self) -> dict[str, dict[str, Any]]:
+        """See `RunModule`: the model that the adapter belongs to; empty without one."""
+        return {PART: base_model(self.source)} if self.lora.rank else {}
 
     def begin_from(self, option: str, start: Start) -> None:
         """See `RunModule`; of a checkpoint with LoRA these are the adapter's weights.
@@ -136,19 +134,19 @@ class RewriterModule(RunModule):
             UserError: If one of the runs trains an adapter and the other all weights, or its pieces are other ones.
             ArtifactError: Also if the adapter belongs to another model.
         """
-        theirs = start.facts.get(BASE, {})
-        if bool(theirs) != bool(self.base):
+        adapted = bool(adapter_names(start.state))
+        if adapted != bool(self.bases):
             raise UserError(
-                f"{start.file} holds {'an adapter' if theirs else 'all weights'}: give model.lora as in its run, or "
+                f"{start.file} holds {'an adapter' if adapted else 'all weights'}: give model.lora as in its run, or "
                 "start from the serving folder of that run."
             )
         for name in ("merge_case", "adapters"):
             if (value := start.options.get(name, self.hparams[name])) != self.hparams[name]:
                 raise UserError(f"{start.file} was trained with {name} {value}: give model.{name} so.")
-        self._check_base(theirs)
+        self.check_bases(start.facts.get(BASES, {}))
         if self.hparams.adapters == "per_strategy":
             self._add_adapters(adapter_names(start.state))
-        if not self.base or start.state.keys() != self._trained:
+        if not self.bases or start.state.keys() != self.state_dict().keys():
             super().begin_from(option, start)
         else:
             self.rewriter.load_state_dict(start.part("rewriter"), strict=False)
@@ -222,44 +220,19 @@ class RewriterModule(RunModule):
 
     # Checkpoints
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The weights; with LoRA those of the adapter alone."""
-        state = super().state_dict(*args, **kwargs)
+    def kept(self, state: dict[str, Any]) -> dict[str, Any]:
+        """See `RunModule`: with LoRA the adapter alone."""
         if not self.lora.rank:
             return state
-        trained = self._trained
+        trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
         return {name: value for name, value in state.items() if name in trained}
 
     def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load weights; what is frozen stays as it is.  Errors as in `RunModule`."""
+        """See `RunModule`; strategies' adapters are added."""
         self.load()
         if self.hparams.adapters == "per_strategy":
             self._add_adapters(adapter_names(state_dict))
-        if self.lora.rank and state_dict.keys() == self._trained:
-            return super().load_state_dict(state_dict, strict=False)
         return super().load_state_dict(state_dict, *args, **kwargs)
-
-    @property
-    def _trained(self) -> set[str]:
-        return {name for name, parameter in self.named_parameters() if parameter.requires_grad}
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the validation results.
-
-        Raises:
-            ArtifactError: If the checkpoint's adapter belongs to another model.
-        """
-        self.load()
-        self._check_base(checkpoint.get(BASE, {}))
-        super().on_load_checkpoint({**checkpoint, BASE: self.base})
-
-    def _check_base(self, theirs: Mapping[str, Any]) -> None:
-        """Raise ArtifactError if a checkpoint's adapter belongs to another model."""
-        if self.base.get("sha256") != theirs.get("sha256"):
-            raise ArtifactError(
-                f"the checkpoint's adapter belongs to {theirs.get('name', 'no model')} with other weights than those "
-                f"of {self.source}: resume with the model that it was trained on."
-            )
 
     # Export
 
@@ -296,7 +269,7 @@ class RewriterModule(RunModule):
         self.write_card(folder, Path(__file__).with_name("dmqr_card.md"), values, provenance)
         exact = on_fp32_base(self.rewriter, self._options, self.lora)
         exact.save(
-            folder, strategies, self.base, self.hparams.merged, validation=self.validation_metrics,
+            folder, strategies, self.bases.get(PART, {}), self.hparams.merged, validation=self.validation_metrics,
             base_bits=self.hparams.base_bits, **self.learned_from, **provenance,
         )  # fmt: skip
 

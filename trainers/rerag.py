@@ -3,7 +3,7 @@
 Shape legend: B questions, N contexts per question, M rows of a bucket.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,15 +33,15 @@ from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, t
 from trainers.rerag_options import Abstention, JointOptimizer, Loss, PresetName, Text, Validation, preset_of
 from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
 from trainers.rerag_validation import QuestionScores, Summary, examples, metric_names, score_questions, summarize
-from trainers.run.module import RunModule
+from trainers.run.module import BASES, RunModule
 from trainers.run.optimizers import decay_groups
 from trainers.run.starting_weights import Start, StartOption
 from trainers.run.throughput import flops_per_token
 from trainers.t5 import KIND as T5_KIND
 from trainers.t5 import PART as T5_PART
 
-BASES = "frozen_bases"  # key in a checkpoint
 OPTIMIZER = JointOptimizer(weight_decay=1e-3, schedule="constant")  # the paper's
+LORA = Lora(16, dropout=0.05)
 
 
 class ReRagTrainer(RunModule):
@@ -72,8 +72,8 @@ class ReRagTrainer(RunModule):
         validation: How validation reads.
         abstention: How the refusal threshold is chosen.
         estimator_layers: Keep the first n layers of an encoder-only estimator; all when null.
-        lora: The adapter of each causal LM; with rank null all its weights are trained, of two models. Others have no
-            adapter.
+        lora: The adapter of each causal LM; with rank null all its weights are trained, of two models. For causal LMs
+            alone.
         dropout: Dropout rate of both models, not of causal LMs; the checkpoints' when null.
         freeze_embeddings: Do not train the token embeddings, so that words missing in the training questions keep their
             position relative to the other words.
@@ -89,7 +89,7 @@ class ReRagTrainer(RunModule):
         "lower data.questions_per_step, data.contexts or model.max_tokens, raise trainer.accumulate_grad_batches, or "
         "set model.bucket_checkpointing"
     )
-    checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted", BASES: "bases"}
+    checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
     starts: ClassVar = {part: StartOption(part, {KIND: part, T5_KIND: T5_PART}) for part in (ESTIMATOR, GENERATOR)}
 
     def __init__(
@@ -106,7 +106,7 @@ class ReRagTrainer(RunModule):
         validation: Validation = Validation(),
         abstention: Abstention = Abstention(),
         estimator_layers: PositiveInt | None = None,
-        lora: Lora = Lora(16, dropout=0.05),
+        lora: Lora = LORA,
         dropout: DropoutRate | None = None,
         freeze_embeddings: bool = False,
         gradient_checkpointing: bool = False,
@@ -153,6 +153,8 @@ class ReRagTrainer(RunModule):
         self.estimator: RelevanceEstimator | None = None
         self.generator: Generator | None = None
         self.sources = {name: self.start(name) for name in (ESTIMATOR, GENERATOR) if given[name] is not None}
+        if self.lora.rank is not None and self.lora != LORA and not any(map(reads_prompts, self.sources.values())):
+            raise UserError("model.lora is for a causal LM, and neither model is one: leave it out.")
         causal = self._adapted_lms()
         if lm := causal.get(ESTIMATOR):
             encode = PromptEncoder(lm.tokenizer, max_tokens, "relevance", lm.end_ids)
@@ -346,7 +348,7 @@ class ReRagTrainer(RunModule):
 
     @cached_property
     def bases(self) -> dict[str, dict[str, Any]]:
-        """Name and sha256 of the causal LMs whose own weights are not trained and in no checkpoint, by part."""
+        """See `RunModule`: the causal LMs whose own weights are not trained."""
         parts = {ESTIMATOR: self.estimator, GENERATOR: self.generator}
         frozen = (name for name, part in parts.items() if part is not None and self._frozen(name, part))
         return {name: base_model(self.sources[name]) for name in frozen}
@@ -359,36 +361,18 @@ class ReRagTrainer(RunModule):
         weights = part.network.named_parameters(remove_duplicate=False)
         return {f"{name}.network.{inner}" for inner, weight in weights if not weight.requires_grad}
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The weights, without those of causal LMs that are not trained."""
+    def kept(self, state: dict[str, Any]) -> dict[str, Any]:
+        """See `RunModule`."""
         parts = {ESTIMATOR: self.estimator, GENERATOR: self.generator}
         left_out = {each for name, part in parts.items() if part is not None for each in self._frozen(name, part)}
-        state = super().state_dict(*args, **kwargs)
         return {name: value for name, value in state.items() if name not in left_out}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Load weights; what is not trained stays as it is.  Errors as in `RunModule`."""
-        self.load()
-        if self.bases and state_dict.keys() == self.state_dict().keys():
-            return super().load_state_dict(state_dict, strict=False)
-        return super().load_state_dict(state_dict, *args, **kwargs)
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the validation results.
-
-        Raises:
-            ArtifactError: If the checkpoint was trained on other frozen weights.
-        """
-        self.load()
-        self._check_bases(checkpoint.get(BASES, {}))
-        super().on_load_checkpoint({BASES: {}, **checkpoint})
 
     def begin_from(self, option: str, start: Start) -> None:
         """See `RunModule`; of a causal LM with LoRA these are the adapter's weights."""
         part: Generator | RelevanceEstimator = getattr(self, option)
         if part.adapter is None:
             return super().begin_from(option, start)
-        self._check_bases({option: start.facts.get(BASES, {}).get(option, {})})
+        self.check_bases({option: start.facts.get(BASES, {}).get(option, {})})
         theirs = start.part(option)
         own = {name for name in part.state_dict() if f".{option}." in name and ".lora_" in name}
         if not own or not own <= theirs.keys():
@@ -397,15 +381,6 @@ class ReRagTrainer(RunModule):
                 "from its merged export (infer.py export --form merged)."
             )
         part.load_state_dict({name: theirs[name] for name in own}, strict=False)
-
-    def _check_bases(self, theirs: Mapping[str, Any]) -> None:
-        """Raise ArtifactError if a checkpoint belongs to other frozen weights."""
-        for name, own in self.bases.items():
-            if name in theirs and theirs[name].get("sha256") != own["sha256"]:
-                raise ArtifactError(
-                    f"the checkpoint's {name} belongs to {theirs[name].get('name', 'no model')} with other weights "
-                    f"than those of {own['name']}: give the model that it was trained on."
-                )
 
     # Validation
 

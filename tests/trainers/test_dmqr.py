@@ -128,6 +128,6 @@ def test_an_adapter_is_not_resumed_on_another_model(module: RewriterTrainer) -> 
     saved: dict[str, Any] = {}
     module.on_save_checkpoint(saved)
     module.on_load_checkpoint(saved)
-    saved["adapter_base"] = {"name": "t5-other", "sha256": {"model.safetensors": "0" * 64}}
-    with pytest.raises(ArtifactError, match="adapter belongs to t5-other with other weights than those of"):
+    saved["frozen_bases"]["rewriter"] = {"name": "t5-other", "sha256": {"model.safetensors": "0" * 64}}
+    with pytest.raises(ArtifactError, match="rewriter belongs to t5-other with other weights than those of"):
         module.on_load_checkpoint(saved)

@@ -18,6 +18,7 @@ from common.records import Passage, Question
 from datamodules.examples.context_augmentation import shape, substitute
 from datamodules.examples.context_sets import ContextBatch, pick_contexts, relevant, without_copies
 from datamodules.rerag import ReRagData
+from models.lora import Lora
 from tests.conftest import NAMES
 from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.tolerances import assert_gradients_close, model_close
@@ -189,6 +190,8 @@ def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> N
         ReRagTrainer(
             str(checkpoints["bert"]), None, loss=Loss(label_weight=1.0, label_form="vocabulary"), max_tokens=96
         ).load()
+    with pytest.raises(UserError, match=r"model\.lora is for a causal LM, and neither model is one"):
+        ReRagTrainer(str(checkpoints["bert"]), None, loss=Loss(label_weight=1.0), lora=Lora(8)).load()
 
 
 def test_an_encoder_only_estimators_word_embeddings_alone_are_frozen(checkpoints: dict[str, Path]) -> None:

@@ -28,7 +28,7 @@ from trainers.run.starting_weights import Start, StartOption, start_of
 from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
 from trainers.run.trainer import refuse_precision
 
-STARTS = "start_nats"  # key in a checkpoint
+STARTS, BASES = "start_nats", "frozen_bases"  # keys in a checkpoint
 LONGEST = 200  # characters of a difference in a message
 
 
@@ -267,6 +267,28 @@ class RunModule(pl.LightningModule):
         text = model_card(template, self.card, origins, values, self.trainer.datamodule.sources, provenance)
         (folder / CARD).write_text(text, encoding="utf-8")
 
+    @property
+    def bases(self) -> Mapping[str, dict[str, Any]]:
+        """Name and sha256 of the models whose weights are not trained and in no checkpoint, by part."""
+        return {}
+
+    def kept(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What of the weights, by their names, is in checkpoints: all but those of `bases`."""
+        return state
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The weights, without those of `bases`."""
+        return self.kept(super().state_dict(*args, **kwargs))
+
+    def check_bases(self, theirs: Mapping[str, Any]) -> None:
+        """Raise ArtifactError if a checkpoint, of whose `bases` these are, was trained on other weights."""
+        for name, own in self.bases.items():
+            if name in theirs and theirs[name].get("sha256") != own["sha256"]:
+                raise ArtifactError(
+                    f"the checkpoint's {name} belongs to {theirs[name].get('name', 'no model')} with other weights "
+                    f"than those of {own['name']}: give the model that it was trained on."
+                )
+
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store the validation results with the weights; options as plain dicts, which any version can read."""
         options = checkpoint.get(self.CHECKPOINT_HYPER_PARAMS_KEY, {})
@@ -276,22 +298,29 @@ class RunModule(pl.LightningModule):
             if is_dataclass(value) and not isinstance(value, type)
         }
         checkpoint.update({key: dict(getattr(self, name)) for key, name in self.checkpoint_keys.items()})
-        checkpoint[STARTS] = dict(self.start_nats)
+        checkpoint |= {STARTS: dict(self.start_nats), BASES: dict(self.bases)}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the validation results."""
+        """Restore the validation results.
+
+        Raises:
+            ArtifactError: If the checkpoint was trained on other weights than those of `bases`.
+        """
         self.load()
+        self.check_bases(checkpoint.get(BASES, {}))
         for key, name in self.checkpoint_keys.items():
             setattr(self, name, checkpoint[key])
         self.start_nats = checkpoint.get(STARTS, {})  # earlier releases wrote none
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Load weights.
+        """Load weights; those of `bases` stay as they are.
 
         Raises:
             ArtifactError: If they belong to another model.
         """
         self.load()
+        if self.bases and state_dict.keys() == self.state_dict().keys():
+            return super().load_state_dict(state_dict, strict=False)
         try:
             return super().load_state_dict(state_dict, *args, **kwargs)
         except RuntimeError as error:
