@@ -3,7 +3,7 @@
 from setuptools import find_packages, setup
 
 SOURCE = "lightning_rag.source"
-FOLDERS = ("common", "models", "datamodules", "trainers", "harness")
+FOLDERS = ("common", "models", "datamodules", "trainers", "harness", "documents")
 
 setup(
     packages=["lightning_rag", *(f"{SOURCE}.{name}" for name in find_packages() if name.split(".")[0] in FOLDERS)],
@@ -12,7 +12,7 @@ setup(
     package_data={
         "lightning_rag": ["py.typed"],
         f"{SOURCE}.datamodules.world": ["*.json"],
-        f"{SOURCE}.datamodules.world.library": ["*.json", "*.txt"],
+        f"{SOURCE}.documents.manuals": ["*.json", "*.txt"],
         f"{SOURCE}.trainers": ["*_card.md"],
         f"{SOURCE}.harness.evaluation": ["page_template/*", "*.json"],
         f"{SOURCE}.harness.llm": ["prompts/*"],

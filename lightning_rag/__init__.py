@@ -13,7 +13,7 @@ from pathlib import Path
 
 _INSTALLED = Path(__file__).parent / "source"
 SOURCE = _INSTALLED if _INSTALLED.is_dir() else _INSTALLED.parents[1]
-MODULES = ("common", "models", "datamodules", "trainers", "harness", "train", "infer")
+MODULES = ("common", "models", "datamodules", "trainers", "harness", "documents", "train", "infer")
 
 
 def _put_first() -> None:

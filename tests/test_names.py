@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 UPGRADING = ROOT / "docs/upgrading.md"
-PACKAGES = ("common", "models", "datamodules", "trainers", "harness", "benchmarks")
+PACKAGES = ("common", "models", "datamodules", "trainers", "harness", "documents", "benchmarks")
 ROLES = {"Study", "Tuning"}  # classes that are found by their name, one in each system's file
 QUIET = ("tests/fixtures/", "benchmarks/results/")  # of earlier releases
 SUFFIXES = {".py", ".md", ".yaml", ".sh", ".toml", ".txt", ""}

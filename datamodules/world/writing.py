@@ -19,13 +19,13 @@ from datamodules.world.layouts import (
     rephrased_hotpotqa,
     sourced_flashrag,
 )
-from datamodules.world.library.writing import Library
 from datamodules.world.manuals import file_name, write_manual
 from datamodules.world.mixed import mixed_questions
 from datamodules.world.phrases import SPLITS
 from datamodules.world.rephrasing import rephrase
 from datamodules.world.several_sources import several_sources
 from datamodules.world.world import VERSION, World, WorldConfig, generate
+from documents.manuals.writing import Library
 
 RECORD = "world.json"
 WORLD = OutputFolder("`python -m datamodules.world`", "a world", listed_files(RECORD))

@@ -13,14 +13,14 @@ from common.progress import say
 from common.ranges import PositiveInt
 from common.records import Passage
 from datamodules.formats.row_counts import RowCounts
+from documents.folder.options import ConversionOptions, Cutting, ReadingLimits
 from harness.commands.file_lists import listed
 from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, QdrantOptions, ReadingOptions
-from harness.documents.folder.options import ConversionOptions, Cutting, ReadingLimits
 from harness.indexing.index_folder import INDEX
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
-    from harness.documents.folder.corpus import DocumentFolder, DocumentPass
+    from documents.folder.corpus import DocumentFolder, DocumentPass
     from harness.indexing.index_folder import Documents
     from harness.indexing.qdrant_collection import CollectionPlace
 
@@ -164,7 +164,7 @@ def _folder(
     Raises:
         UserError: If what is written would lie among the documents.
     """
-    from harness.documents.folder.corpus import DocumentFolder
+    from documents.folder.corpus import DocumentFolder
 
     document_cache = reading.document_cache or out.parent / f"{documents.resolve().name}.documents"
     for name, folder in (("--out", out), ("--reading.document_cache", document_cache)):
@@ -199,11 +199,11 @@ def _passes(reading: ReadingOptions, device: str) -> "list[DocumentPass]":
     """What changes the documents that were read."""
     passes: list[DocumentPass] = []
     if reading.llm is not None:
-        from harness.documents.folder.llm_pass import LlmPass
+        from harness.indexing.documents.llm_pass import LlmPass
 
         passes.append(LlmPass(reading.llm))
     if reading.captioner is not None:
-        from harness.documents.folder.captioning import ImageCaptioner
+        from harness.indexing.documents.captioning import ImageCaptioner
 
         passes.append(ImageCaptioner(reading.captioner, device))
     return passes

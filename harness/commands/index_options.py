@@ -1,11 +1,11 @@
-"""The groups of options of `infer.py index`; how documents are cut is `harness.documents.folder.options.Cutting`."""
+"""The groups of options of `infer.py index`; how documents are cut is `documents.folder.options.Cutting`."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Precision, Share, at_least
-from harness.documents.folder.options import MEBIBYTES, SECONDS, Mebibytes
+from documents.folder.options import MEBIBYTES, SECONDS, Mebibytes
 from harness.interfaces import LanguageModel
 from models.pretrained import MINILM
 

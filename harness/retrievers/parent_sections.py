@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
-from common.documents import PATH_SEPARATOR
 from common.records import Passage
 from common.words import word_spans
+from documents.records import PATH_SEPARATOR
 from harness.indexing.passage_store import KEPT
 
 

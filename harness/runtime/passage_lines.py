@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from common.documents import citation, images_of
 from common.records import Passage
 from common.shown_text import terminal
 from common.words import first_characters
+from documents.records import citation, images_of
 
 MIN_WIDTH = 20  # columns
 _METADATA_CHARACTERS = 300  # shown of a passage's metadata

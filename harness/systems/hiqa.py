@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from common.documents import images_of, tables_of
 from common.ranges import PositiveInt
 from common.records import Answer, Asked, Passage, Ranked, as_questions
 from common.words import word_count
+from documents.records import images_of, tables_of
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.runtime.failures import each_apart

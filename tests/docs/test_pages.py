@@ -19,7 +19,7 @@ from tests.docs.documents import PAGES, ROOT, SPAN, links, prose, slugs
 from trainers.run.module import RunModule
 from trainers.t5_from_scratch import t5_from_scratch
 
-FOLDERS = ("common", "models", "datamodules", "trainers", "harness")
+FOLDERS = ("common", "models", "datamodules", "trainers", "harness", "documents")
 KEPT = ("benchmarks", "configs", "docs", "scripts", "tests", *FOLDERS)  # folders whose files are in git
 CLASS = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:\.\w+)+")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
-from harness.documents.pdf.page import Box, Page, PageWord, Rule
+from documents.pdf.page import Box, Page, PageWord, Rule
 
 CHARACTER = 5.0  # points that a character of a 10-point font takes
 HEIGHT = 10.0
@@ -69,8 +69,8 @@ def drawn_pages(data: bytes) -> list[tuple[Any, Page]]:
     """The pages of a PDF file: as pdfium opens them, and their record."""
     import pypdfium2
 
-    from harness.documents.pdf.drawn_objects import drawn_objects
-    from harness.documents.pdf.read_page import read_page
+    from documents.pdf.drawn_objects import drawn_objects
+    from documents.pdf.read_page import read_page
 
     pages = []
     for number, opened in enumerate(pypdfium2.PdfDocument(data), 1):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from harness.documents.pdf.lines import Line
-from harness.documents.pdf.page import Box, PageWord
+from documents.pdf.lines import Line
+from documents.pdf.page import Box, PageWord
 
 LEADING = 12.0  # points between lines of the text
 WIDTH = 5.0  # of a character, points

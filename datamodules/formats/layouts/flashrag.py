@@ -3,11 +3,11 @@ gold ones in the metadata."""
 
 from typing import get_args
 
-from common.documents import Kind
 from common.errors import DataError
 from common.records import GoldSegment, Passage, Question, clean
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import EmptyFieldError, Row
+from documents.records import Kind
 
 REQUIRED_FIELDS = ("question", "golden_answers")
 CONSISTENT_FIELDS = ("id",)

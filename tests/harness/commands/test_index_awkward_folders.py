@@ -16,8 +16,8 @@ import pytest
 
 from common.errors import UserError
 from common.killable import Killable
-from harness.documents.folder.corpus import DocumentFolder
-from harness.documents.folder.options import ReadingLimits
+from documents.folder.corpus import DocumentFolder
+from documents.folder.options import ReadingLimits
 from tests.helpers.commands import command, refused
 from tests.helpers.document_folders import ASK, index, manual, passages, report, write_files
 

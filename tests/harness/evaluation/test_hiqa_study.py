@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.chat import Chat, Reply
-from common.documents import Document, Heading, Paragraph, Segment, as_passage
-from common.documents import Table as TableBlock
 from common.errors import MissingInputError, UserError
 from common.records import Answer, GoldSegment, Passage, Question, Ranked
-from harness.documents.segments.augmentation import passages as passages_of
-from harness.documents.segments.augmentation import segments
+from documents.records import Document, Heading, Paragraph, Segment, as_passage
+from documents.records import Table as TableBlock
+from documents.segments.augmentation import passages as passages_of
+from documents.segments.augmentation import segments
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows, exact_accuracy
 from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, kept_documents, rank_all, segments_by_document

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.documents import Segment, as_passage
 from common.errors import ArtifactError, DataError
 from common.records import Passage
+from documents.records import Segment, as_passage
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.dense import DenseRetriever, build_dense

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.documents import PATH_SEPARATOR, Kind, Segment, as_passage, citation, images_of, tables_of
 from common.records import Passage
-from harness.documents.segments.splitting import word_count
+from documents.records import PATH_SEPARATOR, Kind, Segment, as_passage, citation, images_of, tables_of
+from documents.segments.splitting import word_count
 from harness.retrievers.multi_route import best_of_parents
 from harness.retrievers.parent_sections import ParentSections
 

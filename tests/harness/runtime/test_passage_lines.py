@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from common.documents import Segment, as_passage
 from common.records import Passage
+from documents.records import Segment, as_passage
 from harness.runtime.passage_lines import passage_lines
 
 TABLE = "Table 1: Ratings\n\n| model | supply voltage |\n| --- | --- |\n| A1 | 24 V |\n| A\\|2 | 48 V |"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.documents import Segment, as_passage
 from common.records import Passage, Ranked
+from documents.records import Segment, as_passage
 from harness.interfaces import System
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.systems.hiqa import HiQa, within_budget

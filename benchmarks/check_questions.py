@@ -1,0 +1,106 @@
+"""Whether the evidence of the questions about the real documents stands in the documents and in an index's passages.
+
+    python -m benchmarks.check_questions --documents FOLDER \
+        --indexes indexes/real/bm25 indexes/real-chunks/bm25
+
+Each index folder was built by `infer.py index --documents`. Prints Markdown: how many gold segments each one holds
+whole, and which it does not: a retriever over it cannot find these, and they count as misses.
+"""
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+from common.errors import DataError
+from common.gold_segments import is_relevant
+from common.records import GoldSegment, Passage, Question, nfkc
+from datamodules.formats.reading import read_questions
+from documents.benchmark.catalogue import catalogue
+from documents.benchmark.question_places import plain_pages
+from harness.evaluation.tables import markdown_table
+from harness.indexing.passage_store import PassageStore
+
+HALVES = ("validation", "test")
+FOLDER = Path(__file__).with_name("questions")
+_LETTERS = re.compile(r"[^\W_]+")
+
+
+def questions(half: str) -> list[Question]:
+    """The questions of a half."""
+    return list(read_questions("flashrag", str(FOLDER / f"{half}.jsonl")))
+
+
+def is_verbatim(gold: GoldSegment, documents: Path) -> bool:
+    """Whether every piece of the evidence stands in the document's plain text, whatever its case, signs and blanks.
+
+    Args:
+        gold: The gold segment, of a document of the list.
+        documents: Folder with the documents.
+
+    Raises:
+        DataError: The document is not of the list.
+    """
+    text = _plain_text(gold.document, documents)
+    return all(_letters(piece) in text for piece in gold.evidence)
+
+
+def missing(asked: Iterable[Question], passages: Iterable[Passage]) -> list[tuple[Question, GoldSegment]]:
+    """Gold segments that no passage holds whole, with their questions."""
+    of: dict[object, list[Passage]] = {}
+    for passage in passages:
+        of.setdefault((passage.metadata or {}).get("document"), []).append(passage)
+    return [
+        (question, gold)
+        for question in asked
+        for gold in question.gold_segments
+        if not any(is_relevant(passage, gold) for passage in of.get(gold.document, ()))
+    ]
+
+
+@cache
+def _plain_text(document: str, documents: Path) -> str:
+    entry = next((each for each in catalogue() if each.file == document), None)
+    if entry is None:
+        raise DataError(f"{document} is no document of the list ({', '.join(each.file for each in catalogue())}).")
+    return _letters(" ".join(plain_pages(entry, documents)))
+
+
+def _letters(text: str) -> str:
+    """Letters and digits only: a word broken at a line's end, or joined to the heading before it, is found too."""
+    return "".join(_LETTERS.findall(nfkc(text).casefold()))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Check all questions and print what is not found."""
+    options = argparse.ArgumentParser(
+        "python -m benchmarks.check_questions",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument("--documents", type=Path, required=True, help="folder with the documents")
+    options.add_argument("--indexes", type=Path, nargs="*", default=[], help="index folders of these documents")
+    options.add_argument("--halves", nargs="+", choices=HALVES, default=list(HALVES))
+    given = options.parse_args(arguments)
+    asked = {half: questions(half) for half in given.halves}
+    of_half = {one.id: half for half in asked for one in asked[half]}
+    everything = [one for half in asked.values() for one in half]
+    lost = [(one, gold) for one in everything for gold in one.gold_segments if not is_verbatim(gold, given.documents)]
+    checks = {"plain text": lost}
+    for folder in given.indexes:
+        checks[str(folder)] = missing(everything, PassageStore(folder))
+    total = {half: sum(len(one.gold_segments) for one in asked[half]) for half in asked}
+    rows = [
+        [name, *(str(total[half] - sum(of_half[one.id] == half for one, _ in without)) for half in asked)]
+        for name, without in checks.items()
+    ]
+    head = ["gold segments held whole by", *(f"{half} (of {total[half]})" for half in asked)]
+    print("\n".join(markdown_table(head, rows)))
+    for name, without in checks.items():
+        for one, gold in without:
+            print(f"- {name}: {one.id}, {gold.document}: {' / '.join(gold.evidence)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,262 @@
+"""The true structure of a LaTeX document from its source: sectioning commands, tabular environments, running text.
+
+Not a TeX engine: what macros of packages print (bibliographies, numbers of references, fill text) is not in it; display
+formulas are left out, inline ones keep their letters and digits.
+"""
+
+import re
+
+from documents.benchmark.truth.latex_source import (
+    SYMBOLS,
+    Macro,
+    accented,
+    argument,
+    macros,
+    optional_argument,
+    split,
+    without_comments,
+)
+from documents.records import Block, Document, Heading, Paragraph, Table
+
+SECTIONS = ("part", "chapter", "section", "subsection", "subsubsection")  # a paragraph's run-in title is no heading
+_TOKEN = re.compile(r"\\([a-zA-Z@]+)\*?|\\(.)|\$\$?|\n[ \t]*\n\s*|[{}~]|``|''|---?|[^\\${}~\n`'-]+|.", re.DOTALL)
+_RULES = re.compile(r"\\(?:hline|toprule|midrule|bottomrule|botrule|colrule|Xhline\{[^}]*\})\b(?:\[[^]]*\])?")
+_TABLES = ("tabular", "tabular*", "tabularx", "longtable", "supertabular", "tabulary")
+_CODE = ("verbatim", "verbatim*", "lstlisting", "Verbatim", "vquote")
+_DROPPED = (
+    "equation", "align", "eqnarray", "gather", "multline", "displaymath", "alignat", "flalign", "subequations",
+    "widetext", "CCSXML", "comment", "filecontents", "tikzpicture", "picture", "thebibliography",
+)  # fmt: skip
+_WITHOUT_TEXT = {  # commands whose arguments print nothing: how many in braces
+    "label": 1, "ref": 1, "pageref": 1, "eqref": 1, "autoref": 1, "nameref": 1, "cite": 1, "citep": 1, "citet": 1,
+    "citealt": 1, "citealp": 1, "citeauthor": 1, "citeyear": 1, "onlinecite": 1, "nocite": 1, "vspace": 1, "hspace": 1,
+    "includegraphics": 1, "includeclip": 1, "setlength": 2, "addtolength": 2, "setcounter": 2, "addtocounter": 2,
+    "rule": 2, "bibliographystyle": 1, "bibliography": 1, "pagestyle": 1, "thispagestyle": 1, "index": 1, "input": 1,
+    "include": 1, "color": 1, "hypersetup": 1, "cline": 1, "cmidrule": 1, "newcommand": 2, "renewcommand": 2,
+    "providecommand": 2, "usepackage": 1, "fontsize": 2, "selectlanguage": 1, "markboth": 2, "ccsdesc": 1,
+    "definecolor": 3, "lstset": 1, "newtheorem": 2, "setcitestyle": 1, "hypertarget": 1, "addcontentsline": 3,
+    "pdfbookmark": 2, "thanksref": 1, "fnref": 1, "corref": 1, "tnoteref": 1, "stepcounter": 1, "phantom": 1,
+    "orcid": 1, "orcidID": 1, "tnotemark": 1, "newlength": 1, "theoremstyle": 1, "resizebox": 2, "extracolsep": 1,
+    "bibinfo": 1, "bibfield": 1, "href": 1, "textcolor": 1, "begingroup": 0, "acmConference": 3, "citestyle": 1,
+    "received": 1, "linespread": 1, "ead": 1, "title": 1, "titlerunning": 1, "raisebox": 1, "multirow": 2,
+    "fontencoding": 1, "fontfamily": 1, "setfloatlink": 1,
+}  # fmt: skip
+
+
+def latex_document(source: str, name: str) -> Document:
+    """Blocks of a LaTeX source file; levels count from the highest sectioning command that it uses."""
+    plain = without_comments(source)
+    body = re.search(
+        r"\\begin\s*\{document\}(.*)\\end\s*\{document\}", plain, re.DOTALL
+    )  # which may be quoted in between
+    reader = _Reader(macros(plain))
+    title = re.search(r"\\title\s*(?:\[[^]]*\])?\s*(?=\{)", plain)
+    title_text = reader.inline(argument(plain, title.end())[0]) if title else name
+    reader.read(body[1] if body else plain)
+    blocks = [*reader.blocks, *map(Paragraph, reader.notes)]
+    highest = min((block.level for block in blocks if isinstance(block, Heading)), default=1)
+    return Document(
+        name,
+        title_text,
+        tuple(
+            Heading(block.text, block.level - highest + 1) if isinstance(block, Heading) else block for block in blocks
+        ),
+    )
+
+
+class _Reader:
+    """Collects blocks while it goes through a source."""
+
+    def __init__(self, own: dict[str, Macro], depth: int = 0) -> None:
+        self.blocks: list[Block] = []
+        self.notes: list[str] = []  # footnotes: they stand elsewhere on the page
+        self._own = own
+        self._depth = depth
+        self._text: list[str] = []
+
+    def inline(self, source: str) -> str:
+        """The running text of a piece of source, as one line."""
+        if self._depth > 20:  # a macro that calls itself
+            return ""
+        reader = _Reader(self._own, self._depth + 1)
+        reader.read(source)
+        self.notes += reader.notes
+        return " ".join(block.text for block in reader.blocks if isinstance(block, Paragraph))
+
+    def read(self, source: str) -> None:
+        """Add the blocks of a source."""
+        position = 0
+        while match := _TOKEN.match(source, position):
+            token, command, symbol = match[0], match[1], match[2]
+            position = match.end()
+            if command is not None:
+                position = self._command(command, source, position)
+            elif symbol is not None:
+                position = self._symbol(symbol, source, position)
+            elif token.startswith("$"):
+                end = source.find(token, position)
+                end = end if end >= 0 else len(source)
+                if token == "$":
+                    self._text.append(self._formula(source[position:end]))
+                position = end + len(token)
+            elif token.startswith("\n") and len(token) > 1:
+                self._end()
+            elif token not in "{}":
+                self._text.append({"~": " ", "``": "“", "''": "”", "--": "\u2013", "---": "—"}.get(token, token))
+        self._end()
+
+    def _symbol(self, symbol: str, source: str, position: int) -> int:
+        if symbol in "([":
+            end = source.find("\\)" if symbol == "(" else "\\]", position)
+            end = end if end >= 0 else len(source)
+            if symbol == "(":
+                self._text.append(self._formula(source[position:end]))
+            return end + 2
+        if symbol == "\\":
+            self._text.append(" ")
+            return optional_argument(source, position)[1]
+        letter, end = argument(source, position)
+        accent = accented(symbol, letter)
+        if accent is not None:
+            self._text.append(accent)
+            return end
+        self._text.append({",": " ", ";": " ", ":": " ", "!": "", "/": "", "-": "", "@": ""}.get(symbol, symbol))
+        return position
+
+    def _command(self, command: str, source: str, position: int) -> int:
+        if command == "begin":
+            return self._environment(source, position)
+        if command in SECTIONS:
+            _, position = optional_argument(source, position)
+            title, position = argument(source, position)
+            self._end()
+            self.blocks.append(Heading(self.inline(title), SECTIONS.index(command)))
+            return position
+        if command in ("verb", "lstinline"):
+            if command == "lstinline":
+                _, position = optional_argument(source, position)
+            end = source.find(source[position : position + 1] or " ", position + 1)
+            end = end if end >= 0 else len(source)
+            self._text.append(source[position + 1 : end])
+            return end + 1
+        if command in ("cmd", "string", "command"):  # of classes' manuals: they print a command's name
+            name, position = argument(source, position)
+            self._text.append(name)
+            return position
+        if command == "char":
+            code = re.compile(r"\s*(?:'([0-7]+)|(\d+))").match(source, position)
+            self._text.append(chr(int(code[1], 8) if code[1] else int(code[2])) if code else "")
+            return code.end() if code else position
+        if command in ("par", "item", "maketitle", "bibitem"):
+            self._end()
+            if command == "item":
+                self._text.append("- ")
+            return self._item(source, position) if command == "item" else position
+        if command in ("footnote", "footnotetext", "thanks", "tablefootnote"):
+            _, position = optional_argument(source, position)
+            note, position = argument(source, position)
+            self.notes.append(self.inline(note))
+            return position
+        if command == "caption":
+            _, position = optional_argument(source, position)
+            caption, position = argument(source, position)
+            self._end()
+            self._text.append(self.inline(caption))
+            self._end()
+            return position
+        if command in self._own and command not in SYMBOLS:
+            return self._macro(self._own[command], source, position)
+        if accented(command, "a") is not None:
+            letter, end = argument(source, position)
+            self._text.append(accented(command, letter) or "")
+            return end
+        if command in SYMBOLS:
+            self._text.append(SYMBOLS[command])
+            return re.compile(r"\s*(?:\{\})?").match(source, position).end()  # type: ignore[union-attr]
+        _, position = optional_argument(source, position)
+        for _ in range(_WITHOUT_TEXT.get(command, 0)):
+            _, position = optional_argument(source, position)
+            _, position = argument(source, position)
+        return self._after_name(source, position)
+
+    def _after_name(self, source: str, position: int) -> int:
+        while position < len(source) and source[position] in " \t":
+            position += 1
+        return position
+
+    def _item(self, source: str, position: int) -> int:
+        label, position = optional_argument(source, position)
+        if label:
+            self._text.append(self.inline(label) + " ")
+        return position
+
+    def _macro(self, macro: Macro, source: str, position: int) -> int:
+        arguments = []
+        for number in range(macro.arguments):
+            if number == 0 and macro.default is not None:
+                chosen, position = optional_argument(source, position)
+                arguments.append(macro.default if chosen is None else chosen)
+            else:
+                given, position = argument(source, position)
+                arguments.append(given)
+        body = re.sub(r"#(\d)", lambda match: (["", *arguments, *[""] * 9])[int(match[1])], macro.body)
+        self._text.append(self.inline(body))
+        return position
+
+    def _environment(self, source: str, position: int) -> int:
+        name, position = argument(source, position)
+        ending = re.compile(rf"\\(begin|end)\s*\{{{re.escape(name)}\}}")
+        depth, start = 1, position
+        content, after = source[start:], len(source)
+        for match in ending.finditer(source, position):
+            depth += 1 if match[1] == "begin" and name not in _CODE else -1 if match[1] == "end" else 0
+            if depth == 0:
+                content, after = source[start : match.start()], match.end()
+                break
+        if name.rstrip("*") in _DROPPED:
+            return after
+        self._end()
+        if name in _CODE:
+            lines = content.partition("\n")[2] if name == "lstlisting" else content
+            self.blocks.append(Paragraph(lines.strip("\n"), code=True))
+        elif name in _TABLES:
+            if rows := self._rows(content, wide=name in ("tabular*", "tabularx", "tabulary")):
+                self.blocks.append(Table(rows))
+        else:
+            _, skipped = optional_argument(content, 0)
+            if name in ("minipage", "multicols", "subfigure", "selectlanguage", "tabbing", "adjustwidth"):
+                _, skipped = argument(content, skipped)
+            self.read(content[skipped:])
+        return after
+
+    def _rows(self, content: str, wide: bool) -> tuple[tuple[str, ...], ...]:
+        start = 0
+        if wide:
+            _, start = argument(content, start)
+        _, start = optional_argument(content, start)
+        _, start = argument(content, start)
+        rows = []
+        for line in split(content[start:], r"\\"):
+            cells: list[str] = []
+            for cell in split(re.sub(r"^\s*\[[^]]*\]", "", line), "&"):
+                cell = _RULES.sub("", cell)
+                span = re.match(r"\s*\\multicolumn\s*\{(\d+)\}", cell)
+                width = int(span[1]) if span else 1
+                if span:
+                    _, end = argument(cell, span.end())
+                    cell = argument(cell, end)[0]
+                cells += [self.inline(cell)] * width
+            if any(cells):
+                rows.append(cells)
+        width = max(map(len, rows), default=0)
+        return tuple(tuple([*row, *[""] * (width - len(row))]) for row in rows)
+
+    def _formula(self, source: str) -> str:
+        """Letters, digits and signs of a formula in the order of the source."""
+        return self.inline(re.sub(r"[\^_&$]|\\[,;!: ]|\\(?:left|right)\b", "", source)).replace(" ", "")
+
+    def _end(self) -> None:
+        text = " ".join("".join(self._text).split())
+        self._text = []
+        if text.strip("- "):
+            self.blocks.append(Paragraph(text))

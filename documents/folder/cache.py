@@ -1,0 +1,164 @@
+"""The folder in which what was read of documents is kept, so that a document that has not changed is not read again.
+
+    documents.json                   which folder of documents it is of
+    report.md, report.jsonl          what each file gave in the last run
+    read/SHA256/READING/             one document in one way of reading (`documents.stored_document`)
+        segments-....jsonl           its segments as passages: the first line counts them, then one passage a line
+        failure.json                 in the place of all this: why it cannot be read
+
+SHA256 is that of the document's content: a document that is renamed or copied is not read again."""
+
+import json
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.errors import UserError
+from common.files import read_json, write_json
+from common.locks import exclusive
+from common.outputs import OutputFolder, known_files, manifest_or_none
+from common.records import Passage
+from common.sealed_json import fingerprint
+from documents.folder.options import ConversionOptions, Cutting, ReadingLimits
+from documents.reading.linked_images import LinkedImages
+from documents.stored_document import DOCUMENT, load_about
+from harness.indexing.passage_store import from_row
+
+HEAD, REPORT, REPORT_LINES = "documents.json", "report.md", "report.jsonl"
+FORMAT = 1  # of the folder; increase it when what is stored changes its meaning
+_READ, _FAILURE = "read", "failure.json"
+_DIGITS = 32  # of a SHA-256 in names
+KEPT = OutputFolder(
+    "`infer.py index --documents`",
+    "a folder of what was read of documents",
+    known_files(HEAD, REPORT, REPORT_LINES, f"{_READ}/*", "llm_replies.jsonl"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedDocument:
+    """What is kept of one document.
+
+    Args:
+        folder: Of the document in this way of reading.
+        segments: File of its segments, cut in one way under one name.
+        limits: CPU time and memory that reading it may take: a document that took more is tried again with others.
+    """
+
+    folder: Path
+    segments: Path
+    limits: dict[str, float]
+
+    @property
+    def failure(self) -> str:
+        """Why the document cannot be read, as far as is known.
+
+        Empty if it can, or was not tried within these limits.
+        """
+        known = manifest_or_none(self.folder / _FAILURE) or {}
+        return known.get("why", "") if known.get("limits") in (None, self.limits) else ""
+
+    def fail(self, why: str, by_limits: bool) -> None:
+        """Record that the document cannot be read; `by_limits`: for too much time or memory."""
+        write_json(self.folder / _FAILURE, {"why": why, "limits": self.limits if by_limits else None})
+
+    def about(self, linked: LinkedImages) -> dict[str, Any] | None:
+        """What is known of the document and its segments; None if they are not kept, damaged or not up to date.
+
+        Args:
+            linked: Reads the images that the document links to.
+        """
+        try:
+            with self.segments.open(encoding="utf-8") as lines:
+                counts = json.loads(lines.readline())
+            known = load_about(self.folder) | counts
+            return known if linked.unchanged(known["linked"]) else None
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def passages(self) -> Iterator[Passage]:
+        """The segments."""
+        with self.segments.open(encoding="utf-8") as lines:
+            next(lines)
+            yield from (from_row(json.loads(line)) for line in lines)
+
+
+class ConversionCache:
+    """Such a folder.
+
+    Args:
+        folder: The folder; it need not exist.
+        documents: The folder of documents.
+        reading: How documents are read.
+        cutting: How they are cut into segments.
+        limits: What reading may take.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        documents: Path,
+        reading: ConversionOptions,
+        cutting: Cutting,
+        limits: ReadingLimits,
+    ) -> None:
+        self.folder, self.documents = folder, documents.resolve()
+        self.limits = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
+        self.reading: dict[str, Any] = {"options": reading.recipe, "versions": reading.versions, "format": FORMAT}
+        self.cutting = cutting.options
+        self._reading = fingerprint(self.reading)[:12]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing the folder.
+
+        Raises:
+            UserError: If another process is, or the folder is something else, or of other documents.
+        """
+        KEPT.check(self.folder)
+        with exclusive(self.folder, "Wait for it, or give another --reading.document_cache."):
+            KEPT.check(self.folder)
+            if (self.folder / HEAD).is_file():
+                other = Path(str(read_json(self.folder / HEAD, f"Remove {self.folder}.").get("documents")))
+                if other != self.documents and other.is_dir():
+                    raise UserError(
+                        f"{self.folder} keeps what was read of {other}. Give another --reading.document_cache for "
+                        f"{self.documents}."
+                    )
+            write_json(self.folder / HEAD, {"format": FORMAT, "documents": str(self.documents)})
+            yield
+
+    def entry(self, sha256: str, name: str) -> CachedDocument:
+        """What is kept, or will be, of a document.
+
+        Args:
+            sha256: Of its content.
+            name: Its name, which its segments bear.
+        """
+        folder = self.folder / _READ / sha256[:_DIGITS] / self._reading
+        return CachedDocument(folder, folder / f"segments-{fingerprint([name, self.cutting])[:12]}.jsonl", self.limits)
+
+    def prune(self, current: Collection[str]) -> None:
+        """Delete what was read of documents that are gone, and by earlier versions of what reads them.
+
+        Args:
+            current: SHA-256 digests of the documents that are there.
+        """
+        names = {digest[:_DIGITS] for digest in current}
+        for document in sorted((self.folder / _READ).glob("*")):
+            if document.name not in names:
+                shutil.rmtree(document, ignore_errors=True)
+                continue
+            for way in document.iterdir():
+                if way.name != self._reading and self._is_outdated(way):
+                    shutil.rmtree(way, ignore_errors=True)
+
+    def _is_outdated(self, way: Path) -> bool:
+        try:
+            reading = load_about(way)["reading"]
+            return (reading["format"], reading["versions"]) != (FORMAT, self.reading["versions"])
+        except (OSError, ValueError, KeyError):
+            return (way / _FAILURE).exists() or not (way / DOCUMENT).exists()

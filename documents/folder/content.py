@@ -1,0 +1,71 @@
+"""Whether a file may be a document, and the digest of its content, without reading it into memory."""
+
+import hashlib
+import os
+import stat
+from pathlib import PurePosixPath
+
+from common.errors import DataError
+from common.progress import in_bytes
+from documents.folder.listing import File
+from documents.reading.file_types import SUFFIXES, file_type
+
+NO_DOCUMENT = "no PDF, HTML, DOCX or Markdown file"
+_BLOCK_BYTES = 2**20
+_ZIP = b"PK\x03\x04"
+
+
+class NoDocumentError(DataError):
+    """The file is of another type."""
+
+
+def is_named_document(name: str) -> bool:
+    """Whether a file's name says that it is a document: if it cannot be read, something is lost."""
+    return PurePosixPath(name).suffix.lower() in SUFFIXES
+
+
+def digest(file: File, max_mebibytes: int) -> str:
+    """SHA-256 of a file's content.
+
+    Args:
+        file: The file.
+        max_mebibytes: A larger file is not read.
+
+    Raises:
+        NoDocumentError: If neither its name nor its beginning is that of a document.
+        DataError: If it cannot be read, or is too large.
+    """
+    hashed = hashlib.sha256()
+    try:
+        # without waiting: the file may have become a pipe since it was listed
+        with open(os.open(file.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
+            about = os.fstat(opened.fileno())
+            if not stat.S_ISREG(about.st_mode):
+                raise NoDocumentError("no regular file")
+            block = opened.read(_BLOCK_BYTES)
+            if not is_named_document(file.name) and not _begins_like_document(block, file.name):
+                raise NoDocumentError(NO_DOCUMENT)
+            if about.st_size > max_mebibytes * 2**20:
+                raise DataError(
+                    f"has {in_bytes(about.st_size)}, more than the memory to read it ({max_mebibytes} MiB, "
+                    "--reading.mebibytes)"
+                )
+            while block:
+                hashed.update(block)
+                block = opened.read(_BLOCK_BYTES)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}") from error
+    return hashed.hexdigest()
+
+
+def _begins_like_document(beginning: bytes, name: str) -> bool:
+    """Whether a file of another name may be a document.
+
+    Text without a document's suffix, such as a program, is none.
+    """
+    if beginning.startswith(_ZIP):
+        return True  # only the whole file shows what it holds
+    try:
+        return file_type(beginning, name) != "markdown"
+    except DataError:
+        return False

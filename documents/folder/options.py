@@ -1,0 +1,136 @@
+"""How documents are read and cut into segments: the options that matter."""
+
+import hashlib
+import importlib.metadata
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from common.errors import UserError
+from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
+from common.records import TEXT_VERSION
+from documents.segments.augmentation import MAX_WORDS, Cascade
+
+Model = Literal[
+    "llm", "captioner"
+]  # that changes what was read; the field of `ConversionOptions` that holds its recipe
+SECONDS, MEBIBYTES = (
+    600.0,
+    2048,
+)  # of CPU time and memory that reading one document may take; most take seconds and 200 MiB
+OVERLAP_WORDS = 40  # of chunks
+_PACKAGES = ("pypdfium2", "pillow", "lxml", "python-docx", "markdown-it-py")  # that read documents
+_MAX_WORKERS = 8
+_MAX_SECONDS, _MAX_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems take as limits
+
+if TYPE_CHECKING:
+    Mebibytes = int
+else:
+    Mebibytes = at_least(256)  # the process itself takes about 100
+
+
+@dataclass(frozen=True)  # no slots here and below: jsonargparse reads the default with vars()
+class ConversionOptions:
+    """How documents are read.
+
+    Args:
+        outline: Whether the outline (bookmarks) of a PDF file is used to find its headings.
+        llm: The language model and the prompt that convert what was read, if any do.
+        captioner: The model that describes images, if any does.
+    """
+
+    outline: bool = True
+    llm: dict[str, Any] | None = None
+    captioner: dict[str, Any] | None = None
+
+    def by(self, name: "Model", recipe: dict[str, Any]) -> "ConversionOptions":
+        """This reading, changed by a model."""
+        return replace(self, llm=recipe) if name == "llm" else replace(self, captioner=recipe)
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The options, for an index's recipe; `engine` names the only one, as recipes of earlier releases do."""
+        models = {"llm": self.llm, "captioner": self.captioner}
+        return {"engine": "auto", "outline": self.outline, **{name: made for name, made in models.items() if made}}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of what reads, and of how texts are stored: with others documents are read again."""
+        code = hashlib.sha256()
+        for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
+            code.update(file.read_bytes())
+        packages = {name: _version(name) for name in _PACKAGES}
+        return {"code": code.hexdigest()[:16], "texts": str(TEXT_VERSION), **packages}
+
+
+@dataclass(frozen=True)
+class ReadingLimits:
+    """What reading documents may take.
+
+    Args:
+        seconds: CPU time that one document may take.
+        mebibytes: Memory that it may take; a larger file is not read.
+        workers: Processes that read at the same time; None: one for each processor, at most 8.
+
+    Raises:
+        UserError: If a limit is above what operating systems take.
+    """
+
+    seconds: PositiveFloat = SECONDS
+    mebibytes: Mebibytes = MEBIBYTES
+    workers: PositiveInt | None = None
+
+    def __post_init__(self) -> None:
+        if self.seconds > _MAX_SECONDS or self.mebibytes > _MAX_MEBIBYTES:
+            raise UserError(
+                f"reading.seconds is at most {_MAX_SECONDS:,} and reading.mebibytes at most {_MAX_MEBIBYTES:,}, "
+                f"got {self.seconds:g} and {self.mebibytes}."
+            )
+
+    @property
+    def processes(self) -> int:
+        """Number of processes."""
+        return self.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How a document is cut into segments (HiQA), or into chunks of a fixed size (its baseline).
+
+    Args:
+        max_words: A longer segment is split.
+        cascade: The metadata that are indexed before its text: `path` (before chunks the title), `heading` or `none`.
+        chunk_words: Length of chunks in words; None: segments.
+        chunk_overlap: Words that neighbouring chunks share.
+
+    Raises:
+        UserError: If chunks would share all their words.
+    """
+
+    max_words: PositiveInt = MAX_WORDS
+    cascade: Cascade = "path"
+    chunk_words: PositiveInt | None = None
+    chunk_overlap: NonNegativeInt = OVERLAP_WORDS
+
+    def __post_init__(self) -> None:
+        if self.chunk_words is not None and self.chunk_overlap >= self.chunk_words:
+            raise UserError(f"chunk_overlap must be below chunk_words {self.chunk_words}, got {self.chunk_overlap}.")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that count."""
+        length = {"chunk_words": self.chunk_words, "chunk_overlap": self.chunk_overlap}
+        return {"cascade": self.cascade, **(length if self.chunk_words else {"max_words": self.max_words})}
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The same, for an index's recipe."""
+        return self.options
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"

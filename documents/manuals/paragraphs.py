@@ -1,0 +1,84 @@
+"""Paragraphs of the library's manuals: their styles, and on which page each was drawn."""
+
+from reportlab.lib.colors import HexColor, black
+from reportlab.lib.enums import TA_CENTER, TA_JUSTIFY
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.platypus import Paragraph
+
+from documents.manuals.manual import ManualBlock
+from documents.manuals.styles import ManualStyle
+
+HEAD_SIZES = (1.5, 1.2, 1.05)  # of headings, relative to the text
+
+
+class PlacedParagraph(Paragraph):
+    """A paragraph that notes on which page it begins."""
+
+    block: ManualBlock | None = None
+    row = 0
+
+    def split(self, width: float, height: float) -> list:
+        """No parts if the block is to stay whole; only the first part notes its page."""
+        if self.block is not None and self.block.whole:
+            return []
+        parts = super().split(width, height)
+        if parts:
+            parts[0].block, parts[0].row = self.block, self.row
+        return parts
+
+    def draw(self) -> None:
+        """Draw and note the page, unless it is noted: the header of a table is drawn on each of its pages."""
+        if self.block is not None and not self.block.pages[self.row]:
+            self.block.pages[self.row] = self.canv.getPageNumber()
+        super().draw()
+
+
+class ParagraphStyles:
+    """Styles of all kinds of paragraphs of a house style."""
+
+    def __init__(self, style: ManualStyle) -> None:
+        regular, bold, heading = style.fonts
+        size, aligned = style.size, TA_JUSTIFY if style.justified else 0
+        self.text = ParagraphStyle(
+            "text", fontName=regular, fontSize=size, leading=1.28 * size, alignment=aligned, spaceAfter=0.6 * size
+        )
+        self.bold = ParagraphStyle("bold", self.text, fontName=bold, alignment=0)
+        self.warning = ParagraphStyle(
+            "warning",
+            self.bold,
+            borderWidth=1,
+            borderColor=black,
+            borderPadding=5,
+            spaceBefore=9,
+            spaceAfter=12,
+            leftIndent=6,
+            rightIndent=6,
+        )
+        self.step = ParagraphStyle(
+            "step",
+            self.text,
+            leftIndent=16,
+            bulletIndent=2,
+            bulletFontName=regular,
+            bulletFontSize=size,
+            spaceAfter=0.25 * size,
+        )
+        self.cell = ParagraphStyle(
+            "cell", self.text, fontSize=0.9 * size, leading=1.1 * size, spaceAfter=0, alignment=0
+        )
+        self.cell_head = ParagraphStyle("cell head", self.cell, fontName=bold)
+        self.caption = ParagraphStyle("caption", self.bold, fontSize=0.88 * size, spaceBefore=4, spaceAfter=4)
+        self.under = ParagraphStyle("under", self.caption, alignment=TA_CENTER, spaceAfter=10)
+        self.heads = [
+            ParagraphStyle(
+                f"head{level}",
+                fontName=heading,
+                fontSize=share * size,
+                leading=1.2 * share * size,
+                spaceBefore=(1.6, 1.2, 0.9)[level] * size,
+                spaceAfter=0.5 * size,
+                keepWithNext=1,
+                textColor=HexColor(style.color),
+            )
+            for level, share in enumerate(HEAD_SIZES)
+        ]

@@ -1,0 +1,135 @@
+"""Areas of a page that are tables without rules around them.
+
+Lines that follow each other with their words in the same columns.
+
+Prose in columns, lists, code and forms also stand in columns: a table is believed only if a caption says so, or if it
+has a header that stands out, or at least three columns that are all aligned.
+"""
+
+from collections.abc import Sequence
+
+from documents.pdf.captions import assign_captions
+from documents.pdf.clusters import around
+from documents.pdf.columns import ColumnPiece, reading_order
+from documents.pdf.page import Box, Page, PageWord
+from documents.pdf.ruled_tables import area_of, is_horizontal
+from documents.pdf.table_columns import column_at, separators
+from documents.pdf.table_lines import Line, center, font_size, fragments, lines_of, middle
+from documents.pdf.table_reader import Area, words_in
+from documents.pdf.tabular import is_prose, is_tabular
+
+CELL_GAP = 1.2  # font sizes between cells of a line
+LINE_GAP = 1.6  # font sizes between lines of a table
+MIN_LINES = 3
+MIN_ROWS_OF_TWO = 4  # of a table of two columns
+FILLED_SHARE = 0.6  # of the cells
+MAX_WORDS = 6.0  # in a cell, on average: cells are short
+CROSSING_SHARE = 0.2  # of the lines that have words across two columns
+MARGIN = 0.07  # of the page's height at its top and bottom, where running headers and footers are
+MAX_SIZE_RATIO = 1.3  # of a line's font size to the line's before
+
+
+def aligned(page: Page, taken: Sequence[Box]) -> list[Area]:
+    """Areas where lines follow each other with words in the same columns.
+
+    Args:
+        page: The page.
+        taken: Areas that are tables already.
+    """
+    words = [word for word in page.words if word.upright and not any(words_in([word], box) for box in taken)]
+    parts = [part for line in lines_of(words) for part in fragments(line, CELL_GAP)]
+    boxes = [around([word.box for word in part]) for part in parts]
+    areas = []
+    for region in reading_order([ColumnPiece(box, len(part) > 2) for box, part in zip(boxes, parts, strict=True)]):
+        lines = lines_of(word for index in region.pieces for word in parts[index])
+        for run in _runs(lines):
+            if area := _believed(run, page, words):
+                areas.append(area)
+    return areas
+
+
+def _runs(lines: Sequence[Line]) -> list[list[Line]]:
+    """Lines that follow each other closely.
+
+    Those without several cells go on in a cell, or are one heading of a group of rows.
+    """
+    runs: list[list[Line]] = []
+    plain = 0  # lines without several cells at the end of the latest run
+    for line in lines:
+        in_cells = len(fragments(line, CELL_GAP)) > 1
+        follows = bool(runs) and bool(runs[-1]) and _follows(runs[-1][-1], line)
+        indented = follows and line[0].box.left > runs[-1][0][0].box.left + line[0].size
+        if not follows or (not in_cells and plain and not indented):
+            runs.append([])
+            plain = 0
+        if in_cells or runs[-1]:
+            runs[-1].append(line)
+        plain = 0 if in_cells or indented else plain + 1
+    return [trimmed for run in runs if len(trimmed := _trimmed(run)) >= MIN_LINES]
+
+
+def _follows(above: Line, below: Line) -> bool:
+    size = font_size(above)
+    gap = min(word.box.top for word in below) - max(word.box.bottom for word in above)
+    return gap <= LINE_GAP * size and 1 / MAX_SIZE_RATIO <= font_size(below) / size <= MAX_SIZE_RATIO
+
+
+def _trimmed(run: list[Line]) -> list[Line]:
+    """A run without lines at its end that are not in cells."""
+    end = len(run)
+    while end and len(fragments(run[end - 1], CELL_GAP)) < 2:
+        end -= 1
+    return run[:end]
+
+
+def _believed(run: Sequence[Line], page: Page, words: Sequence[PageWord]) -> Area | None:
+    """The area of a run that is a table; None if it is something else."""
+    inside = [word for line in run for word in line]
+    box = around([word.box for word in inside])
+    borders = separators(run, box.left, box.right, font_size(inside), CELL_GAP)
+    if not borders or not is_tabular(run, borders):
+        return None
+    columns = [[_part(line, borders, column) for line in run] for column in range(len(borders) + 1)]
+    filled = [part for column in columns for part in column if part]
+    crossing = sum(
+        any(_column(part[0], borders) != _column(part[-1], borders) for part in fragments(line)) for line in run
+    )
+    if (
+        len(filled) < FILLED_SHARE * len(run) * len(columns)
+        or sum(map(len, filled)) > MAX_WORDS * len(filled)
+        or crossing > CROSSING_SHARE * len(run)
+        or any(is_prose([part for part in column if part]) for column in columns)
+        or not MARGIN * page.height < middle(box) < (1 - MARGIN) * page.height
+    ):
+        return None
+    rows = sum(sum(bool(column[index]) for column in columns) > 1 for index in range(len(run)))
+    stands_out = _header_stands_out(run, page)
+    if rows < (MIN_ROWS_OF_TWO if stands_out and len(borders) == 1 else MIN_LINES):
+        return None
+    if len(borders) == 1 and not stands_out:
+        outside = [word for word in words if not words_in([word], box)]
+        if assign_captions("table", [box], outside) == [None]:
+            return None
+    return area_of([box], page)
+
+
+def _header_stands_out(run: Sequence[Line], page: Page) -> bool:
+    """Whether the first line is bold and the others are not, or a rule stands under it."""
+    first, rest = run[0], [word for line in run[1:] for word in line]
+    if all(word.bold for word in first) and sum(word.bold for word in rest) < 0.5 * len(rest):
+        return True
+    header, body = around([word.box for word in first]), around([word.box for word in rest])
+    return any(
+        is_horizontal(rule.box)
+        and header.bottom - 2 <= middle(rule.box) <= min(word.box.top for word in run[1]) + 2
+        and min(rule.box.right, body.right) - max(rule.box.left, body.left) > 0.5 * (rule.box.right - rule.box.left)
+        for rule in page.rules
+    )
+
+
+def _column(word: PageWord, borders: Sequence[float]) -> int:
+    return column_at(center(word.box), borders)
+
+
+def _part(line: Line, borders: Sequence[float], column: int) -> Line:
+    return [word for word in line if _column(word, borders) == column]

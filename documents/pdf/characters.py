@@ -1,0 +1,125 @@
+"""Characters of a PDF page as pdfium reports them, in the order of the file, with the style of their text object."""
+
+from collections.abc import Iterator
+from ctypes import byref, c_double, c_uint, c_void_p, cast, create_string_buffer
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from documents.pdf.fonts import base_name, is_bold, is_italic
+from documents.pdf.placement import PlacementMatrix
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfTextPage
+
+MAX_CHARACTERS = 200_000  # of a page; a dense one has 10,000
+_INVISIBLE, _STROKED = (3, 7), (2, 6)  # text rendering modes (PDF 32000-1, table 106)
+_FORCE_BOLD = 1 << 18  # font descriptor flag (table 123)
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterStyle:
+    """How a text object's characters are drawn."""
+
+    font: str
+    size: float  # points, as shown
+    bold: bool
+    italic: bool
+    upright: bool  # runs from left to right on the page as it is shown
+    visible: bool
+    color: tuple[int, int, int]
+
+
+class Character(NamedTuple):
+    """A character; its box is the glyph's ink in the page's own coordinates: left, right, bottom, top."""
+
+    position: int  # in pdfium's text page
+    text: str
+    left: float
+    right: float
+    bottom: float
+    top: float
+    style: CharacterStyle
+
+
+def characters(text: "PdfTextPage", placed: PlacementMatrix) -> Iterator[Character | None]:
+    """Characters of a page; None stands for a blank, a line break, or several of them.
+
+    One pdfium call costs about 1 µs, so each character has three; its style is asked for once per text object.
+
+    Args:
+        text: The page's text.
+        placed: From the page's own coordinates to those it is shown with.
+    """
+    from pypdfium2 import raw
+
+    page = text.raw
+    edges = [c_double() for _ in range(4)]
+    left, right, bottom, top = edges
+    references = [byref(edge) for edge in edges]
+    unicode_of, object_of, box_of = raw.FPDFText_GetUnicode, raw.FPDFText_GetTextObject, raw.FPDFText_GetCharBox
+    styles: dict[int | None, CharacterStyle] = {}
+    for index in range(min(text.count_chars(), MAX_CHARACTERS)):
+        code = unicode_of(page, index)
+        if (code <= 0x20 and code != 0x02) or code == 0xA0:
+            yield None
+            continue
+        handle = cast(object_of(page, index), c_void_p).value
+        if handle is None:  # made by pdfium: a hyphen at a line's end has its object
+            yield None
+            continue
+        if handle not in styles:
+            styles[handle] = _style(text, index, placed)
+        box_of(page, index, *references)
+        letter = "-" if code == 0x02 else chr(code) if code < 0x110000 else "\ufffd"
+        yield Character(index, letter, left.value, right.value, bottom.value, top.value, styles[handle])
+
+
+def origin(text: "PdfTextPage", index: int) -> tuple[float, float]:
+    """Where a character's baseline begins, in the page's own coordinates."""
+    from pypdfium2 import raw
+
+    x, y = c_double(), c_double()
+    raw.FPDFText_GetCharOrigin(text, index, byref(x), byref(y))
+    return x.value, y.value
+
+
+def _style(text: "PdfTextPage", index: int, placed: PlacementMatrix) -> CharacterStyle:
+    """The style of a character's text object."""
+    from pypdfium2 import raw
+
+    handle = raw.FPDFText_GetTextObject(text, index)
+    font = raw.FPDFTextObj_GetFont(handle)
+    name = _font_name(font)
+    matrix = raw.FS_MATRIX()
+    raw.FPDFText_GetMatrix(text, index, byref(matrix))
+    drawn = PlacementMatrix(matrix.a, matrix.b, matrix.c, matrix.d, 0, 0).then(placed)
+    size = raw.FPDFText_GetFontSize(text, index) * (drawn.c**2 + drawn.d**2) ** 0.5
+    mode = raw.FPDFTextObj_GetTextRenderMode(handle)
+    color = [c_uint() for _ in range(4)]
+    known = raw.FPDFText_GetFillColor(text, index, *(byref(part) for part in color))
+    red, green, blue, opacity = (part.value for part in color) if known else (0, 0, 0, 255)
+    return CharacterStyle(
+        font=name,
+        size=size,
+        bold=is_bold(name) or mode in _STROKED or bool(raw.FPDFFont_GetFlags(font) & _FORCE_BOLD),
+        italic=is_italic(name) or abs(_slant(drawn)) > 0.1,
+        upright=drawn.a > 0 and abs(drawn.b) <= 0.1 * drawn.a,
+        visible=mode not in _INVISIBLE and opacity > 0,
+        color=(red, green, blue),
+    )
+
+
+def _slant(drawn: PlacementMatrix) -> float:
+    """How far an upright text's ascenders lean, relative to their height.
+
+    Fonts without an italic shape are slanted so.
+    """
+    return drawn.c / drawn.d if drawn.d and abs(drawn.b) <= 0.1 * abs(drawn.a) else 0.0
+
+
+def _font_name(font: Any) -> str:
+    from pypdfium2 import raw
+
+    buffer = create_string_buffer(128)
+    raw.FPDFFont_GetBaseFontName(font, buffer, len(buffer))
+    return base_name(buffer.value.decode("utf-8", "replace"))

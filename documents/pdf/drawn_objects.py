@@ -1,0 +1,67 @@
+"""What a PDF page draws besides text: ruling lines, filled areas, bitmaps and drawings, for the record of the page."""
+
+from typing import TYPE_CHECKING
+
+from documents.pdf.drawings import area, cluster, take_in_frames
+from documents.pdf.page import Box, Rule
+from documents.pdf.page_objects import bounds, clip, objects
+from documents.pdf.paths import PathReader, is_rule
+from documents.pdf.rules import merge_rules
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfPage
+
+MAX_PATHS = 10_000  # of a page that are read point by point; of further ones only the rectangle around them is
+LARGE_SHARE = 0.1  # of the page's area; of a larger path it is looked at what clipping leaves of it
+BACKGROUND_SHARE = 0.8  # of the page's area; a larger fill or drawing is the page's background
+
+
+def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], tuple[Box, ...], tuple[Box, ...]]:
+    """Rules, fills, bitmaps and drawings of a page, for `documents.pdf.page.Page`.
+
+    Pieces of a line are merged, what cannot be seen is left out, and lines and areas that belong to a drawing (axes,
+    bars) are in its box.
+    """
+    from pypdfium2 import raw
+
+    sheet = Box(0.0, 0.0, *page.get_size())
+    reader = PathReader()
+    rules: list[Box] = []
+    fills: list[Box] = []
+    strokes: list[Box] = []
+    bitmaps: list[Box] = []
+    paths = 0
+    for item in objects(page):
+        around = bounds(item)
+        visible = _within(around, sheet) if around else None
+        if around is None or visible is None:
+            continue
+        if item.kind != raw.FPDF_PAGEOBJ_PATH or area(visible) > LARGE_SHARE * area(sheet):
+            clipped = clip(item)
+            visible = _within(visible, clipped) if clipped else visible
+            if visible is None:
+                continue
+        if item.kind == raw.FPDF_PAGEOBJ_IMAGE:
+            bitmaps.append(visible)
+        elif item.kind == raw.FPDF_PAGEOBJ_PATH:
+            paths += 1
+            if paths <= MAX_PATHS:
+                shown = reader.read(item, around)
+                for found, parts in zip((rules, fills, strokes), shown, strict=True):
+                    found += [part for box in parts if (part := _within(box, visible))]
+            else:
+                (rules if is_rule(visible) else strokes).append(visible)
+        else:
+            fills.append(visible)  # a shading
+    limit = BACKGROUND_SHARE * area(sheet)
+    fills = [box for box in fills if area(box) < limit]
+    drawn = cluster([box for box in strokes if area(box) < limit])
+    kept_rules, kept_fills, drawings = take_in_frames(merge_rules(rules), fills, drawn)
+    return kept_rules, kept_fills, tuple(bitmaps), drawings
+
+
+def _within(box: Box, sheet: Box) -> Box | None:
+    """What of a box is on the sheet; None if nothing is."""
+    left, right = max(box.left, sheet.left), min(box.right, sheet.right)
+    top, bottom = max(box.top, sheet.top), min(box.bottom, sheet.bottom)
+    return Box(left, top, right, bottom) if left <= right and top <= bottom else None

@@ -1,0 +1,48 @@
+"""Footnotes: small print at the foot of a column that begins with a mark."""
+
+import re
+from collections.abc import Sequence
+
+from documents.pdf.lines import Line, Placed
+from documents.pdf.spacing import Body
+
+_MARK = re.compile(r"(?:\d{1,3}|[*\u2217\u2020\u2021§¶\u2016#]{1,3}|[a-z](?=\s))\s*\S")
+_SMALLER = 0.93  # of the body's size
+_MAX_LINES = 40  # of a column's footnotes
+
+
+def footnotes(items: Sequence[Line | Placed], body: Body) -> set[int]:
+    """Which items are footnotes."""
+    found: set[int] = set()
+    at = len(items) - 1
+    while at >= 0:
+        below = items[at + 1] if at + 1 < len(items) else None
+        item = items[at]
+        if isinstance(item, Line) and _ends_column(item, below):
+            found.update(_notes(items, at, body))
+        at -= 1
+    return found
+
+
+def _ends_column(line: Line, below: Line | Placed | None) -> bool:
+    """Whether a line is the last one of its column, as nothing below it on the page follows it."""
+    return below is None or below.page != line.page or below.box.top < line.box.top
+
+
+def _notes(items: Sequence[Line | Placed], end: int, body: Body) -> range:
+    """The footnotes whose last line is given; empty if it is none."""
+    start = None
+    for at in range(end, max(-1, end - _MAX_LINES), -1):
+        line = items[at]
+        if not isinstance(line, Line) or line.size > _SMALLER * body.size or line.page != items[end].page:
+            break
+        if at < end and line.box.top > items[at + 1].box.top:
+            break
+        if _MARK.match(line.text):
+            start = at
+    return range(0) if start is None else range(start, end + 1)
+
+
+def begins_note(line: Line) -> bool:
+    """Whether a line of footnotes begins one."""
+    return _MARK.match(line.text) is not None

@@ -1,0 +1,131 @@
+"""Headings of a document: named by its outline or its table of contents, or recognized by numbers and styles."""
+
+from collections import defaultdict
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from documents.pdf.contents import ContentsEntry
+from documents.pdf.heading_candidates import Group, Style, is_chapter, looks_like_heading
+from documents.pdf.heading_entries import known
+from documents.pdf.heading_levels import levels
+from documents.pdf.lines import Line, Placed
+from documents.pdf.spacing import Body
+
+_MAX_MISSHAPEN = 0.4  # of the groups in a style that cannot be headings, for the others to be ones
+_MAX_HANGING = 0.5  # of the groups in a style with the text below indented: these are terms of a list
+_INDENTED = 1.0  # font sizes
+_MIN_KNOWN = 4  # headings that an outline or a table of contents names, for their sizes to say what is too large
+
+
+@dataclass(frozen=True, slots=True)
+class FoundHeading:
+    """A heading and the items that it takes."""
+
+    first: int
+    last: int
+    text: str
+    level: int
+    page: int
+
+
+def named_groups(
+    groups: Sequence[Group], entries: Sequence[Sequence[ContentsEntry]], body: Body
+) -> dict[int, ContentsEntry]:
+    """Groups that the outline or the table of contents names, with their levels there.
+
+    Args:
+        groups: Of the document's lines.
+        entries: Of the outline, of the table of contents: the first of them gives levels; another adds headings if it
+            agrees on levels.
+        body: The style of the document's text.
+    """
+    named: dict[int, ContentsEntry] = {}
+    for source in entries:
+        found = known(source, groups, body)
+        if not named:
+            named = found
+            continue
+        shifts = {named[at].level - entry.level for at, entry in found.items() if at in named}
+        if len(shifts) == 1:
+            shift = shifts.pop()
+            more = {at: replace(e, level=max(1, e.level + shift)) for at, e in found.items() if at not in named}
+            named |= more
+    return named
+
+
+def headings(
+    items: Sequence[Line | Placed],
+    groups: Sequence[Group],
+    named: Mapping[int, ContentsEntry],
+    body: Body,
+    front: Container[int],
+) -> list[FoundHeading]:
+    """Headings in reading order.
+
+    Args:
+        items: What is on the pages of a document.
+        groups: Their lines, see `heading_candidates.groups`.
+        named: See `named_groups`.
+        body: The style of the document's text.
+        front: Groups that are no headings unless an entry names them: the title, authors, and what else stands before
+            the text.
+    """
+    looks = {_look(groups[at]) for at in named if groups[at].number and groups[at].line.bold}
+    shaped = {
+        at
+        for at, group in enumerate(groups)
+        if at not in front and looks_like_heading(group, body, exact=_look(group) in looks)
+    }
+    accepted = _accepted(items, groups, shaped, named, body)
+    chosen = [at for at in range(len(groups)) if at in named or (at in shaped and groups[at].style in accepted)]
+    picked = [groups[at] for at in chosen]
+    depth = levels(picked, {position: named[at].level for position, at in enumerate(chosen) if at in named})
+    return [
+        FoundHeading(groups[at].first, groups[at].last, _text(groups[at], named.get(at)), level, groups[at].line.page)
+        for at, level in zip(chosen, depth, strict=True)
+    ]
+
+
+def _look(group: Group) -> tuple[Style, str, tuple[int, int, int]]:
+    """All of a group's style: what looks exactly like numbered headings is one even if its text does not look so."""
+    return group.style, group.line.font, group.line.color
+
+
+def _text(group: Group, entry: ContentsEntry | None) -> str:
+    """A heading's text; that of its entry if the page sets "CHAPTER ONE" above it."""
+    return entry.title if entry and is_chapter(group.lines[0].text) and len(group.lines) > 1 else group.text
+
+
+def _accepted(
+    items: Sequence[Line | Placed],
+    groups: Sequence[Group],
+    shaped: Container[int],
+    named: Container[int],
+    body: Body,
+) -> set[Style]:
+    """Styles whose well-shaped groups are headings."""
+    by_style = defaultdict(list)
+    for at, group in enumerate(groups):
+        by_style[group.style].append(at)
+    sizes = [group.line.size for at, group in enumerate(groups) if at in named]
+    largest = max(sizes) if len(sizes) >= _MIN_KNOWN else float("inf")
+    accepted = set()
+    for style, members in by_style.items():
+        good = [at for at in members if at in shaped]
+        if not good or len(good) < (1 - _MAX_MISSHAPEN) * len(members):
+            continue
+        if style[0] > 1.03 * largest and not any(at in named for at in members):
+            continue  # larger than chapters: the title page's
+        hanging = sum(_hanging(items, groups[at]) for at in good if not groups[at].number)
+        if style[0] <= 1.06 * body.size and hanging > _MAX_HANGING * len(good) and not any(at in named for at in good):
+            continue
+        accepted.add(style)
+    return accepted
+
+
+def _hanging(items: Sequence[Line | Placed], group: Group) -> bool:
+    """Whether the lines below a group are indented: it is the term of a list, and they are its description."""
+    below = [item for item in items[group.last + 1 : group.last + 3] if isinstance(item, Line)]
+    below = [line for line in below if line.page == group.line.page and line.left == group.line.left]
+    limit = group.line.box.left + _INDENTED * group.line.size
+    return bool(below) and all(line.box.left > limit for line in below)

@@ -1,0 +1,85 @@
+"""What stands on a page of a PDF file: pieces of lines, tables, figures.
+
+Of characters nothing is kept, so that long files fit in memory.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from documents.pdf.continued import join_continued, without_repeated
+from documents.pdf.figures import find_figures
+from documents.pdf.lines import Line, Placed, page_lines
+from documents.pdf.page import Box, Page
+from documents.pdf.read_page import read_page
+from documents.pdf.reading import read
+from documents.pdf.running_headers import running
+from documents.pdf.tables import find_tables, ruled_figures
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfPage
+
+
+@dataclass(frozen=True, slots=True)
+class PageContents:
+    """A page, in no order."""
+
+    number: int
+    height: float  # points
+    pieces: tuple[Line, ...]  # of what is neither in a table nor in a figure
+    placed: tuple[Placed, ...]  # tables and figures
+    labels: tuple[tuple[Line, ...], ...]  # pieces of the text in each of them
+    has_bitmaps: bool
+
+    @property
+    def has_text(self) -> bool:
+        """Whether anything is written on the page."""
+        return bool(self.pieces or any(self.labels))
+
+
+def page_contents(opened: "PdfPage", number: int) -> PageContents:
+    """What stands on a page.
+
+    Args:
+        opened: The page as pdfium opened it.
+        number: Its number in the file, from 1.
+    """
+    page = read_page(opened, number)
+    tables = find_tables(page)
+    drawn = ruled_figures(page, tables)
+    page = replace(page, drawings=(*page.drawings, *drawn))
+    placed = [Placed(table, box, number) for box, table in tables if box not in drawn]
+    placed += [Placed(image, box, number) for box, image in find_figures(opened, page, [item.box for item in placed])]
+    labels = tuple(tuple(page_lines(_part(page, [item.box], inside=True))) for item in placed)
+    pieces = page_lines(_part(page, [item.box for item in placed], inside=False))
+    return PageContents(number, page.height, tuple(pieces), tuple(placed), labels, bool(page.bitmaps))
+
+
+def in_reading_order(pages: Sequence[PageContents]) -> list[Line | Placed]:
+    """What stands on the pages of a document, in reading order, without running headers, footers and logos.
+
+    What is written over a picture that is left out as a logo stays, unless it is a running header.
+    """
+    kept = without_repeated({page.number: page.placed for page in pages})
+    pieces: list[Line] = []
+    for page in pages:
+        pieces += page.pieces
+        for item, inside in zip(page.placed, page.labels, strict=True):
+            pieces += () if item in kept[page.number] else inside
+    left_out = running(pieces, {page.number: page.height for page in pages})
+    by_page: dict[int, list[Line]] = {page.number: [] for page in pages}
+    for at, piece in enumerate(pieces):
+        if at not in left_out:
+            by_page[piece.page].append(piece)
+    return join_continued(item for page in pages for item in read(by_page[page.number], kept[page.number]))
+
+
+def _part(page: Page, boxes: Sequence[Box], *, inside: bool) -> Page:
+    """A page with only the words whose middle is inside one of the boxes, or with only those whose middle is not."""
+    words = tuple(word for word in page.words if any(_holds(box, word.box) for box in boxes) is inside)
+    return replace(page, words=words)
+
+
+def _holds(box: Box, word: Box) -> bool:
+    x, y = (word.left + word.right) / 2, (word.top + word.bottom) / 2
+    return box.left <= x <= box.right and box.top <= y <= box.bottom

@@ -1,0 +1,74 @@
+"""Lines of words inside a table, in fragments that wide gaps divide, and the text of a cell."""
+
+from collections.abc import Iterable
+from statistics import median
+
+from documents.pdf.page import Box, PageWord
+
+SAME_LINE = 0.5  # of the lower word's height that words on one line share; sub- and superscripts do
+BLANK = 0.5  # font sizes; a wider gap is more than a blank between two words
+NO_BLANK = 0.08  # font sizes; parts of a word that the file draws apart
+
+Line = list[PageWord]  # from the left
+
+
+def lines_of(words: Iterable[PageWord]) -> list[Line]:
+    """Words in lines, from the top."""
+    lines: list[Line] = []
+    tops: list[float] = []
+    bottoms: list[float] = []
+    for word in sorted(words, key=lambda word: (middle(word.box), word.box.left)):
+        top, bottom = word.box.top, word.box.bottom
+        if lines:
+            shared = min(bottoms[-1], bottom) - max(tops[-1], top)
+            if shared >= SAME_LINE * min(bottoms[-1] - tops[-1], bottom - top):
+                lines[-1].append(word)
+                continue
+        lines.append([word])
+        tops.append(top)
+        bottoms.append(bottom)
+    return [sorted(line, key=lambda word: word.box.left) for line in lines]
+
+
+def fragments(line: Line, gap: float = BLANK) -> list[Line]:
+    """A line's words in runs without a gap wider than `gap` font sizes."""
+    parts: list[Line] = []
+    for word in line:
+        if parts and word.box.left - parts[-1][-1].box.right <= gap * max(word.size, parts[-1][-1].size):
+            parts[-1].append(word)
+        else:
+            parts.append([word])
+    return parts
+
+
+def cell_text(words: Iterable[PageWord]) -> str:
+    """What a cell says, its lines joined by blanks.
+
+    A word that a hyphen divides at a line's end is joined if it goes on in lower case.
+    """
+    text = ""
+    for line in lines_of(words):
+        joined = ""
+        for index, word in enumerate(line):
+            apart = index and word.box.left - line[index - 1].box.right > NO_BLANK * word.size
+            joined += (" " if apart else "") + word.text
+        if len(text) > 1 and text.endswith("-") and text[-2].isalpha() and joined[:1].islower():
+            text = text[:-1] + joined
+        else:
+            text = f"{text} {joined}" if text else joined
+    return text
+
+
+def font_size(words: Iterable[PageWord]) -> float:
+    """The usual font size of some words, points."""
+    return median(word.size for word in words)
+
+
+def middle(box: Box) -> float:
+    """A box's height on the page."""
+    return (box.top + box.bottom) / 2
+
+
+def center(box: Box) -> float:
+    """A box's place between left and right."""
+    return (box.left + box.right) / 2

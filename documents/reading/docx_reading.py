@@ -1,0 +1,183 @@
+"""Word documents (.docx) as documents, by python-docx and their own XML.
+
+Headings by outline level, lists, tables, images, notes.
+
+Word decides where pages end when it shows the document, so that pages are unknown.
+"""
+
+import io
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable
+from itertools import chain
+
+import docx
+from docx.document import Document as WordDocument
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.opc.exceptions import OpcError
+from docx.oxml.ns import qn
+from docx.oxml.parser import parse_xml
+from lxml import etree
+
+from common.errors import DataError
+from documents.normal_form import normalized, one_line, title_of
+from documents.reading.captions import CaptionPiece, with_captions
+from documents.reading.docx_numbering import Numbering
+from documents.reading.docx_styles import BODY_LEVEL, DocxStyle, Styles, value
+from documents.reading.docx_text import boxes_of, cells_of, images_of, read_table, rows_of, text_of
+from documents.reading.image_files import image_of
+from documents.reading.outline import titled
+from documents.reading.zip_bounds import check_zip
+from documents.records import Document, Heading, Image, Paragraph
+
+_BROKEN = (OpcError, zipfile.BadZipFile, zlib.error, struct.error, etree.LxmlError, EOFError, OSError,
+           NotImplementedError, RuntimeError, AttributeError, LookupError, TypeError, ValueError)  # fmt: skip
+_NO_TITLE = re.compile(
+    r"(?:word document|document\d*|microsoft word - .*|untitled|powerpoint presentation)?", re.IGNORECASE
+)
+_TRANSPARENT = frozenset([qn("w:sdtContent"), qn("w:ins"), qn("w:moveTo"), qn("w:customXml"), qn("w:smartTag")])
+
+
+def parse_docx(data: bytes, name: str) -> Document:
+    """A document from a Word file, in normal form.
+
+    Raises:
+        DataError: If the file is broken or encrypted, or unpacks to too much.
+    """
+    check_zip(data, name)
+    try:
+        word = docx.Document(io.BytesIO(data))
+        reader = _Reader(word)
+        reader.read_children(word.element.body)
+        core_title = one_line(word.core_properties.title or "")
+    except _BROKEN as error:
+        reason = one_line(str(error))[:200] or type(error).__name__
+        raise DataError(
+            f"{name} is no Word document that can be read ({reason}): open it in Word or LibreOffice and save it as "
+            ".docx."
+        ) from error
+    named = reader.title or ("" if _NO_TITLE.fullmatch(core_title) else core_title)
+    title, blocks = titled(with_captions(reader.pieces), named)
+    return normalized(Document(name, title or title_of(name), tuple(blocks), left_out=tuple(reader.left_out)))
+
+
+class _Reader:
+    """Reads the body of a document in its order."""
+
+    def __init__(self, word: WordDocument) -> None:
+        self.pieces: list[CaptionPiece] = []
+        self.title = ""
+        self.left_out: list[str] = []
+        self._part = word.part
+        self._styles = Styles(self._related(RELATIONSHIP_TYPE.STYLES))
+        self._numbering = Numbering(self._related(RELATIONSHIP_TYPE.NUMBERING))
+        notes = (self._related(RELATIONSHIP_TYPE.FOOTNOTES), self._related(RELATIONSHIP_TYPE.ENDNOTES))
+        self._notes = dict(
+            zip((qn("w:footnoteReference"), qn("w:endnoteReference")), map(_texts_by_id, notes), strict=True)
+        )
+
+    def read_children(self, parent: etree._Element) -> None:
+        """Add the blocks of an element; what only groups blocks is passed through."""
+        for child in parent:
+            if child.tag == qn("w:p"):
+                self._paragraph(child)
+            elif child.tag == qn("w:tbl"):
+                self._table(child)
+            elif child.tag == qn("w:sdt"):
+                if value(child, "w:sdtPr/w:docPartObj/w:docPartGallery") != "Table of Contents":
+                    self.read_children(child)
+            elif child.tag in _TRANSPARENT:
+                self.read_children(child)
+
+    def _related(self, kind: str) -> etree._Element | None:
+        """The root of a part that belongs to the document; None without one."""
+        for relation in self._part.rels.values():
+            if relation.reltype == kind and not relation.is_external:
+                return parse_xml(relation.target_part.blob)
+        return None
+
+    def _table(self, element: etree._Element) -> None:
+        rows = [list(cells_of(row)) for row in rows_of(element)]
+        if len(rows) < 2 or max(map(len, rows)) < 2:  # a box around text, or columns of it
+            for cell in chain.from_iterable(rows):
+                self.read_children(cell)
+        else:
+            self.pieces.append(CaptionPiece(read_table(element, "", self.left_out)))
+
+    def _paragraph(self, element: etree._Element) -> None:
+        properties = element.find(qn("w:pPr"))
+        style = self._styles.style(None if properties is None else value(properties, "w:pStyle") or None)
+        if style.is_contents:
+            return
+        given = "" if properties is None else value(properties, "w:outlineLvl")
+        outline = int(given) if given.isdecimal() else style.outline
+        text = text_of(element)
+        if text.strip():
+            number = self._number(properties, style)
+            if style.is_code:
+                self._code(text)
+            elif style.is_title and not self.title:
+                self.title = one_line(text)
+            elif outline is not None and outline < BODY_LEVEL and not style.is_caption:
+                label = number[0] if number else ""
+                self.pieces.append(CaptionPiece(Heading(one_line(f"{label} {text}"), outline + 1)))
+            elif number is not None:
+                self._item(one_line(text), number, self._place(properties, style))
+            else:
+                self.pieces.append(CaptionPiece(Paragraph(one_line(text)), is_caption=style.is_caption))
+        for relation, description in images_of(element):
+            self._image(relation, description)
+        for box in boxes_of(element):
+            self.read_children(box)
+        self._read_notes(element)
+
+    def _number(self, properties: etree._Element | None, style: DocxStyle) -> tuple[str, int] | None:
+        """What Word prints before a paragraph; None if it has no number and no bullet."""
+        own = "" if properties is None else value(properties, "w:numPr/w:numId")
+        list_id = own or style.list_id
+        return self._numbering.next(list_id, self._place(properties, style)) if list_id not in ("", "0") else None
+
+    def _place(self, properties: etree._Element | None, style: DocxStyle) -> int:
+        own = "" if properties is None else value(properties, "w:numPr/w:ilvl")
+        return int(own) if own.isdecimal() and len(own) < 3 else style.list_level
+
+    def _item(self, text: str, number: tuple[str, int], place: int) -> None:
+        line = f"{'  ' * place}{f'{number[1]}.' if number[0] else '-'} {text}"
+        last = self.pieces[-1] if self.pieces else None
+        if last is not None and last.is_list and isinstance(last.block, Paragraph):
+            self.pieces[-1] = CaptionPiece(Paragraph(f"{last.block.text}\n{line}"), is_list=True)
+        else:
+            self.pieces.append(CaptionPiece(Paragraph(line), is_list=True))
+
+    def _code(self, text: str) -> None:
+        last = self.pieces[-1].block if self.pieces else None
+        if isinstance(last, Paragraph) and last.code:
+            self.pieces[-1] = CaptionPiece(Paragraph(f"{last.text}\n{text}", code=True))
+        else:
+            self.pieces.append(CaptionPiece(Paragraph(text, code=True)))
+
+    def _image(self, relation: str, description: str) -> None:
+        part = self._part.related_parts.get(relation)
+        found = None if part is None else image_of(part.blob)
+        if found is None:
+            where = "not in the file" if part is None else part.partname.rpartition("/")[2]
+            self.left_out.append(f"image {description or relation}: {where}")
+        else:
+            self.pieces.append(CaptionPiece(Image(*found, text=description)))
+
+    def _read_notes(self, element: etree._Element) -> None:
+        """Footnotes and endnotes stand behind the paragraph that refers to them."""
+        for tag, notes in self._notes.items():
+            for reference in element.iter(tag):
+                if text := notes.get(reference.get(qn("w:id")) or ""):
+                    self.pieces.append(CaptionPiece(Paragraph(text)))
+
+
+def _texts_by_id(root: etree._Element | None) -> dict[str, str]:
+    notes: Iterable[etree._Element] = root if root is not None else ()
+    return {
+        note.get(qn("w:id")) or "": one_line(" ".join(text_of(paragraph) for paragraph in note.iter(qn("w:p"))))
+        for note in notes
+    }

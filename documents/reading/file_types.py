@@ -1,0 +1,73 @@
+"""Types of document files, told by their content: a suffix may be wrong."""
+
+import re
+from pathlib import PurePosixPath
+from typing import Literal
+
+from common.errors import DataError
+from documents.reading.zip_bounds import check_zip
+
+FileType = Literal["pdf", "docx", "html", "markdown"]
+
+SUFFIXES: dict[str, FileType] = {
+    ".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html", ".md": "markdown",
+    ".markdown": "markdown", ".txt": "markdown",
+}  # fmt: skip
+_ALLOWED = "Allowed are PDF, DOCX, HTML, Markdown and plain text"
+_HEAD_BYTES = 2048
+_HTML = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body|title|meta|h[1-6]|div|p|table|article|main|section)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_OTHERS = {  # beginnings of files that are often taken for documents
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an encrypted or old Office file: save it as .docx without a password",
+    b"{\\rtf": "an RTF file: save it as .docx",
+    b"%!PS": "a PostScript file: convert it to PDF with ps2pdf",
+    b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture", b"GIF8": "a picture", b"II*\x00": "a picture",
+    b"MM\x00*": "a picture", b"\x1f\x8b": "a gzip file: unpack it", b"BZh": "a bzip2 file: unpack it",
+    b"\xfd7zXZ": "an xz file: unpack it", b"7z\xbc\xaf": "a 7z file: unpack it",
+    b"Rar!": "a RAR file: unpack it", b"\x7fELF": "a program", b"AT&TFORM": "a DjVu file: convert it to PDF",
+}  # fmt: skip
+_MAX_CONTROL_SHARE = 0.05  # of control characters in a text
+_TEXT_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+
+
+def file_type(data: bytes, name: str) -> FileType:
+    """The type of a file by its content; text that is no HTML counts as Markdown, of which plain text is a case.
+
+    Raises:
+        DataError: If it is empty, or of another type.
+    """
+    head = data[:_HEAD_BYTES]
+    if not data.strip(b"\x00 \t\r\n"):
+        raise DataError(f"{name} is empty.")
+    if b"%PDF-" in data[:1024]:  # readers accept it after other bytes
+        return "pdf"
+    if data.startswith(b"PK\x03\x04"):
+        parts = check_zip(data, name)
+        if "word/document.xml" in parts:
+            return "docx"
+        raise DataError(f"{name} is a zip file that holds no Word document. {_ALLOWED}.")
+    for beginning, kind in _OTHERS.items():
+        if data.startswith(beginning):
+            raise DataError(f"{name} is {kind}. {_ALLOWED}.")
+    if _HTML.match(head) or (named_type(name) == "html" and b"<" in head) or b"<\x00h\x00t\x00m\x00l" in head.lower():
+        return "html"
+    if not head.startswith(_TEXT_MARKS):
+        control = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
+        if control > _MAX_CONTROL_SHARE * len(head):
+            raise DataError(f"{name} is no text. {_ALLOWED}.")
+    return "markdown"
+
+
+def wrong_suffix(kind: FileType, name: str) -> str:
+    """A line for the report if a file's name says another type than its content; else empty."""
+    named = named_type(name)
+    if named == kind or named is None:
+        return ""
+    return f"named {PurePosixPath(name).suffix}, read as {kind}"
+
+
+def named_type(name: str) -> FileType | None:
+    """The type that a file's suffix names; None for another one."""
+    return SUFFIXES.get(PurePosixPath(name).suffix.lower())

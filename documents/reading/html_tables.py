@@ -1,0 +1,94 @@
+"""HTML tables as tables of cells: spans filled, header rows found, layout tables told from data."""
+
+from collections.abc import Iterator
+
+from lxml import etree
+
+from documents.reading.html_elements import HEADINGS, classes_of, tag_of, text_of
+from documents.records import Table
+
+MAX_CELLS = 200_000  # of a table; a span can claim millions
+_MAX_COLUMNS = 1000
+_Cell = tuple[str, bool]  # text, whether it is a header cell
+
+
+def is_layout(table: etree._Element) -> bool:
+    """Whether a table only places what stands in it.
+
+    It holds headings, code or tables, or has a single row or column.
+    """
+    if table.get("role") in ("presentation", "none") or classes_of(table) & {"highlighttable", "layout"}:
+        return True
+    if next(table.iter(*HEADINGS, "pre"), None) is not None or sum(1 for _ in table.iter("table")) > 1:
+        return True
+    widths = [sum(_span(cell, "colspan") for cell in _cells(row)) for row in _rows(table)]
+    return len(widths) < 2 or max(widths) < 2
+
+
+def read_table(element: etree._Element, caption: str, left_out: list[str]) -> Table:
+    """A table's cells; what a cell spans has its text in each place.
+
+    Args:
+        element: The table.
+        caption: For a table that has none of its own.
+        left_out: Gets a line if the table is too large.
+    """
+    rows: list[list[_Cell]] = []
+    below: dict[int, tuple[int, _Cell]] = {}  # column -> rows still to fill, cell
+    head = cells = 0
+    own = element.find("caption")
+    for row in _rows(element):
+        line: list[_Cell] = []
+        for cell in _cells(row):
+            _fill(line, below)
+            given = (text_of(cell), tag_of(cell) == "th")
+            width = min(_span(cell, "colspan"), _MAX_COLUMNS - len(line))
+            height = _span(cell, "rowspan")
+            if height > 1:
+                below |= {column: (height - 1, given) for column in range(len(line), len(line) + width)}
+            line += [given] * width
+        _fill(line, below)
+        cells += len(line)
+        if cells > MAX_CELLS:
+            left_out.append(f"rows of a table after {MAX_CELLS:,} cells")
+            break
+        rows.append(line)
+        head += tag_of(row.getparent()) == "thead"
+    texts = tuple(tuple(text for text, _ in row) for row in rows)
+    header_rows = head or _header_rows(rows)
+    return Table(texts, min(header_rows, len(rows)), text_of(own) if own is not None else caption)
+
+
+def _header_rows(rows: list[list[_Cell]]) -> int:
+    """Rows at the top that hold header cells alone; a table of such rows has none."""
+    for number, row in enumerate(rows):
+        if not row or not all(is_header or not text for text, is_header in row) or not any(text for text, _ in row):
+            return number
+    return 0
+
+
+def _fill(line: list[_Cell], below: dict[int, tuple[int, _Cell]]) -> None:
+    """Put cells of rows above into the next places that they span."""
+    while len(line) in below:
+        left, cell = below.pop(len(line))
+        if left > 1:
+            below[len(line)] = (left - 1, cell)
+        line.append(cell)
+
+
+def _rows(table: etree._Element) -> Iterator[etree._Element]:
+    """The rows of a table, not those of tables within."""
+    for child in table:
+        if tag_of(child) == "tr":
+            yield child
+        elif tag_of(child) in ("thead", "tbody", "tfoot"):
+            yield from (row for row in child if tag_of(row) == "tr")
+
+
+def _cells(row: etree._Element) -> Iterator[etree._Element]:
+    return (cell for cell in row if tag_of(cell) in ("td", "th"))
+
+
+def _span(cell: etree._Element, name: str) -> int:
+    text = (cell.get(name) or "").strip()
+    return min(max(int(text), 1), _MAX_COLUMNS) if text.isascii() and text.isdigit() and len(text) < 10 else 1

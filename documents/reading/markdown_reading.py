@@ -1,0 +1,208 @@
+"""Markdown files (CommonMark with pipe tables, by markdown-it-py) as documents.
+
+Our own, corrected by hand or not, and users' own.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from urllib.parse import unquote
+
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import unescapeAll
+from markdown_it.token import Token
+
+from documents.markdown_writing import HEADING_ATTRIBUTES
+from documents.normal_form import normalized, one_line, title_of
+from documents.reading.block_builder import BlockBuilder
+from documents.reading.html_reading import html_blocks
+from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, data_of_uri, image_of
+from documents.reading.outline import titled
+from documents.records import Block, Document, Heading, Image, Paragraph, Table
+
+_MAX_BRACKETS = 2000  # in one paragraph or cell
+_MAX_NESTING = 60  # quotations and lists in each other; what is deeper is left out
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
+_MARK = re.compile(r"<!--[ \t]*(?:(pages|page|level|header rows)(?: (\d{1,9}))?[ \t]*)?-->")
+
+
+def parse_markdown(text: str, name: str, load_image: ImageLoader | None = None) -> Document:
+    """A document from Markdown, in normal form.
+
+    Its title is the only first-level heading, or `title` in the front matter, or else the file's name; the highest
+    headings below the title have level 1. An image that is not read stays as its caption and text.
+
+    Args:
+        text: As `markdown_writing.to_markdown` writes it, or any other Markdown.
+        name: The document's name.
+        load_image: Reads images.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    front = _FRONT_MATTER.match(text)
+    titles: list[str] = []
+    if front and ":" in front[1]:
+        titles = re.findall(r"^title:[ \t]*(.+)$", front[1], re.MULTILINE)
+        text = text[front.end() :]
+    reader = _Reader(load_image)
+    reader.read(text)
+    title, blocks = titled(reader.built.blocks, one_line(titles[0]).strip("\"'") if titles else "")
+    document = Document(name, title or title_of(name), tuple(blocks), reader.pages, tuple(reader.left_out))
+    return normalized(document)
+
+
+def parse_blocks(text: str, load_image: ImageLoader | None = None) -> tuple[Block, ...]:
+    """The blocks of a piece of Markdown in normal form, headings with the levels of their marks."""
+    reader = _Reader(load_image)
+    reader.read(text)
+    return normalized(Document("", "", tuple(reader.built.blocks))).blocks
+
+
+class _Reader:
+    """Reads the tokens of a Markdown file.
+
+    Args:
+        load_image: See `parse_markdown`.
+    """
+
+    def __init__(self, load_image: ImageLoader | None) -> None:
+        self.built = BlockBuilder()
+        self.pages: int | None = None
+        self.left_out: list[str] = []
+        self._load_image = load_image
+        self._parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
+        self._parser.core.ruler.disable("inline")  # see `_children`
+        self._references: dict[str, object] = {}  # addresses of links that stand elsewhere in the file
+        self._level: int | None = None  # of the next heading, if a mark says it
+        self._header_rows: int | None = None  # of the next table, if a mark says it
+        self._images: list[Image] = []  # in the text that is being read
+
+    def read(self, text: str) -> None:
+        """Add the blocks of a text."""
+        tokens = iter(self._parser.parse(text, self._references))
+        deepest = 0
+        for token in tokens:
+            deepest = max(deepest, token.level)
+            self._read(token, tokens)
+        self.built.end_list()
+        if deepest >= _MAX_NESTING - 1:
+            self.left_out.append(f"what is nested more than {_MAX_NESTING // 2} levels deep")
+
+    def _read(self, token: Token, tokens: Iterator[Token]) -> None:
+        match token.type:
+            case "bullet_list_open" | "ordered_list_open":
+                self.built.open_list()
+            case "bullet_list_close" | "ordered_list_close":
+                self.built.close_list()
+            case "list_item_open":
+                self.built.item(f"{token.info}." if token.info else "-")
+            case "paragraph_open":
+                inline = next(tokens)
+                self.built.prose(self._text(inline), is_caption=_is_bold(self._children(inline)))
+            case "heading_open":
+                level = int(token.tag[1:]) if self._level is None else self._level + 1
+                self._level = None
+                inline = next(tokens)
+                inline.content = HEADING_ATTRIBUTES.sub("", inline.content)
+                self.built.add(Heading(self._text(inline), level, self.built.page))
+            case "fence" | "code_block":
+                self.built.add(Paragraph(token.content, self.built.page, code=True))
+            case "table_open":
+                self._table(tokens)
+            case "html_block":
+                self._html(token.content)
+        for image in self._images:
+            self.built.add(image)
+        self._images = []
+
+    def _table(self, tokens: Iterator[Token]) -> None:
+        rows: list[tuple[str, ...]] = []
+        row: list[str] = []
+        header_rows = 0
+        for token in tokens:
+            if token.type == "table_close":
+                break
+            if token.type == "inline":
+                row.append(self._text(token))
+            elif token.type == "tr_close":
+                rows.append(tuple(row))
+                row = []
+            elif token.type == "thead_close":
+                header_rows = len(rows)
+        if self._header_rows is not None:
+            header_rows = self._header_rows
+        elif not any(rows[0]):
+            rows, header_rows = rows[1:], 0
+        self._header_rows = None
+        self.built.add(Table(tuple(rows), header_rows, self.built.take_caption(), self.built.page))
+
+    def _html(self, content: str) -> None:
+        """HTML between the blocks: our own marks in comments; other comments are left out."""
+        for match in _MARK.finditer(content):
+            self._mark(match[1] or "", int(match[2]) if match[2] else None)
+        if markup := _MARK.sub("", content).strip():
+            for block in html_blocks(markup, self._load_image, self.left_out):
+                self.built.add(replace(block, page=self.built.page))
+
+    def _mark(self, kind: str, number: int | None) -> None:
+        match kind:
+            case "":
+                self.built.end_list()
+                self.built.end_caption()
+            case "page":
+                self.built.end_list()
+                self.built.end_caption()
+                self.built.page = number
+            case "pages":
+                self.pages = number
+            case "level":
+                self._level = number
+            case "header rows":
+                self._header_rows = number
+
+    def _text(self, inline: Token) -> str:
+        """The text of a block without its marks; its images are kept for `_read`."""
+        return one_line("".join(self._pieces(self._children(inline))))
+
+    def _children(self, inline: Token) -> list[Token]:
+        """What stands in a block.
+
+        Brackets take a time that grows with their square: a text with many stays as it is.
+        """
+        if not inline.children:
+            inline.children = []
+            if inline.content.count("[") > _MAX_BRACKETS:
+                inline.children = [Token("text", "", 0, content=unescapeAll(inline.content))]
+            else:
+                self._parser.inline.parse(inline.content, self._parser, self._references, inline.children)
+        return inline.children
+
+    def _pieces(self, tokens: Sequence[Token]) -> Iterator[str]:
+        for token in tokens:
+            match token.type:
+                case "text" | "text_special" | "code_inline":
+                    yield token.content
+                case "softbreak" | "hardbreak":
+                    yield " "
+                case "html_inline" if re.match(r"<br\b", token.content, re.IGNORECASE):
+                    yield " "
+                case "image":
+                    yield from self._image(token)
+
+    def _image(self, token: Token) -> Iterator[str]:
+        source, title = str(token.attrs["src"]), str(token.attrs.get("title", ""))
+        caption = "".join(self._pieces(token.children or []))
+        data = data_of_uri(source) if source.startswith("data:") else None
+        if data is None and self._load_image is not None:
+            data = self._load_image(unquote(source))
+        if found := image_of(data or b""):
+            self._images.append(Image(*found, caption, title, self.built.page))
+            return
+        self.left_out.append(f"image {source[:LONGEST_SOURCE]}: not read")
+        yield f" {caption} {title} "
+
+
+def _is_bold(tokens: Sequence[Token]) -> bool:
+    """Whether all of a paragraph is bold."""
+    tokens = [token for token in tokens if token.type != "text" or token.content]
+    closing = [place for place, token in enumerate(tokens) if token.type == "strong_close" and token.level == 0]
+    return bool(tokens) and tokens[0].type == "strong_open" and closing == [len(tokens) - 1]

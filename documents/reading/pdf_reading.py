@@ -1,0 +1,83 @@
+"""PDF files as documents, by pdfium and without a model.
+
+Text, fonts and drawn lines give headings, paragraphs, tables and images.
+"""
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from common.errors import DataError
+from documents.normal_form import normalized
+from documents.pdf.structure import structure
+from documents.records import Document
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument
+
+MAX_PAGES = 5000
+
+
+def parse_pdf(data: bytes, name: str, use_outline: bool = True, max_pages: int = MAX_PAGES) -> Document:
+    """A document from a PDF file's bytes, in normal form.
+
+    Args:
+        data: The file's bytes.
+        name: Its name.
+        use_outline: Whether headings are looked up in the file's outline (bookmarks); without it, pages alone say what
+            is a heading.
+        max_pages: Pages of the file that are read; the document's `left_out` says how many follow.
+
+    Raises:
+        DataError: If the file is broken, encrypted or no PDF file.
+    """
+    from pypdfium2 import PdfiumError
+
+    from documents.pdf.outline import outline
+    from documents.pdf.page_contents import in_reading_order, page_contents
+
+    with closing(_open(data, name)) as file:
+        pages, broken = [], []
+        for number in range(1, min(len(file), max_pages) + 1):
+            try:
+                with closing(file[number - 1]) as page:
+                    pages.append(page_contents(page, number))
+            except PdfiumError:
+                broken.append(number)
+        scanned = [page.number for page in pages if page.has_bitmaps and not page.has_text]
+        left_out = [f"{numbers}: no text (scanned?)" for numbers in ranges(scanned)]
+        left_out += [f"{numbers}: broken" for numbers in ranges(broken)]
+        if len(file) > max_pages:
+            rest = ranges(range(max_pages + 1, len(file) + 1))
+            left_out.append(f"{rest[0]}: only the first {max_pages} pages are read")
+        bookmarks = outline(file) if use_outline else []
+        title, found = structure(in_reading_order(pages), bookmarks, file.get_metadata_value("Title"), name)
+        return normalized(Document(name, title, tuple(found), len(file), tuple(left_out)))
+
+
+def _open(data: bytes, name: str) -> "PdfDocument":
+    """An open PDF file."""
+    from pypdfium2 import PdfDocument, PdfiumError, raw
+
+    try:
+        file = PdfDocument(data)
+    except PdfiumError as error:
+        if error.err_code == raw.FPDF_ERR_PASSWORD:
+            raise DataError(
+                f"{name} is encrypted: remove its password, e.g. qpdf --decrypt --password=WORD IN OUT."
+            ) from error
+        if error.err_code == raw.FPDF_ERR_SECURITY:
+            raise DataError(f"{name} is encrypted in a way that is not supported: remove its encryption.") from error
+        raise DataError(f"{name} is broken or no PDF file: try to repair it, e.g. qpdf IN OUT.") from error
+    return file
+
+
+def ranges(pages: Sequence[int]) -> list[str]:
+    """Numbers in rising order as "page 3" and "pages 5-9"."""
+    found: list[list[int]] = []
+    for page in pages:
+        if found and page == found[-1][-1] + 1:
+            found[-1].append(page)
+        else:
+            found.append([page])
+    return [f"page {run[0]}" if len(run) == 1 else f"pages {run[0]}-{run[-1]}" for run in found]

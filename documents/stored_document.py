@@ -1,0 +1,95 @@
+"""A document on disk: its blocks as JSON Lines, its Markdown text, its images as files.
+
+document.jsonl   first line: the document; then one line a block, in reading order
+document.md      the same as Markdown, for people
+images/          named by their content
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from common.files import write_atomically, write_text
+from documents.records import Block, Document, Heading, Image, Paragraph, Table
+
+DOCUMENT, MARKDOWN, IMAGES = "document.jsonl", "document.md", "images"
+_KINDS: dict[str, type[Heading | Paragraph | Table | Image]] = {
+    "heading": Heading,
+    "paragraph": Paragraph,
+    "table": Table,
+    "image": Image,
+}
+
+
+def save_document(folder: Path, document: Document, markdown: str, about: dict[str, Any]) -> None:
+    """Write a document into a folder of its own, `document.jsonl` last: a folder that has it is complete.
+
+    Args:
+        folder: Created if it is missing.
+        document: The document.
+        markdown: Its text as Markdown.
+        about: What else is known of it, JSON types only; see `load_about`.
+
+    Raises:
+        ArtifactError: If writing to disk fails.
+    """
+    for block in document.blocks:
+        if isinstance(block, Image) and not (folder / IMAGES / block.file).exists():
+            write_atomically(folder / IMAGES / block.file, partial(_write_bytes, block.data))
+    write_text(folder / MARKDOWN, markdown)
+    head = {**about, "name": document.name, "title": document.title, "pages": document.pages}
+    head |= {"left_out": document.left_out, "blocks": len(document.blocks)}
+    lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in (head, *map(_row, document.blocks)))
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
+
+    write_atomically(folder / DOCUMENT, write)
+
+
+def load_document(folder: Path) -> Document:
+    """The document that `save_document` wrote.
+
+    Raises:
+        OSError: If a file is missing.
+        ValueError: If a file is corrupt.
+    """
+    with (folder / DOCUMENT).open(encoding="utf-8") as file:
+        head = json.loads(file.readline())
+        blocks = tuple(_blocks(file, folder / IMAGES))
+    if len(blocks) != head["blocks"]:
+        raise ValueError(f"{folder / DOCUMENT} has {len(blocks)} of {head['blocks']} blocks")
+    return Document(head["name"], head["title"], blocks, head["pages"], tuple(head["left_out"]))
+
+
+def load_about(folder: Path) -> dict[str, Any]:
+    """What `save_document` was told of a document.  Errors as `load_document`."""
+    with (folder / DOCUMENT).open(encoding="utf-8") as file:
+        return json.loads(file.readline())
+
+
+def _write_bytes(data: bytes, path: Path) -> None:
+    path.write_bytes(data)
+
+
+def _row(block: Block) -> dict[str, Any]:
+    fields = {field.name: getattr(block, field.name) for field in dataclasses.fields(block)}
+    if isinstance(block, Image):
+        fields["data"] = block.file
+    kind = next(name for name, class_ in _KINDS.items() if isinstance(block, class_))
+    return {"kind": kind, **{name: value for name, value in fields.items() if value not in (None, "")}}
+
+
+def _blocks(lines: Iterator[str], images: Path) -> Iterator[Block]:
+    for line in lines:
+        fields = json.loads(line)
+        class_ = _KINDS[fields.pop("kind")]
+        if class_ is Table:
+            fields["rows"] = tuple(tuple(row) for row in fields["rows"])
+        if class_ is Image:
+            fields["data"] = (images / fields["data"]).read_bytes()
+        yield class_(**fields)

@@ -1,0 +1,142 @@
+"""Markdown formatting by a language model (HiQA, Algorithm 1).
+
+A sliding window over the text that a formatter without a model has read.
+
+Each window is converted with the previous one and its conversion in view. What the model garbles keeps the reading
+without a model.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from common.chat import Chat, Message, Reply, reply_costs
+from common.errors import UnavailableError
+from common.progress import Progress
+from common.ranges import NonNegativeInt, PositiveInt, Share
+from documents.normal_form import normalized
+from documents.records import Block, Document
+from documents.segments.splitting import word_count
+from harness.indexing.documents.output import OutputLimits, blocks_markdown, converted
+from harness.indexing.documents.windows import Window, windows
+from harness.interfaces import LanguageModel
+from harness.llm.prompts import Prompt
+
+_TOKENS_PER_WORD, _SPARE_TOKENS = 3, 256  # of a reply: tables and numbers take more tokens than prose
+
+
+class LlmFormatter:
+    """Converts documents that were read without a model.
+
+    Args:
+        llm: The language model.
+        window_words: W, the words of a window; the paper's released code uses 3,000 characters.
+        padding_words: K, the words shown before and after it; 300 characters there.
+        max_lost: Share of a window's words that a conversion may lose before it counts as garbled.
+        max_invented: Share of the conversion's words that the window may lack.
+        max_torn: Share of a window's pairs of neighbouring words that a conversion may lose.
+        max_garbled: Share of a document's windows that may be garbled; with more, the whole document keeps its first
+            reading, because its levels would not fit together.
+        prompt: Name of a prompt, or a .yaml file, with the places before, window and after.
+    """
+
+    def __init__(
+        self,
+        llm: LanguageModel,
+        window_words: PositiveInt = 500,
+        padding_words: NonNegativeInt = 50,
+        max_lost: Share = 0.1,
+        max_invented: Share = 0.1,
+        max_torn: Share = 0.3,
+        max_garbled: Share = 0.5,
+        prompt: str = "format_document",
+    ) -> None:
+        self.llm, self._prompt = llm, prompt
+        self.window_words, self.padding_words, self.max_garbled = window_words, padding_words, max_garbled
+        self.limits = OutputLimits(max_lost, max_invented, max_torn)
+        self._replies: list[Reply] = []  # of all calls of this object
+
+    @cached_property
+    def prompt(self) -> Prompt:
+        """Shows a window to the model."""
+        return Prompt.load(self._prompt)
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """The costs of all calls so far."""
+        return reply_costs(self._replies)
+
+    def convert(self, documents: Sequence[Document]) -> list[Document]:
+        """The documents with the structure that the model gives them, in order.
+
+        A window needs the previous one's conversion, so that the windows of all documents with the same number are
+        asked for together.
+
+        Raises:
+            UnavailableError: If the model answers no request.
+            UserError: If no chat can succeed (from the model).
+        """
+        documents = [normalized(document) for document in documents]
+        works = [_Work(windows(document, self.window_words, self.padding_words)) for document in documents]
+        count = sum(len(work.windows) for work in works)
+        asked: list[Reply] = []
+        with Progress("formatting, windows", count) as progress:
+            for step in range(max((len(work.windows) for work in works), default=0)):
+                open_works = [work for work in works if step < len(work.windows)]
+                replies = self.llm.reply([self._chat(work, step) for work in open_works])
+                asked += [reply for reply in replies if not reply.cached]
+                for work, reply in zip(open_works, replies, strict=True):
+                    work.take(reply, self.limits)
+                progress.advance(len(open_works))
+        self._replies += asked
+        if asked and all(reply.error for reply in asked):
+            raise UnavailableError(f"{self.llm.name} answered none of {len(asked):,} requests: {asked[-1].error}.")
+        return [self._finished(document, work) for document, work in zip(documents, works, strict=True)]
+
+    def _chat(self, work: "_Work", step: int) -> Chat:
+        """The request for a window, with the previous window and its conversion as the turn before."""
+        window = work.windows[step]
+        *system, user = self._messages(window)
+        messages: tuple[Message, ...] = (*system, user)
+        if step:
+            previous = self._messages(work.windows[step - 1])[-1]
+            messages = (*system, previous, Message("assistant", blocks_markdown(work.blocks[step - 1])), user)
+        tokens = min(word_count(window.text) * _TOKENS_PER_WORD + _SPARE_TOKENS, self.prompt.max_tokens)
+        return Chat(messages, tokens)
+
+    def _messages(self, window: Window) -> tuple[Message, ...]:
+        return self.prompt.messages(before=window.before, window=window.text, after=window.after)
+
+    def _finished(self, document: Document, work: "_Work") -> Document:
+        """The document of its windows, or as it was read without the model."""
+        count, failed = len(work.windows), sum(work.failures.values())
+        notes = list(document.left_out)
+        if failed:
+            reasons = ", ".join(f"{times} x {reason}" for reason, times in work.failures.most_common())
+            notes.append(f"{failed} of {count} windows as read without {self.llm.name}: {reasons}")
+        if failed > self.max_garbled * count:
+            notes[-1] = notes[-1].replace(f"{failed} of {count} windows", "all windows", 1)
+            return replace(document, left_out=tuple(notes))
+        blocks = tuple(block for of_window in work.blocks for block in of_window)
+        return normalized(replace(document, blocks=blocks, left_out=tuple(notes)))
+
+
+class _Work:
+    """A document on its way through the model."""
+
+    def __init__(self, of_document: Sequence[Window]) -> None:
+        self.windows = of_document
+        self.blocks: list[list[Block]] = []  # of each window so far
+        self.failures: Counter[str] = Counter()
+
+    def take(self, reply: Reply, limits: OutputLimits) -> None:
+        """The conversion of the next window; the reading without the model where it cannot be used."""
+        window = self.windows[len(self.blocks)]
+        try:
+            if reply.error:
+                raise ValueError(f"no reply ({reply.error})")
+            self.blocks.append(converted(reply.text, window, limits))
+        except ValueError as error:
+            self.failures[str(error)] += 1
+            self.blocks.append(window.blocks)

@@ -1,0 +1,80 @@
+"""The comparison of engines as a user runs it, engines of others in their own process, and fetching of packages."""
+
+import hashlib
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from documents.benchmark import __main__ as comparison
+from documents.benchmark import fetch
+from documents.benchmark.catalogue import CatalogueEntry, Truth, catalogue
+
+TRUE = (
+    b"<html><title>T</title><body><h1>Pump</h1><h2>Safety</h2><p>Mind the gap.</p>"
+    b"<h2>Power</h2><p>300 W.</p></body></html>"
+)
+READ = b"# Pump\n\n## 1 Safety\n\nMind the gap.\n\n## 2 Power\n\n300 W.\n"
+
+
+@pytest.fixture
+def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one Markdown file of the list and its HTML edition; the list has nothing else."""
+    truth = Truth("html", "pump-doc", "1", "pump.html", 1, hashlib.sha256(TRUE).hexdigest())
+    entry = replace(_entry("markdown"), id="pump", half="tuning", sha256=hashlib.sha256(READ).hexdigest(), truth=truth)
+    (tmp_path / "truth/pump").mkdir(parents=True)
+    (tmp_path / "truth/pump/pump.html").write_bytes(TRUE)
+    (tmp_path / "tuning").mkdir()
+    (tmp_path / "tuning/pump.md").write_bytes(READ)
+    for module in (comparison, fetch):
+        monkeypatch.setattr(module, "catalogue", lambda *_: [entry])
+    return tmp_path
+
+
+def _entry(format_: str) -> CatalogueEntry:
+    return next(entry for entry in catalogue() if entry.format == format_)
+
+
+def test_the_tables_hold_each_engines_scores(documents: Path) -> None:
+    out = documents / "result.md"
+    comparison.main(["--documents", str(documents), "--engines", "ours", "edgeparse", "--out", str(out)])
+    lines = out.read_text().splitlines()
+    assert "## Means over 1 other formats" in lines
+    rows = [line for line in lines if line.startswith("| ours |")]
+    assert len(rows) == 2
+    # Headings are perfect whatever their numbers; of 9 words read, 1 and 2 are not true ones, and the title stands for
+    # nobody.
+    cells = [cell.strip() for cell in rows[1].split("|")[2:-2]]
+    assert cells == ["1.000"] * 6 + ["-", "0", "0.000", "0.222"]
+    assert not any(line.startswith("| edgeparse") for line in lines)  # it reads PDFs only
+
+
+def test_an_engine_of_others_reads_a_pdf_in_its_own_process(tmp_path: Path) -> None:
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas")
+    page = canvas.Canvas(str(tmp_path / "a.pdf"))
+    page.drawString(72, 700, "Mind the gap.")
+    page.save()
+    from documents.benchmark.reading import read_by
+
+    (tmp_path / "a.pdf").rename(tmp_path / "x.pdf")
+    entry = replace(_entry("pdf"), id="x")
+    result = read_by("pdfium", entry, tmp_path / "x.pdf", sys.executable, tmp_path / "work")
+    assert result.document is not None
+    assert "Mind the gap." in str(result.document.blocks)
+    report = json.loads((tmp_path / "work/pdfium/x.json").read_text())
+    assert report["seconds"] == result.seconds > 0
+    (tmp_path / "x.pdf").unlink()  # the second time nothing runs
+    assert read_by("pdfium", entry, tmp_path / "x.pdf", "", tmp_path / "work") == result
+
+
+def test_a_package_with_another_file_is_refused(tmp_path: Path) -> None:
+    entry = _entry("docx")
+    (tmp_path / entry.path).parent.mkdir(parents=True)
+    (tmp_path / entry.path).write_bytes(b"another file")
+    from common.errors import ArtifactError
+
+    with pytest.raises(ArtifactError, match=r"example\.docx of r-cran-officer \S+ has sha256 \w+, not"):
+        fetch._lay(entry, tmp_path, tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

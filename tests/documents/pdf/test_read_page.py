@@ -1,0 +1,137 @@
+"""Words of pages that reportlab draws."""
+
+from typing import Any
+
+import pypdfium2
+import pytest
+
+from documents.pdf.page import Page, PageWord
+from documents.pdf.read_page import ASCENT, DESCENT, read_page
+from tests.helpers.pdf_pages import SIZE, Draw, pdf, text_page
+
+HELLO = text_page([(50, 100, "Hello wide world", "Helvetica", 12)])
+
+
+def page_of(*draw: Draw, rotate: int = 0, crop: tuple[float, float, float, float] | None = None) -> Page:
+    document = pypdfium2.PdfDocument(pdf(*draw))
+    page = document[0]
+    if rotate:
+        page.set_rotation(rotate)
+    if crop:
+        page.set_cropbox(*crop)
+    return read_page(page, 1)
+
+
+def texts(page: Page) -> list[str]:
+    return [word.text for word in page.words]
+
+
+def box(word: PageWord) -> tuple[float, ...]:
+    return tuple(round(edge) for edge in word.box)
+
+
+def test_words_have_their_place_size_and_font() -> None:
+    page = page_of(HELLO)
+    assert (page.number, page.width, page.height) == (1, *SIZE)
+    assert texts(page) == ["Hello", "wide", "world"]
+    hello = page.words[0]
+    assert hello.size == pytest.approx(12)
+    assert hello.font == "Helvetica"
+    assert hello.box.left == pytest.approx(50, abs=1.5)
+    assert hello.box.top == pytest.approx(100 - ASCENT * 12)
+    assert hello.box.bottom == pytest.approx(100 + DESCENT * 12)
+    assert (hello.bold, hello.italic, hello.upright, hello.color) == (False, False, True, (0, 0, 0))
+
+
+def test_bold_italic_and_color() -> None:
+    def draw(canvas: Any) -> None:
+        canvas.setFillColorRGB(1, 0, 0.5)
+        canvas.setFont("Times-BoldItalic", 9)
+        canvas.drawString(50, 500, "Warning")
+
+    (word,) = page_of(draw).words
+    assert (word.bold, word.italic, word.color) == (True, True, (255, 0, 128))
+
+
+def test_a_size_set_by_the_text_matrix_counts() -> None:
+    def draw(canvas: Any) -> None:
+        text = canvas.beginText()
+        text.setFont("Helvetica", 1)
+        text.setTextTransform(14, 0, 0, 14, 50, 500)
+        text.textOut("Scaled")
+        canvas.drawText(text)
+
+    (word,) = page_of(draw).words
+    assert word.size == pytest.approx(14)
+
+
+@pytest.mark.parametrize("rotate", [90, 180, 270])
+def test_a_rotated_page_is_read_as_it_is_shown(rotate: int) -> None:
+    """Text that runs upright on the page as it is shown, drawn so that the rotation turns it back."""
+
+    def draw(canvas: Any) -> None:
+        canvas.translate(*{90: (SIZE[0], 0), 180: SIZE, 270: (0, SIZE[1])}[rotate])
+        canvas.rotate({90: 90, 180: 180, 270: 270}[rotate])
+        canvas.setFont("Helvetica", 12)
+        height = SIZE[1] if rotate == 180 else SIZE[0]
+        canvas.drawString(50, height - 100, "Hello wide world")
+
+    turned, plain = page_of(draw, rotate=rotate), page_of(HELLO)
+    assert (turned.width, turned.height) == (SIZE if rotate == 180 else SIZE[::-1])
+    assert [word.text for word in turned.words] == texts(plain)
+    assert [box(word) for word in turned.words] == [box(word) for word in plain.words]
+    assert all(word.upright for word in turned.words)
+
+
+def test_text_that_runs_upwards_is_not_upright() -> None:
+    def draw(canvas: Any) -> None:
+        canvas.saveState()
+        canvas.rotate(90)
+        canvas.drawString(100, -50, "axis label")
+        canvas.restoreState()
+        canvas.drawString(100, 100, "text")
+
+    assert {word.text: word.upright for word in page_of(draw).words} == {"axis": False, "label": False, "text": True}
+
+
+def test_what_a_crop_box_cuts_off_is_left_out() -> None:
+    draw = text_page([(50, 30, "printer's mark", "Helvetica", 9), (50, 300, "text", "Helvetica", 9)])
+    page = page_of(draw, crop=(20, 50, 380, 540))
+    assert texts(page) == ["text"]
+    assert (page.width, page.height) == (360, 490)
+    assert page.words[0].box.bottom == pytest.approx(300 - 60 + DESCENT * 9)
+
+
+def test_text_drawn_twice_to_look_bold_is_one_bold_word() -> None:
+    draw = text_page([(50, 100, "Caution now", "Helvetica", 12), (50.4, 100, "Caution", "Helvetica", 12)])
+    assert [(word.text, word.bold) for word in page_of(draw).words] == [("Caution", True), ("now", False)]
+
+
+def test_equal_words_side_by_side_both_stay() -> None:
+    assert texts(page_of(text_page([(50, 100, "no no no", "Helvetica", 12)]))) == ["no", "no", "no"]
+
+
+def invisible(canvas: Any) -> None:
+    text = canvas.beginText(50, 400)
+    text.setTextRenderMode(3)
+    text.textOut("recognized")
+    text.setTextRenderMode(0)
+    canvas.drawText(text)
+
+
+def test_invisible_text_stays_only_where_nothing_else_is_written() -> None:
+    def both(canvas: Any) -> None:
+        HELLO(canvas)
+        invisible(canvas)
+
+    assert texts(page_of(both)) == ["Hello", "wide", "world"]
+    assert texts(page_of(invisible)) == ["recognized"]
+
+
+def test_text_beside_text_on_one_line_is_not_joined() -> None:
+    draw = text_page([(50, 100, "left", "Helvetica", 12), (90, 100, "right", "Helvetica", 12)])
+    assert texts(page_of(draw)) == ["left", "right"]
+
+
+def test_an_empty_page_has_no_words() -> None:
+    assert page_of(lambda canvas: None).words == ()

@@ -1,0 +1,343 @@
+"""Word documents: headings by outline level in any language, numbers, lists, merged cells, captions, hostile files."""
+
+import io
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+
+import docx
+import pytest
+from docx.document import Document as WordDocument
+from docx.enum.style import WD_STYLE_TYPE
+from docx.oxml.ns import nsdecls, qn
+from docx.oxml.parser import parse_xml
+
+from common.errors import DataError
+from documents.reading.docx_reading import parse_docx
+from documents.records import Block, Document, Heading, Image, Paragraph, Table
+
+
+def png(width: int = 2) -> bytes:
+    """A real picture, black."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, 1, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(bytes(width + 1)))
+        + chunk(b"IEND", b"")
+    )
+
+
+def saved(word: WordDocument) -> bytes:
+    file = io.BytesIO()
+    word.save(file)
+    return file.getvalue()
+
+
+def read(fill: Callable[[WordDocument], object]) -> Document:
+    word = docx.Document()
+    fill(word)
+    return parse_docx(saved(word), "guides/my_file.docx")
+
+
+def blocks(fill: Callable[[WordDocument], object]) -> list[Block]:
+    return list(read(fill).blocks)
+
+
+def add(word: WordDocument, xml: str) -> None:
+    """Add an element at the end of the body, whose very last one describes the page."""
+    word.element.body[-1].addprevious(parse_xml(xml.replace(">", f" {nsdecls('w', 'wp', 'a', 'r')}>", 1)))
+
+
+def rezipped(data: bytes, change: Callable[[str, bytes], bytes | None]) -> bytes:
+    """A file with changed parts."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.namelist():
+            if (content := change(part, old.read(part))) is not None:
+                new.writestr(part, content)
+    return made.getvalue()
+
+
+def test_headings_prose_and_title() -> None:
+    def fill(word: WordDocument) -> None:
+        word.add_paragraph("The pump", "Title")
+        word.add_heading("Use", 1)
+        word.add_paragraph("Press  the\tbutton.").add_run("\nTwice.")
+        word.add_heading("Deep", 4)
+        word.add_heading("End", 1)
+
+    document = read(fill)
+    assert document.title == "The pump"
+    assert document.blocks == (
+        Heading("Use", 1),
+        Paragraph("Press the button. Twice."),
+        Heading("Deep", 4),
+        Heading("End", 1),
+    )
+    assert document.pages is None
+
+
+def test_the_title_is_that_of_the_properties_or_the_only_chapter_or_the_file_name() -> None:
+    def chapters(*names: str, title: str = "") -> Document:
+        def fill(word: WordDocument) -> None:
+            word.core_properties.title = title
+            for name in names:
+                word.add_heading(name, 1)
+            word.add_heading("Part", 2)
+
+        return read(fill)
+
+    assert chapters("A", "B", title="The pump").title == "The pump"
+    assert chapters("A", "B", title="Word Document").title == "my_file"
+    assert (chapters("A", "B", title="A").title, chapters("A", "B", title="A").blocks) == (
+        "A",
+        (Heading("B", 1), Heading("Part", 2)),
+    )
+    assert (chapters("A").title, chapters("A").blocks) == ("A", (Heading("Part", 1),))
+
+
+def test_headings_in_other_languages_and_custom_styles_count_by_their_outline_level() -> None:
+    def fill(word: WordDocument) -> None:
+        for id_, name, outline, base in (
+            ("berschrift1", "\u00dcberschrift 1", 0, ""), ("Kapitel", "Mein Kapitel", None, "berschrift1"),
+            ("Abschnitt", "Abschnitt", 1, ""),
+        ):  # fmt: skip
+            style = word.styles.add_style(name, WD_STYLE_TYPE.PARAGRAPH)
+            style.element.set(qn("w:styleId"), id_)
+            if outline is not None:
+                style.element.get_or_add_pPr().append(parse_xml(f'<w:outlineLvl {nsdecls("w")} w:val="{outline}"/>'))
+            if base:
+                style.element.append(parse_xml(f'<w:basedOn {nsdecls("w")} w:val="{base}"/>'))
+        for id_ in ("berschrift1", "Abschnitt", "Kapitel"):
+            add(word, f'<w:p><w:pPr><w:pStyle w:val="{id_}"/></w:pPr><w:r><w:t>{id_}</w:t></w:r></w:p>')
+        add(word, '<w:p><w:pPr><w:outlineLvl w:val="2"/></w:pPr><w:r><w:t>direct</w:t></w:r></w:p>')
+        add(
+            word,
+            '<w:p><w:pPr><w:pStyle w:val="Kapitel"/><w:outlineLvl w:val="9"/></w:pPr><w:r><w:t>prose</w:t></w:r></w:p>',
+        )
+
+    assert blocks(fill) == [
+        Heading("berschrift1", 1), Heading("Abschnitt", 2), Heading("Kapitel", 1), Heading("direct", 3),
+        Paragraph("prose"),
+    ]  # fmt: skip
+
+
+def numbered(word: WordDocument, levels: str, list_id: int) -> None:
+    """Add a list definition; list `list_id` uses it, and list `list_id` + 1 too, from 5."""
+    root = word.part.numbering_part.element
+    first = root.find("{*}num")
+    abstract = parse_xml(f'<w:abstractNum {nsdecls("w")} w:abstractNumId="{list_id}">{levels}</w:abstractNum>')
+    first.addprevious(abstract) if first is not None else root.append(abstract)
+    root.append(parse_xml(f'<w:num {nsdecls("w")} w:numId="{list_id}"><w:abstractNumId w:val="{list_id}"/></w:num>'))
+    root.append(
+        parse_xml(
+            f'<w:num {nsdecls("w")} w:numId="{list_id + 1}"><w:abstractNumId w:val="{list_id}"/>'
+            '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="5"/></w:lvlOverride></w:num>'
+        )
+    )
+
+
+def level(place: int, style: str, text: str, start: int = 1) -> str:
+    return (
+        f'<w:lvl w:ilvl="{place}"><w:start w:val="{start}"/><w:numFmt w:val="{style}"/><w:lvlText w:val="{text}"/>'
+        "</w:lvl>"
+    )
+
+
+def item(word: WordDocument, list_id: int, place: int, text: str, style: str = "Normal") -> None:
+    properties = f'<w:pStyle w:val="{style}"/><w:numPr><w:ilvl w:val="{place}"/><w:numId w:val="{list_id}"/></w:numPr>'
+    add(word, f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>")
+
+
+def test_automatic_numbers_of_headings_are_those_that_word_prints() -> None:
+    def fill(word: WordDocument) -> None:
+        numbered(
+            word, level(0, "upperRoman", "%1.") + level(1, "decimal", "%1.%2") + level(2, "lowerLetter", "%3)", 3), 900
+        )
+        for place, name in ((0, "A"), (1, "B"), (1, "C"), (2, "D"), (0, "E"), (1, "F"), (2, "G")):
+            item(word, 900, place, name, f"Heading{place + 1}")
+
+    found = [(b.text, b.level) for b in blocks(fill) if isinstance(b, Heading)]
+    assert found == [("I. A", 1), ("I.1 B", 2), ("I.2 C", 2), ("c) D", 3), ("II. E", 1), ("II.1 F", 2), ("c) G", 3)]
+
+
+def test_lists() -> None:
+    def fill(word: WordDocument) -> None:
+        numbered(word, level(0, "decimal", "%1)") + level(1, "bullet", "\u2022"), 900)
+        for place, name in ((0, "one"), (1, "inner"), (0, "two")):
+            item(word, 900, place, name)
+        word.add_paragraph("Between.")
+        item(word, 900, 0, "three")
+        item(word, 901, 0, "five")
+        word.add_paragraph("dot", "List Bullet")
+        item(word, 0, 0, "plain")
+
+    assert blocks(fill) == [
+        Paragraph("1. one\n  - inner\n2. two"), Paragraph("Between."), Paragraph("3. three\n5. five\n- dot"),
+        Paragraph("plain"),
+    ]  # fmt: skip
+
+
+def test_merged_cells_stand_in_every_place() -> None:
+    def fill(word: WordDocument) -> None:
+        table = word.add_table(3, 3)
+        for row, texts in zip(table.rows, ("abc", "def", "ghi"), strict=True):
+            for cell, text in zip(row.cells, texts, strict=True):
+                cell.text = text
+        table.cell(0, 1).merge(table.cell(0, 2)).text = "wide"
+        table.cell(1, 0).merge(table.cell(2, 0)).text = "high"
+        table.cell(1, 1).add_table(1, 1).cell(0, 0).text = "inner"
+
+    (table,) = blocks(fill)
+    assert table == Table((("a", "wide", "wide"), ("high", "e inner", "f"), ("high", "h", "i")), 1)
+
+
+def test_header_rows_and_boxes() -> None:
+    def fill(word: WordDocument) -> None:
+        for look in ('w:firstRow="0"', 'w:val="0000"', ""):
+            table = word.add_table(3, 2)
+            table._tbl.tblPr.find("{*}tblLook").attrib.clear()
+            if look:
+                name, value = re.fullmatch(r'w:(\w+)="(\w+)"', look).groups()  # type: ignore[union-attr]
+                table._tbl.tblPr.find("{*}tblLook").set(f"{{{table._tbl.nsmap['w']}}}{name}", value)
+            for cell in (cell for row in table.rows for cell in row.cells):
+                cell.text = "x"
+            word.add_paragraph("-")
+        for row in table.rows[:2]:
+            row._tr.get_or_add_trPr().append(parse_xml(f"<w:tblHeader {nsdecls('w')}/>"))
+        word.add_table(1, 1).cell(0, 0).text = "boxed"
+        word.add_table(1, 2).cell(0, 1).text = "beside"
+
+    found = blocks(fill)
+    assert [block.header_rows for block in found if isinstance(block, Table)] == [0, 0, 2]
+    assert found[-2:] == [Paragraph("boxed"), Paragraph("beside")]
+
+
+def test_captions_go_to_their_tables_and_images() -> None:
+    def fill(word: WordDocument) -> None:
+        word.add_paragraph("Table 1: Sizes", "Caption")
+        word.add_table(2, 2).cell(0, 0).text = "first"
+        word.add_picture(io.BytesIO(png(2)))
+        word.add_paragraph("Figure 1: Wiring", "Caption")
+        word.add_table(2, 2).cell(0, 0).text = "second"
+        word.add_paragraph("Abbildung 2", "Caption")
+        word.add_paragraph("Table 3 follows.")
+        word.add_paragraph("Text.")
+        word.add_paragraph("Table 4: Rows")
+        word.add_table(2, 2).cell(0, 0).text = "third"
+
+    found = blocks(fill)
+    assert [getattr(block, "caption", None) for block in found] == [
+        "Table 1: Sizes",
+        "Figure 1: Wiring",
+        "Abbildung 2",
+        None,
+        None,
+        "Table 4: Rows",
+    ]
+    assert isinstance(found[1], Image)
+    assert found[1].data == png(2)
+
+
+def test_pictures_that_cannot_be_read_are_reported() -> None:
+    word = docx.Document()
+    word.add_picture(io.BytesIO(png()))
+    data = rezipped(
+        saved(word), lambda part, content: b"\xd7\xcd\xc6\x9a metafile" if part.startswith("word/media") else content
+    )
+    document = parse_docx(data, "a.docx")
+    assert document.blocks == ()
+    assert document.left_out == ("image rId9: image1.png",)
+
+
+def test_what_is_no_text_of_the_document_is_left_out() -> None:
+    def run(text: str) -> str:
+        return f"<w:r><w:t>{text}</w:t></w:r>"
+
+    def fill(word: WordDocument) -> None:
+        contents = '<w:sdtPr><w:docPartObj><w:docPartGallery w:val="Table of Contents"/></w:docPartObj></w:sdtPr>'
+        add(word, f"<w:sdt>{contents}<w:sdtContent><w:p>{run('contents')}</w:p></w:sdtContent></w:sdt>")
+        add(word, f"<w:sdt><w:sdtContent><w:p>{run('field')}</w:p></w:sdtContent></w:sdt>")
+        word.styles.add_style("toc 1", WD_STYLE_TYPE.PARAGRAPH)
+        word.add_paragraph("entry 7", "toc 1")
+        add(
+            word,
+            f"<w:p><w:ins>{run('new ')}</w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:hyperlink>"
+            f"{run('link')}</w:hyperlink></w:p>",
+        )
+        word.add_paragraph("a = 1", word.styles.add_style("Source Code", WD_STYLE_TYPE.PARAGRAPH))
+        word.add_paragraph("  b = 2", "Source Code")
+
+    assert blocks(fill) == [Paragraph("field"), Paragraph("new link"), Paragraph("a = 1\n  b = 2", code=True)]
+
+
+def broken_files() -> dict[str, bytes]:
+    good = saved(docx.Document())
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("word/document.xml", b"<w/>" + bytes(70 * 2**20))
+    lying = bytearray(bomb.getvalue())
+    directory = lying.rindex(b"PK\x01\x02")
+    lying[directory + 24 : directory + 28] = struct.pack("<I", 100)  # declares 100 bytes
+    deep = b"<w:x>" * 100_000
+
+    def with_document(content: bytes) -> bytes:
+        return rezipped(good, lambda part, old: content if part == "word/document.xml" else old)
+
+    word = b'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    laughs = b"".join(b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10) for n in range(1, 12))
+    return {
+        "bomb": bomb.getvalue(),
+        "lying bomb": bytes(lying),
+        "truncated": good[: len(good) // 2],
+        "no document": rezipped(good, lambda part, old: None if part == "word/document.xml" else old),
+        "no content types": rezipped(good, lambda part, old: None if part == "[Content_Types].xml" else old),
+        "no XML": with_document(b"hello"),
+        "empty part": with_document(b""),
+        "deep": with_document(b"<w:document " + word + b"><w:body>" + deep),
+        "billion laughs": with_document(b'<!DOCTYPE x [<!ENTITY e0 "ha">' + laughs + b"]><w:document " + word
+            + b' w:a="&e11;"/>'),
+        "bad relation": rezipped(good, lambda part, old: old.replace(b"document.xml", b"nowhere.xml")
+            if part == "_rels/.rels" else old),
+        "macro": rezipped(good, lambda part, old: old.replace(b"document.main+xml", b"other+xml")),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", broken_files())
+def test_broken_and_hostile_files_are_one_line(kind: str) -> None:
+    with pytest.raises(DataError, match=r"^a\.docx (is|unpacks)") as found:
+        parse_docx(broken_files()[kind], "a.docx")
+    assert ("Is it a zip bomb?" in str(found.value)) == (kind == "bomb")
+    assert "\n" not in str(found.value)
+    assert len(str(found.value)) < 500
+
+
+def test_external_references_are_not_followed() -> None:
+    word = docx.Document()
+    word.add_paragraph("text")
+    doctype = b'<!DOCTYPE x [<!ENTITY secret SYSTEM "file:///etc/passwd">]>'
+
+    def change(part: str, old: bytes) -> bytes:
+        if part != "word/document.xml":
+            return old
+        return re.sub(rb"(<\?xml[^>]*>)", rb"\1" + doctype, old).replace(b"text", b"a &secret; b")
+
+    assert parse_docx(rezipped(saved(word), change), "a.docx").blocks == (Paragraph("a"),)
+
+
+def test_a_huge_table_is_bounded() -> None:
+    def fill(word: WordDocument) -> None:
+        cell = '<w:tc><w:tcPr><w:gridSpan w:val="999999"/></w:tcPr><w:p><w:r><w:t>x</w:t></w:r></w:p></w:tc>'
+        add(word, f"<w:tbl>{f'<w:tr>{cell}{cell}</w:tr>' * 300}</w:tbl>")
+
+    document = read(fill)
+    assert isinstance(document.blocks[0], Table)
+    assert len(document.blocks[0].rows) == 200
+    assert document.left_out == ("rows of a table after 200,000 cells",)

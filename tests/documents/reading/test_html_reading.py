@@ -1,0 +1,174 @@
+"""HTML pages as documents: structure by hand, hostile pages; `test_pages.py` has whole ones."""
+
+import base64
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import DataError
+from documents.normal_form import normalized
+from documents.reading.html_reading import parse_html
+from documents.records import Block, Document, Heading, Image, Paragraph, Table
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+def read(markup: str, files: dict[str, bytes] | None = None) -> Document:
+    return parse_html(markup.encode(), "guides/my_page.html", files.get if files is not None else None)
+
+
+def blocks(markup: str) -> list[Block]:
+    return list(read(f"<body>{markup}").blocks)
+
+
+def outline(markup: str) -> tuple[str, list[tuple[str, int]]]:
+    document = read(markup)
+    return document.title, [(b.text, b.level) for b in document.blocks if isinstance(b, Heading)]
+
+
+@pytest.mark.parametrize(
+    ("markup", "title", "headings"),
+    [
+        ("<title>Site</title><h1>Pump</h1><h2>A</h2><h4>B</h4><h2>C</h2>", "Pump", [("A", 1), ("B", 3), ("C", 1)]),
+        ("<title>The pump</title><h1>A</h1><h2>B</h2><h1>C</h1>", "The pump", [("A", 1), ("B", 2), ("C", 1)]),
+        ("<title> The\n pump</title><h2>A</h2><h3>B</h3>", "The pump", [("A", 1), ("B", 2)]),
+        ("<p>text", "my_page", []),
+        ("<title></title><h2> </h2>", "my_page", []),
+        # nested sections whose headings are all first-level
+        ("<section><h1>Pump</h1><section><h1>A</h1><section><h1>B</h1></section></section><section><h1>C</h1></section>"
+         "</section>",
+         "Pump", [("A", 1), ("B", 2), ("C", 1)]),
+    ],
+)  # fmt: skip
+def test_title_and_levels(markup: str, title: str, headings: list[tuple[str, int]]) -> None:
+    assert outline(markup) == (title, headings)
+
+
+def table(markup: str) -> Table:
+    (found,) = blocks(f"<table>{markup}</table>")
+    assert isinstance(found, Table)
+    return found
+
+
+def test_cells_that_span_stand_in_every_place() -> None:
+    found = table(
+        "<tr><th rowspan=2>a<th colspan=2>b</tr><tr><th>c<th>d</tr><tr><td>1<td rowspan=0>2<td>3</tr><tr><td colspan=x>"
+        "4<td>5</tr>"
+    )
+    assert found.rows == (("a", "b", "b"), ("a", "c", "d"), ("1", "2", "3"), ("4", "5", ""))
+    assert found.header_rows == 2
+    assert table("<tr><td rowspan=9>a<td>b</tr><tr><td>c</tr>").rows == (("a", "b"), ("a", "c"))
+
+
+def test_header_rows_are_those_of_header_cells() -> None:
+    assert table("<tr><td>a<td>b</tr><tr><td>c<td>d</tr>").header_rows == 0
+    assert table("<tr><th>a<td>b</tr><tr><th>c<td>d</tr>").header_rows == 0
+    assert table("<tr><th>a<th>b</tr><tr><th>c<td>d</tr>").header_rows == 1
+    assert table("<thead><tr><td>a<td>b</tr></thead><tr><td>c<td>d</tr>").header_rows == 1
+
+
+def test_tables_that_only_place_things_are_no_tables() -> None:
+    cell = "<tr><td>{}<td>b</tr>"
+    assert blocks("<table><tr><td>a<td>b</tr></table>") == [Paragraph("a"), Paragraph("b")]
+    assert blocks("<table><tr><td>a</tr><tr><td>b</tr></table>") == [Paragraph("a"), Paragraph("b")]
+    found = blocks(
+        f"<table>{cell.format('<h2>A</h2>')}{cell.format('<table>' + cell.format(1) * 2 + '</table>')}</table>"
+    )
+    assert [type(block) for block in found] == [Heading, Paragraph, Table, Paragraph]
+
+
+def test_a_huge_table_is_bounded() -> None:
+    document = read(
+        "<table>" + "<tr>" + "<td colspan=1000 rowspan=999999999>x" * 3 + "</tr>" + "<tr></tr>" * 5000 + "</table>"
+    )
+    (found,) = document.blocks
+    assert isinstance(found, Table)
+    assert len(found.rows) == 200
+    assert document.left_out == ("rows of a table after 200,000 cells",)
+
+
+def test_a_report_of_what_is_left_out_is_bounded() -> None:
+    left_out = read("<img alt=x src=p.png>" * 1000).left_out
+    assert len(left_out) == 21
+    assert left_out[-2:] == ("image p.png: not read", "and 980 more")
+
+
+def test_images_are_only_read_by_the_caller_s_loader() -> None:
+    uri = "data:image/png;base64," + base64.b64encode(PNG).decode()
+    page = (
+        "<p>a <img src='http://host/x.png' alt='far'> b <img src='p.png' alt='near'><img src='deco.png' alt=''>"
+        "c<img alt='data' src='" + uri + "'>"
+    )
+    assert read(page).blocks == (Paragraph("a far b near c"), Image(PNG, ".png", "data"))
+    assert read(page).left_out == ("image http://host/x.png: not read", "image p.png: not read")
+    asked: list[str] = []
+
+    def load(source: str) -> bytes | None:
+        asked.append(source)
+        return PNG if source == "p.png" else None
+
+    document = parse_html(page.encode(), "a.html", load)
+    assert document.blocks == (
+        Paragraph("a far b"),
+        Image(PNG, ".png", "near"),
+        Paragraph("c"),
+        Image(PNG, ".png", "data"),
+    )
+    assert asked == ["http://host/x.png", "p.png"]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("<p>größer".encode(), "größer"),
+        ("<p>größer".encode("utf-16"), "größer"),
+        ("\ufeff<p>größer".encode(), "größer"),
+        ("<p>größer".encode("latin-1"), "größer"),
+        ("<p>\u201cso\u201d".encode("windows-1252"), "\u201cso\u201d"),
+        ("<meta charset=shift_jis><p>日本語".encode("shift_jis"), "日本語"),
+        ("<meta http-equiv=Content-Type content='text/html; charset=koi8-r'><p>Да".encode("koi8-r"), "Да"),
+        ("<?xml version='1.0' encoding='iso-8859-2'?><html><p>ż</html>".encode("iso-8859-2"), "ż"),
+        ("<meta charset=utf-16><p>größer".encode(), "größer"),
+        ("<meta charset=no-such><p>größer".encode(), "größer"),
+        (b"<meta charset=base64><p>plain", "plain"),
+        (b"<meta charset=idna><p>plain" + b"x" * 100, "plain" + "x" * 100),
+        (b"<meta charset=utf-8><p>\xff\xfe broken", "\ufffd\ufffd broken"),
+        (b"<p>a\x00b\x00</p>", "ab"),
+        (b"<?xml version='1.0'?><!DOCTYPE html [<!ENTITY x SYSTEM 'file:///etc/passwd'><!ENTITY y '&z;&z;'>]>"
+         b"<p>a &x; &y; b</p>", "]> a &x; &y; b"),
+    ],
+)  # fmt: skip
+def test_encodings_and_entities(data: bytes, text: str) -> None:
+    assert " ".join(block.text for block in parse_html(data, "a.html").blocks if isinstance(block, Paragraph)) == text
+
+
+@pytest.mark.parametrize("data", [b"", b"  \n", b"\xef\xbb\xbf", b"\x00\x00"])
+def test_an_empty_file_is_refused(data: bytes) -> None:
+    with pytest.raises(DataError, match=r"^a\.html is an empty HTML file\.$"):
+        parse_html(data, "a.html")
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "ul><li", "table><tr><td", "blockquote", "section", "span"])
+def test_deep_nesting_is_bounded_and_reported(tag: str) -> None:
+    document = read(f"<p>before</p>{f'<{tag}>' * 100_000}inside<p>after")
+    assert document.blocks[0] == Paragraph("before")
+    assert document.left_out == ("HTML after elements that are nested more than 2,000 levels deep",)
+    fine = read(f"<p>before</p>{f'<{tag}>' * 500}inside")
+    assert not fine.left_out
+    assert isinstance(fine.blocks[-1], Paragraph)
+    assert fine.blocks[-1].text.endswith("inside")
+
+
+TAGS = ["p", "div", "ul", "ol", "li", "dl", "dt", "dd", "h1", "h3", "table", "tr", "td", "th", "thead", "caption",
+        "pre", "section", "figure", "figcaption", "img", "a", "b", "br", "header", "nav", "main", "svg", "math",
+        "article", "/p", "/div", "/ul", "/li", "/table", "/h1", "/pre",
+        "/section", "/figure", "img alt=x src=p.png", "p class=caption", "div class=figure",
+        "td colspan=3 rowspan=2"]  # fmt: skip
+
+
+@given(st.lists(st.one_of(st.sampled_from(TAGS).map("<{}>".format), st.text(max_size=8)), max_size=30))
+@settings(deadline=None, max_examples=100)
+def test_any_markup_becomes_a_document_in_normal_form(parts: list[str]) -> None:
+    document = read("<body>x" + "".join(parts), {"p.png": PNG})
+    assert normalized(document) == document

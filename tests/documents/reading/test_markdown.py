@@ -1,0 +1,132 @@
+"""Documents as Markdown: the same blocks after writing and reading; `test_pages.py` has users' files."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from documents.markdown_writing import to_markdown
+from documents.normal_form import normalized
+from documents.reading.markdown_reading import parse_markdown
+from documents.records import Block, Document, Heading, Image, Paragraph, Table
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+MARKS = ["|", "\\", "#", "##", "*", "**", "_", "__", "`", "```", "~~", "~~~", "[", "](", "]:", "!", "![", "<", "<!--",
+         "-->", "&", "&amp;", "&#35;",
+         "-", "---", "- -", "===", "+", ">", "1.", "1)", "12345678901.", "{", "$", ":", "Table 3:", "<div>", "</p>",
+         "http://a.b", "\t", "\n", "\r", "\x00", "\u2028", "\x85", "\xa0", "\u3000", "\u200b", "表1", "é", "ß", "日本",
+         "🪶", "\ud800", "word", "a_b", "x", ".", "\"", "'", "    "]  # fmt: skip
+texts = st.one_of(
+    st.lists(st.sampled_from(MARKS), max_size=8).flatmap(
+        lambda parts: st.sampled_from(["".join(parts), " ".join(parts)])
+    ),
+    st.text(max_size=30),
+)
+pages = st.one_of(st.none(), st.integers(1, 4))
+items = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["-", "1.", "2.", "10.", "-"]), texts), max_size=6)
+lists = items.map(lambda rows: "\n".join(f"{'  ' * level}{marker} {text}" for level, marker, text in rows))
+rows = st.lists(st.lists(texts, max_size=4).map(tuple), max_size=4).map(tuple)
+blocks = st.one_of(
+    st.builds(Heading, texts, st.integers(-1, 9), pages),
+    st.builds(Paragraph, st.one_of(texts, lists), pages, st.booleans()),
+    st.builds(Table, rows, st.integers(0, 3), st.one_of(st.just(""), texts), pages),
+    st.builds(Image, st.just(PNG), st.just(".png"), texts, texts, pages),
+)
+documents = st.builds(Document, st.just("a/b.pdf"), texts, st.lists(blocks, max_size=6).map(tuple), pages)
+
+
+def parse(text: str, *images: Image) -> Document:
+    files = {f"images/{image.file}": image.data for image in images or (Image(PNG, ".png"),)}
+    return parse_markdown(text, "a/b.pdf", files.get)
+
+
+@given(documents)
+@settings(max_examples=100, deadline=None)
+def test_what_is_written_is_read_again(document: Document) -> None:
+    expected = normalized(document)
+    assert normalized(expected) == expected
+    assert parse(to_markdown(document)) == expected
+
+
+def test_it_looks_like_markdown() -> None:
+    document = Document(
+        "a/b.pdf",
+        "Pump P-100",
+        (
+            Heading("1 Ratings_of_parts", 1, 1),
+            Paragraph("Use 5 V [3] & #2, a*b or C:\\pump.", 1),
+            Paragraph("- first\n  1. inner\n- second", 1),
+            Table((("", "V | A"), ("in", "5")), 1, "Table 1: Ratings", 2),
+            Heading("Deep", 6, 2),
+            Image(PNG, ".png", "Figure 1", 'says "on"', 2),
+            Paragraph("a = 1\n\n  b", 2, code=True),
+        ),
+        2,
+    )
+    file = Image(PNG, ".png").file
+    assert to_markdown(document) == (
+        "# Pump P-100\n\n<!-- pages 2 -->\n\n<!-- page 1 -->\n\n## 1 Ratings_of_parts\n\n"
+        "Use 5 V [3] & #2, a\\*b or C:\\pump.\n\n"
+        "- first\n  1. inner\n- second\n\n<!-- page 2 -->\n\n**Table 1: Ratings**\n\n|  | V \\| A |\n| --- | --- |\n"
+        "| in | 5 |\n\n"
+        f'<!-- level 6 -->\n###### Deep\n\n![Figure 1](images/{file} "says \\"on\\"")\n\n```\na = 1\n\n  b\n```\n'
+    )
+    assert parse(to_markdown(document)) == document
+
+
+def test_a_nested_list_may_begin_with_any_number() -> None:
+    document = Document("a/b.pdf", "T", (Paragraph("- a\n  2. b\n  3. c\n- d\n5. e"),))
+    assert to_markdown(document) == "# T\n\n- a\n\n  2. b\n  3. c\n- d\n5. e\n"
+    assert parse(to_markdown(document)) == document
+
+
+def read(text: str) -> tuple[str, list[Block]]:
+    document = parse_markdown(text, "guides/my_file.md")
+    return document.title, list(document.blocks)
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "headings"),
+    [
+        ('---\ntitle: "The guide"\ndate: 1\n---\n## A\n### B\n', "The guide", [("A", 1), ("B", 2)]),
+        ("---\ntitle: T\n---\n# A\n## B\n", "T", [("A", 1), ("B", 2)]),
+        ("---\ntitle: A\n---\n# A\n## B\n", "A", [("B", 1)]),
+        ("# A\n## B\n# C\n", "my_file", [("A", 1), ("B", 2), ("C", 1)]),
+        ("## B\n#### C\n", "my_file", [("B", 1), ("C", 3)]),
+        ("badges\n\n# A\n## B\n", "A", [("B", 1)]),
+        ("---\n\nno front matter: here\n", "my_file", []),
+        ("\ufeff# A\r\n\r\n## B\r\n", "A", [("B", 1)]),
+        ("", "my_file", []),
+        ("#\n##\n", "my_file", []),
+    ],
+)
+def test_title_and_levels(text: str, title: str, headings: list[tuple[str, int]]) -> None:
+    found, blocks = read(text)
+    assert (found, [(b.text, b.level) for b in blocks if isinstance(b, Heading)]) == (title, headings)
+
+
+def test_an_image_that_is_not_read_stays_as_text() -> None:
+    document = parse_markdown('See ![the *pump*](http://host/p.png "blue") here.', "a.md", {"other.png": PNG}.get)
+    assert document.blocks == (Paragraph("See the pump blue here."),)
+    assert document.left_out == ("image http://host/p.png: not read",)
+    document = parse_markdown("See ![pump](my%20files/p.png) here.", "a.md", {"my files/p.png": PNG}.get)
+    assert document.blocks == (Paragraph("See here."), Image(PNG, ".png", "pump"))
+    document = parse_markdown("![pump](data:image/png;base64,iVBORw0KGgo=)", "a.md")
+    assert document.blocks == (Image(PNG[:8], ".png", "pump"),)
+
+
+HOSTILE = ["> " * 20_000 + "x", "- " * 20_000 + "x", "[" * 50_000, "*a " * 20_000, "`" * 50_000, "<" * 50_000,
+           "![" * 20_000, "| " * 20_000 + "\n" + "|-" * 20_000, "&" * 50_000, "\\" * 50_000, "\x00" * 50_000,
+           "(" * 50_000, "[a](" * 10_000, "\n".join("  " * n + "- x" for n in range(300)), "_a **b " * 10_000,
+           "<!--" + " " * 50_000, "<!--" * 50_000, "<!-- page " * 20_000, "<div " * 20_000, "---\n" * 20_000,
+           "# {#" * 10_000, "- " + "a\n" * 20_000, "|a|\n" * 20_000]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_ends(text: str) -> None:
+    document = parse_markdown(text, "a.md")
+    assert parse_markdown(to_markdown(document), "a.md").blocks == document.blocks
+
+
+def test_what_is_nested_too_deeply_is_reported() -> None:
+    assert "nested" in parse_markdown("> " * 200 + "x", "a.md").left_out[0]
+    assert not parse_markdown("> " * 20 + "x", "a.md").left_out

@@ -1,0 +1,66 @@
+"""Text lost and invented by a conversion: hand-worked shares, what must not count, bounds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from documents.fidelity import Fidelity, fidelity, words
+
+
+def test_shares_count_repetitions_of_words() -> None:
+    assert fidelity("the cat and the dog", "the cat and a bird sat") == Fidelity(lost=2 / 5, invented=3 / 6)
+
+
+def test_nothing_is_lost_or_invented_between_equal_texts_of_any_order_and_markup() -> None:
+    assert fidelity("Rated power: 300 W\n(peak)", "| Rated power | **300 W** (peak) |\n") == (0, 0)
+    assert fidelity("one two three", "three one two") == (0, 0)
+
+
+def test_words_in_a_row_count_text_that_was_mixed() -> None:
+    # Runs of the source: ab bc cd; of the result: ab bd dc; common: ab
+    lost, invented = fidelity("a b c d", "a b d c", in_a_row=2)
+    assert (lost, invented) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert fidelity("a", "a", in_a_row=5) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a con-\nfiguration", "a configuration"),
+        ("well-known", "well-\n  known"),
+        ("e\ufb03cient", "efficient"),
+        ("soft\u00adhyphen", "softhyphen"),
+        (r"read\_me", "read_me"),
+        ("non\u2010breaking", "non-breaking"),
+    ],
+)
+def test_line_breaks_ligatures_and_escapes_do_not_count(one: str, other: str) -> None:
+    assert words(one) == words(other)
+
+
+def test_numbers_keep_their_hyphens_apart() -> None:
+    assert words("2019-2021") == ["2019", "2021"]
+    assert words("-5 V") == ["5", "v"]
+
+
+def test_characters_of_scripts_without_blanks_are_words() -> None:
+    assert words("電圧は5V") == ["電", "圧", "は", "5v"]
+
+
+@pytest.mark.parametrize(("source", "result", "shares"), [("", "", (0, 0)), ("a b", "", (1, 0)), ("", "a b", (0, 1))])
+def test_empty_texts(source: str, result: str, shares: tuple[float, float]) -> None:
+    assert fidelity(source, result) == shares
+
+
+def test_no_words_in_a_row_is_an_error() -> None:
+    with pytest.raises(ValueError, match="1 or more"):
+        fidelity("a", "a", in_a_row=0)
+
+
+@given(st.text(), st.text(), st.integers(1, 4))
+def test_shares_are_bounded_and_change_places_with_the_texts(source: str, result: str, in_a_row: int) -> None:
+    lost, invented = fidelity(source, result, in_a_row)
+    assert 0 <= lost <= 1
+    assert 0 <= invented <= 1
+    assert fidelity(result, source, in_a_row) == (invented, lost)
+    assert fidelity(source, source, in_a_row) == (0, 0)
