@@ -5,7 +5,6 @@ TEDS, the similarity of two tables' trees, and which table is matched with which
 
 from collections.abc import Sequence
 
-import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from documents.benchmark.trees import Tree, similarity, tree_edit_distance
@@ -23,14 +22,15 @@ def table_scores(true: Sequence[Rows], read: Sequence[Rows]) -> tuple[float | No
     """
     if not true:
         return None, 0
-    table = np.zeros((len(true), len(read)))
+    table = [[0.0] * len(read) for _ in true]
     for i, one in enumerate(true):
         for j, other in enumerate(read):
             if common := _words(one) & _words(other):
                 fewer = min(len(_words(one)), len(_words(other)))
-                table[i, j] = teds(one, other) if 2 * len(common) >= fewer else 0.0
-    chosen = table[linear_sum_assignment(table, maximize=True)]
-    return float(chosen.sum()) / len(true), int((chosen > 0).sum())
+                table[i][j] = teds(one, other) if 2 * len(common) >= fewer else 0.0
+    pairs = zip(*linear_sum_assignment(table, maximize=True), strict=True) if read else ()
+    chosen = [table[i][j] for i, j in pairs]
+    return sum(chosen) / len(true), sum(score > 0 for score in chosen)
 
 
 def _words(rows: Rows) -> set[str]:

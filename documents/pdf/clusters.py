@@ -3,7 +3,9 @@
 The time grows with the page's area, hardly with their number.
 """
 
-import numpy as np
+import math
+from bisect import bisect_right
+from itertools import pairwise
 
 from documents.pdf.page import Box
 
@@ -20,50 +22,73 @@ def groups(boxes: list[Box], reach: float) -> list[list[int]]:
     """
     if len(boxes) < 2:
         return [[index] for index in range(len(boxes))]
-    edges = np.asarray(boxes, dtype=float) + np.array([-reach, -reach, reach, reach]) / 2
-    left, top = edges[:, 0].min(), edges[:, 1].min()
-    width, height = edges[:, 2].max() - left, edges[:, 3].max() - top
+    half = reach / 2
+    edges = [(x1 - half, y1 - half, x2 + half, y2 + half) for x1, y1, x2, y2 in boxes]
+    lefts, tops, rights, bottoms = zip(*edges, strict=True)
+    left, top = min(lefts), min(tops)
+    width, height = max(rights) - left, max(bottoms) - top
     cell = max(CELL, (width * height / MAX_CELLS) ** 0.5, max(width, height) / MAX_CELLS)
-    x1, y1, x2, y2 = np.floor((edges - np.array([left, top, left, top])) / cell).astype(int).T
-    marks = np.zeros((y2.max() + 2, x2.max() + 2), dtype=np.int64)
-    for ys, xs, sign in ((y1, x1, 1), (y1, x2 + 1, -1), (y2 + 1, x1, -1), (y2 + 1, x2 + 1, 1)):
-        np.add.at(marks, (ys, xs), sign)
-    marked = marks.cumsum(0).cumsum(1)[:-1, :-1] > 0
-    roots = _roots(marked)
-    labels: dict[int, list[int]] = {}
-    for index, root in enumerate(roots[y1, x1].tolist()):
-        labels.setdefault(root, []).append(index)
-    return list(labels.values())
+    cells = [
+        tuple(math.floor((edge - start) / cell) for edge, start in zip(each, (left, top, left, top), strict=True))
+        for each in edges
+    ]
+    rows = _runs(_marked(cells))
+    runs = [(y, *run) for y, row in enumerate(rows) for run in row]
+    parents = {run: run for run in runs}
 
-
-def _roots(marked: np.ndarray) -> np.ndarray:
-    """The connected component of each marked cell; cells touch at their sides."""
-    steps = np.diff(np.pad(marked, ((0, 0), (1, 1))).astype(np.int8), axis=1)
-    rows, starts = np.nonzero(steps == 1)
-    ends = np.nonzero(steps == -1)[1]
-    parent = list(range(len(rows)))
-
-    def find(run: int) -> int:
-        while parent[run] != run:
-            parent[run] = parent[parent[run]]
-            run = parent[run]
+    def find(run: tuple[int, int, int]) -> tuple[int, int, int]:
+        while parents[run] != run:
+            parents[run] = parents[parents[run]]
+            run = parents[run]
         return run
 
-    above = 0
-    first_of_row = np.searchsorted(rows, np.arange(marked.shape[0] + 1)).tolist()
-    for row, start, end, run in zip(rows.tolist(), starts.tolist(), ends.tolist(), range(len(parent)), strict=True):
-        if row == 0:
-            continue
-        above = max(above, first_of_row[row - 1])
-        while above < first_of_row[row] and ends[above] <= start:
-            above += 1
-        other = above
-        while other < first_of_row[row] and starts[other] < end:
-            parent[find(other)] = find(run)
-            other += 1
-    run_of_cell = np.cumsum(np.where(marked, np.pad(marked, ((0, 0), (1, 0)))[:, :-1] == 0, 0), axis=None) - 1
-    roots = np.array([find(run) for run in range(len(parent))])
-    return roots[run_of_cell.reshape(marked.shape).clip(0)]
+    for y, (above, below) in enumerate(pairwise(rows)):
+        place = 0
+        for start, end in below:
+            while place < len(above) and above[place][1] <= start:
+                place += 1
+            for other in above[place:]:
+                if other[0] >= end:
+                    break
+                parents[find((y, *other))] = find((y + 1, start, end))
+    found: dict[tuple[int, int, int], list[int]] = {}
+    for index, (x, y, _, _) in enumerate(cells):
+        run = rows[y][bisect_right(rows[y], (x, math.inf)) - 1]
+        found.setdefault(find((y, *run)), []).append(index)
+    return list(found.values())
+
+
+def _marked(cells: list[tuple[int, ...]]) -> list[int]:
+    """The cells of each row that a box covers, as bits: two spans of 1, 2, 4 ... rows a box, then halved."""
+    height = max(y2 for _, _, _, y2 in cells) + 1
+    spans = [[0] * height for _ in range(height.bit_length())]
+    for x1, y1, x2, y2 in set(cells):
+        power = (y2 - y1 + 1).bit_length() - 1
+        bits = (1 << x2 + 1) - (1 << x1)
+        spans[power][y1] |= bits
+        spans[power][y2 + 1 - (1 << power)] |= bits
+    for power in range(len(spans) - 1, 0, -1):
+        for y, bits in enumerate(spans[power]):
+            if bits:
+                spans[power - 1][y] |= bits
+                spans[power - 1][y + (1 << power - 1)] |= bits
+    return spans[0]
+
+
+def _runs(rows: list[int]) -> list[list[tuple[int, int]]]:
+    """The runs of marked cells in each row, from a first cell to before an end."""
+    found: list[list[tuple[int, int]]] = []
+    for bits in rows:
+        row: list[tuple[int, int]] = []
+        end = 0
+        while bits:
+            start = end + (bits & -bits).bit_length() - 1
+            bits >>= start - end
+            length = (~bits & bits + 1).bit_length() - 1
+            end, bits = start + length, bits >> length
+            row.append((start, end))
+        found.append(row)
+    return found
 
 
 def around(boxes: list[Box]) -> Box:
