@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Literal, Self
 
 from common.errors import UserError
 
@@ -99,6 +99,31 @@ class Passage:
         labels: dict[str, object] = {"corpus_id": self.corpus_id} if self.corpus_id else {}
         return labels | ({"metadata": self.metadata} if self.metadata else {})
 
+    @property
+    def row(self) -> dict[str, object]:
+        """As a JSON object."""
+        row: dict[str, object] = {key: getattr(self, key) for key in ("id", "title", "text", "source")}
+        return (
+            row
+            | self.labels
+            | ({"indexed": self.indexed} if self.indexed else {})
+            | ({"other_ids": [*self.other_ids]} if self.other_ids else {})
+        )
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> Self:
+        """The passage that `row` was made of."""
+        return cls(
+            row["id"],
+            row["text"],
+            row["title"],
+            row["source"],
+            row.get("corpus_id", ""),
+            row.get("metadata"),
+            row.get("indexed", ""),
+            tuple(row.get("other_ids", ())),
+        )
+
 
 def passage_text(passage: Passage) -> str:
     """A passage as model input: "title. text", or the text alone if it has no title.
@@ -107,6 +132,9 @@ def passage_text(passage: Passage) -> str:
     """
     between = ".\n" if "\n" in passage.text else ". "
     return f"{passage.title}{between}{passage.text}" if passage.title else passage.text
+
+
+Kind = Literal["text", "table", "image"]  # of a document's segments
 
 
 @dataclass(frozen=True, slots=True)

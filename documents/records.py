@@ -5,9 +5,9 @@ Blocks of a document in reading order, the document, and the segments it is cut 
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from common.records import Passage, clean
+from common.records import Kind, Passage, clean
 
 MAX_LEVELS = 6  # of headings, as in Markdown
 PATH_SEPARATOR = " > "  # between document title and headings in a passage's title
@@ -71,9 +71,6 @@ class Document:
     left_out: tuple[str, ...] = ()  # what could not be read and why, for the report, e.g. "page 7: no text (scanned?)"
 
 
-Kind = Literal["text", "table", "image"]
-
-
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A retrievable part of a document with its cascaded metadata (HiQA, Algorithm 2).
@@ -122,41 +119,3 @@ def as_passage(segment: Segment, metadata: tuple[str, ...], occurrence: int = 0)
     title = clean(PATH_SEPARATOR.join(metadata))
     indexed = clean(f"{title} {segment.embedded}") if clean(segment.embedded) != clean(segment.text) else ""
     return Passage(id_, segment.text, title, metadata=about, indexed=indexed)
-
-
-def citation(passage: Passage) -> str:
-    """Where a segment of a document stands, e.g. `manual.pdf, page 3: Installation > Power supply`.
-
-    Empty for other passages.
-    """
-    about = passage.metadata or {}
-    document, headings, kind = about.get("document"), about.get("headings"), about.get("kind")
-    if not isinstance(document, str) or not isinstance(headings, list) or kind not in get_args(Kind):
-        return ""
-    copies, page, last_page = about.get("copies"), about.get("page"), about.get("last_page")
-    cited = document
-    if isinstance(copies, list):
-        cited += f" (also {', '.join(map(str, copies))})"
-    if page is not None:
-        cited += f", page {page}" if last_page in (None, page) else f", pages {page} to {last_page}"
-    if headings:
-        cited += f": {PATH_SEPARATOR.join(map(str, headings))}"
-    if "part" in about:
-        cited += f" (part {about['part']} of {about.get('parts')})"
-    return cited
-
-
-def tables_of(passage: Passage) -> list[str]:
-    """The ids of the tables that a segment is or a parent section holds; none for other passages."""
-    about = passage.metadata or {}
-    tables = about.get("tables")
-    if isinstance(tables, list):
-        return list(map(str, tables))
-    return [passage.id] if about.get("kind") == "table" else []
-
-
-def images_of(passage: Passage) -> list[str]:
-    """The image files that a segment or a parent section shows; none for other passages."""
-    about = passage.metadata or {}
-    images = about.get("images", [about.get("image")])
-    return [str(image) for image in images if image] if isinstance(images, list) else []

@@ -13,24 +13,24 @@ ROOT = Path(__file__).parent.parent
 TRAINING = (  # from the ground floor up: a folder imports from itself and from folders before it
     "common",
     "models", "models.drrag", "models.t5", "models.rerag", "models.dmqr", "models.msrag",
-    "documents", "documents.manuals",
     "datamodules.formats", "datamodules.formats.layouts",
-    "datamodules.world", "datamodules.examples", "datamodules.cache", "datamodules",
+    "documents.manuals", "datamodules.world", "datamodules.examples", "datamodules.cache", "datamodules",
     "trainers.run", "trainers",
     "train",
 )  # fmt: skip
-BENCHMARK = (
-    "common", "documents", "documents.pdf", "documents.segments", "documents.reading", "documents.benchmark",
+DOCUMENTS = (
+    "common",
+    "documents", "documents.pdf", "documents.segments", "documents.reading", "documents.folder",
+    "documents.benchmark", "documents.manuals",
 )  # fmt: skip
 SERVING = (
     "common",
-    "documents",
+    *DOCUMENTS[1:6],
     "models", "models.drrag", "models.t5", "models.rerag", "models.dmqr", "models.msrag",
     "datamodules.formats", "datamodules.formats.layouts",
     "harness",  # its interfaces
     "harness.runtime", "harness.web", "harness.llm",
     "harness.indexing",
-    "documents.pdf", "documents.segments", "documents.reading", "documents.folder",
     "harness.indexing.documents",
     "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
     "harness.context_sources", "harness.answer_selection",
@@ -71,7 +71,7 @@ def imported(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-@pytest.mark.parametrize("order", [TRAINING, SERVING, BENCHMARK], ids=["training", "serving", "benchmark"])
+@pytest.mark.parametrize("order", [TRAINING, SERVING, DOCUMENTS], ids=["training", "serving", "documents"])
 def test_no_import_runs_back_up(order: tuple[str, ...]) -> None:
     wrong = [
         f"{module} imports {name}"
@@ -84,7 +84,23 @@ def test_no_import_runs_back_up(order: tuple[str, ...]) -> None:
 
 
 def test_every_folder_has_its_floor() -> None:
-    assert {folder_of(module) for module in MODULES} == {*TRAINING, *SERVING, *BENCHMARK}
+    assert {folder_of(module) for module in MODULES} == {*TRAINING, *SERVING, *DOCUMENTS}
+
+
+def test_documents_are_entered_by_one_door() -> None:
+    """These modules serve what writes an index and the world's library; the tools serve what asks a model."""
+    doors = {"documents.folder.corpus", "documents.folder.options", "documents.records", "documents.manuals.writing"}
+    tools = {"documents.fidelity", "documents.markdown_writing", "documents.normal_form",
+             "documents.reading.markdown_reading", "documents.segments.splitting"}  # fmt: skip
+    used = {
+        (name, folder_of(module))
+        for module, path in MODULES.items()
+        if not module.startswith("documents.")
+        for name in imported(path)
+        if name.startswith("documents.")
+    }
+    assert {name for name, _ in used} == doors | tools
+    assert {folder for name, folder in used if name in tools} == {"harness.indexing.documents"}
 
 
 @pytest.mark.parametrize(("one", "other"), [("drrag", "rerag"), ("rerag", "drrag")])
@@ -167,9 +183,13 @@ def test_serving_loads_neither_lightning_nor_wandb_and_starts_without_what_windo
     assert run.stdout.strip() == ""
 
 
+PLAIN = {*DOCUMENTS[:6], "datamodules.formats", "datamodules.formats.layouts"}
+
+
 def test_plain_modules_load_no_large_package() -> None:
-    plain = [module for module in MODULES if module.startswith(("common.", "datamodules.formats."))]
-    code = f"import sys, {', '.join(plain)}; print(*({{'torch', 'numpy', 'datasets', 'regex'}} & set(sys.modules)))"
+    plain = [module for module in MODULES if folder_of(module) in PLAIN]
+    heavy = ("torch", "numpy", "datasets", "regex", "httpx2", "openai", "requests")
+    code = f"import sys, {', '.join(plain)}; print(*(set({heavy}) & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""
 

@@ -25,7 +25,6 @@ from common.sealed_json import fingerprint
 from documents.folder.options import ConversionOptions, Cutting, ReadingLimits
 from documents.reading.linked_images import LinkedImages
 from documents.stored_document import DOCUMENT, load_about
-from harness.indexing.passage_store import from_row
 
 HEAD, REPORT, REPORT_LINES = "documents.json", "report.md", "report.jsonl"
 FORMAT = 1  # of the folder; increase it when what is stored changes its meaning
@@ -83,7 +82,7 @@ class CachedDocument:
         """The segments."""
         with self.segments.open(encoding="utf-8") as lines:
             next(lines)
-            yield from (from_row(json.loads(line)) for line in lines)
+            yield from (Passage.from_row(json.loads(line)) for line in lines)
 
 
 class ConversionCache:
@@ -108,6 +107,8 @@ class ConversionCache:
         self.folder, self.documents = folder, documents.resolve()
         self.limits = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
         self.reading: dict[str, Any] = {"options": reading.recipe, "versions": reading.versions, "format": FORMAT}
+        if reading.passes:
+            self.reading["passes"] = {each.name: each.version for each in reading.passes}
         self.cutting = cutting.options
         self._reading = fingerprint(self.reading)[:12]
 

@@ -1,4 +1,4 @@
-"""A folder of documents as a corpus.
+"""The entrance: a folder of documents as a corpus.
 
 What has changed is read, several documents at a time, and all segments are passages.
 """
@@ -8,41 +8,39 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from common.errors import DataError
 from common.progress import Progress, track
 from common.records import Passage
+from common.threads import as_completed
 from documents.folder.cache import CachedDocument, ConversionCache
 from documents.folder.document_reader import DocumentReader
 from documents.folder.listing import File, check_folder, list_files
-from documents.folder.options import ConversionOptions, Cutting, Model, ReadingLimits
+from documents.folder.options import ConversionOptions, Cutting, DocumentPass, ReadingLimits
+from documents.folder.passes import convert
 from documents.folder.report import DocumentRow, say_summary, write_report
 from documents.reading.any_file import check_packages
 from documents.reading.file_types import named_type
 from documents.stored_document import IMAGES
-from harness.indexing.index_folder import Documents
-from harness.runtime.concurrent_work import as_completed
 
 
-class DocumentPass(Protocol):
-    """Changes documents that were read, and keeps them beside what was read."""
-
-    name: Model
-    recipe: dict[str, Any]
-
-    def convert(self, cache: ConversionCache, entries: list[tuple[CachedDocument, CachedDocument]]) -> None:
-        """Write the second entry of each document from its first, where it is missing or outdated."""
-
-
-class DocumentFolder:
-    """A folder of documents as a corpus.
+def read_folder(
+    folder: Path,
+    document_cache: Path,
+    outline: bool = True,
+    cutting: Cutting | None = None,
+    limits: ReadingLimits | None = None,
+    strict: bool = False,
+    passes: Sequence[DocumentPass] = (),
+) -> "DocumentFolder":
+    """A folder of PDF, HTML, Word and Markdown files as a corpus; files are read when its passages are asked for.
 
     Args:
-        folder: The folder of documents.
-        document_cache: Folder that keeps what is read.
-        reading: How documents are read.
-        cutting: How they are cut into segments.
+        folder: The folder of documents, with the folders in it.
+        document_cache: Folder that keeps what is read, so that only changed documents are read again.
+        outline: Whether the outline (bookmarks) of a PDF file is used to find its headings.
+        cutting: How documents are cut into segments.
         limits: What reading may take.
         strict: Whether a document that cannot be read ends the work.
         passes: Change what was read, one after the other: a language model, a captioning model.
@@ -51,30 +49,42 @@ class DocumentFolder:
         UserError: If a folder is not one, or a package is missing that reads files with these suffixes.
         MissingInputError: If the folder of documents does not exist.
     """
+    cutting, limits, readings = cutting or Cutting(), limits or ReadingLimits(), [ConversionOptions(outline)]
+    check_folder(folder)
+    for kind in {named_type(file.name) for file in list_files(folder) if not file.left_out}:
+        if kind is not None:
+            check_packages(kind)
+    for each in passes:
+        readings.append(readings[-1].by(each))
+    caches = [ConversionCache(document_cache, folder, reading, cutting, limits) for reading in readings]
+    return DocumentFolder(folder, caches, passes, limits, strict, {**readings[-1].recipe, **cutting.recipe})
+
+
+class DocumentFolder:
+    """What `read_folder` gives.
+
+    Args:
+        folder: The folder of documents.
+        caches: What keeps the documents as they were read, then as each pass changed them.
+        passes: The passes.
+        limits: What reading may take.
+        strict: Whether a document that cannot be read ends the work.
+        recipe: How documents are read and cut into segments, for an index's recipe; JSON types only.
+    """
 
     def __init__(
         self,
         folder: Path,
-        document_cache: Path,
-        reading: ConversionOptions | None = None,
-        cutting: Cutting | None = None,
-        limits: ReadingLimits | None = None,
-        strict: bool = False,
-        passes: Sequence[DocumentPass] = (),
+        caches: Sequence[ConversionCache],
+        passes: Sequence[DocumentPass],
+        limits: ReadingLimits,
+        strict: bool,
+        recipe: dict[str, Any],
     ) -> None:
-        reading, cutting, limits = reading or ConversionOptions(), cutting or Cutting(), limits or ReadingLimits()
-        check_folder(folder)
-        for kind in {named_type(file.name) for file in list_files(folder) if not file.left_out}:
-            if kind is not None:
-                check_packages(kind)
-        self.folder, self.limits, self.strict = folder, limits, strict
-        self.cache = ConversionCache(document_cache, folder, reading, cutting, limits)
-        self.locked = self.cache.locked
-        self._passes: list[tuple[DocumentPass, ConversionCache]] = []
-        for each in passes:
-            reading = reading.by(each.name, each.recipe)
-            self._passes.append((each, ConversionCache(document_cache, folder, reading, cutting, limits)))
-        self.documents = Documents(folder, {**reading.recipe, **cutting.recipe}, self._write_images)
+        self.folder, self.limits, self.strict, self.recipe = folder, limits, strict, recipe
+        self.cache = caches[0]
+        self.locked = self.cache.locked  # keeps other processes from writing what is kept, in a `with` block
+        self._passes = list(zip(passes, caches[1:], strict=True))
         self._images: dict[str, Path] = {}  # by file name, of the segments that were given
 
     def passages(self) -> Iterator[Passage]:
@@ -115,8 +125,8 @@ class DocumentFolder:
                 self._images[str(about["image"])] = entry.folder / IMAGES / str(about["image"])
             yield replace(passage, metadata=about | {"copies": copies}) if copies else passage
 
-    def _write_images(self, folder: Path) -> None:
-        """Write the images of the segments that `passages` gave."""
+    def write_images(self, folder: Path) -> None:
+        """Write the images of the segments that `passages` gave into a new folder."""
         folder.mkdir()
         for name, path in sorted(self._images.items()):
             shutil.copyfile(path, folder / name)
@@ -130,7 +140,7 @@ class DocumentFolder:
         entries = self._read_all(reader, different, "reading documents")
         for each, cache in self._passes if entries else ():
             different = [(file, row) for file, row in different if row.name in entries]
-            each.convert(cache, [(entries[row.name], cache.entry(row.sha256, row.name)) for _, row in different])
+            convert(each, cache, [(entries[row.name], cache.entry(row.sha256, row.name)) for _, row in different])
             reader = DocumentReader(self.folder, cache, self.limits)
             entries = self._read_all(reader, different, "cutting documents")
         return rows, entries

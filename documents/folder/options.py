@@ -3,24 +3,25 @@
 import hashlib
 import importlib.metadata
 import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from common.records import TEXT_VERSION
+from documents.records import Document
 from documents.segments.augmentation import MAX_WORDS, Cascade
 
-Model = Literal[
-    "llm", "captioner"
-]  # that changes what was read; the field of `ConversionOptions` that holds its recipe
 SECONDS, MEBIBYTES = (
     600.0,
     2048,
 )  # of CPU time and memory that reading one document may take; most take seconds and 200 MiB
 OVERLAP_WORDS = 40  # of chunks
 _PACKAGES = ("pypdfium2", "pillow", "lxml", "python-docx", "markdown-it-py")  # that read documents
+NO_REPLY = "no reply ("  # in a line of `left_out`: the document is given to the pass again the next time
+_NOT_READING = ("benchmark", "manuals")  # folders of this package
 _MAX_WORKERS = 8
 _MAX_SECONDS, _MAX_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems take as limits
 
@@ -30,38 +31,60 @@ else:
     Mebibytes = at_least(256)  # the process itself takes about 100
 
 
-@dataclass(frozen=True)  # no slots here and below: jsonargparse reads the default with vars()
+@dataclass(frozen=True, slots=True)
+class DocumentPass:
+    """What changes documents that were read: this package asks no model, it is handed in.
+
+    Args:
+        name: Of its part in an index's recipe.
+        recipe: What the result depends on, JSON types only: with another one documents are given again.
+        version: Of its code, see `code_version`; likewise.
+        convert: Given documents one after the other, it gives what became of each, in order. What it has given is kept
+            at once: a stopped run goes on after it.
+    """
+
+    name: str
+    recipe: dict[str, Any]
+    version: str
+    convert: Callable[[Iterator[Document]], Iterator[Document]]
+
+
+@dataclass(frozen=True)
 class ConversionOptions:
     """How documents are read.
 
     Args:
         outline: Whether the outline (bookmarks) of a PDF file is used to find its headings.
-        llm: The language model and the prompt that convert what was read, if any do.
-        captioner: The model that describes images, if any does.
+        passes: What has changed them since, one after the other.
     """
 
     outline: bool = True
-    llm: dict[str, Any] | None = None
-    captioner: dict[str, Any] | None = None
+    passes: tuple[DocumentPass, ...] = ()
 
-    def by(self, name: "Model", recipe: dict[str, Any]) -> "ConversionOptions":
-        """This reading, changed by a model."""
-        return replace(self, llm=recipe) if name == "llm" else replace(self, captioner=recipe)
+    def by(self, each: DocumentPass) -> "ConversionOptions":
+        """This reading, changed once more."""
+        return replace(self, passes=(*self.passes, each))
 
     @property
     def recipe(self) -> dict[str, Any]:
         """The options, for an index's recipe; `engine` names the only one, as recipes of earlier releases do."""
-        models = {"llm": self.llm, "captioner": self.captioner}
-        return {"engine": "auto", "outline": self.outline, **{name: made for name, made in models.items() if made}}
+        return {"engine": "auto", "outline": self.outline, **{each.name: each.recipe for each in self.passes}}
 
     @property
     def versions(self) -> dict[str, str]:
         """Versions of what reads, and of how texts are stored: with others documents are read again."""
-        code = hashlib.sha256()
-        for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
-            code.update(file.read_bytes())
+        package = Path(__file__).parent.parent
+        files = (file for file in package.rglob("*.py") if file.relative_to(package).parts[0] not in _NOT_READING)
         packages = {name: _version(name) for name in _PACKAGES}
-        return {"code": code.hexdigest()[:16], "texts": str(TEXT_VERSION), **packages}
+        return {"code": code_version(files), "texts": str(TEXT_VERSION), **packages}
+
+
+def code_version(files: Iterable[Path]) -> str:
+    """Digest of the code that makes something: with other code it is made again."""
+    code = hashlib.sha256()
+    for file in sorted(files):
+        code.update(file.read_bytes())
+    return code.hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -94,7 +117,7 @@ class ReadingLimits:
         return self.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # no slots: jsonargparse reads the default with vars()
 class Cutting:
     """How a document is cut into segments (HiQA), or into chunks of a fixed size (its baseline).
 

@@ -31,7 +31,6 @@ from documents.records import Document, Heading, Image, Table
 from documents.segments.augmentation import passages, segments
 from documents.segments.chunking import fixed_chunks, plain_text
 from documents.stored_document import load_about, load_document, save_document
-from harness.indexing.passage_store import as_row
 
 
 def convert(asked: dict[str, Any]) -> dict[str, Any]:
@@ -44,15 +43,14 @@ def convert(asked: dict[str, Any]) -> dict[str, Any]:
                 raise ValueError("an image that the document links to has changed")
             document = load_document(folder)
         except (OSError, ValueError, KeyError, TypeError):  # not there yet, damaged or not up to date
-            reading = asked["reading"]["options"]
-            if "llm" in reading or "captioner" in reading:
+            if "passes" in asked["reading"]:
                 return {"why": "what a model made of it was lost again: run again"}
             started = time.process_time()
             data = Path(asked["file"]).read_bytes()
             if hashlib.sha256(data).hexdigest() != asked["sha256"]:
                 return {"changed": True}
             linked.digests.clear()
-            document = read_document(data, name, reading["outline"], linked)
+            document = read_document(data, name, asked["reading"]["options"]["outline"], linked)
             about: dict[str, Any] = {"format": file_type(data, name), "bytes": len(data), "counts": _counts(document)}
             about |= {"seconds": round(time.process_time() - started, 3)}
             about |= {"reading": asked["reading"], "linked": linked.digests, **_shares(about["format"], data, document)}
@@ -107,5 +105,5 @@ def _counts(document: Document) -> dict[str, int]:
 
 def _save_segments(file: Path, passages: Sequence[Passage]) -> None:
     kinds = Counter(str((passage.metadata or {}).get("kind", "text")) for passage in passages)
-    rows = ({"segments": dict(sorted(kinds.items()))}, *map(as_row, passages))
+    rows = ({"segments": dict(sorted(kinds.items()))}, *(passage.row for passage in passages))
     write_text(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -13,15 +13,15 @@ from common.progress import say
 from common.ranges import PositiveInt
 from common.records import Passage
 from datamodules.formats.row_counts import RowCounts
-from documents.folder.options import ConversionOptions, Cutting, ReadingLimits
+from documents.folder.options import Cutting, ReadingLimits
 from harness.commands.file_lists import listed
 from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, QdrantOptions, ReadingOptions
-from harness.indexing.index_folder import INDEX
+from harness.indexing.index_folder import INDEX, Documents
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
-    from documents.folder.corpus import DocumentFolder, DocumentPass
-    from harness.indexing.index_folder import Documents
+    from documents.folder.corpus import DocumentFolder
+    from documents.folder.options import DocumentPass
     from harness.indexing.qdrant_collection import CollectionPlace
 
 Kind = Literal["dense", "bm25", "keywords", "links"]
@@ -100,8 +100,8 @@ def index(
 
         passages = read_passages(layout or "jsonl", listed(corpus, "corpus"), repeated=True, counts=counts)
     of: Documents | None = None
-    if source is not None:
-        of = source.documents
+    if documents is not None and source is not None:
+        of = Documents(documents, source.recipe, source.write_images)
         if corpus:  # another corpus is another index, which does not replace this one unasked
             made_with = {"layout": layout or "jsonl", "files": listed(corpus, "corpus")}
             of = replace(of, recipe={**of.recipe, "with": made_with})
@@ -164,7 +164,7 @@ def _folder(
     Raises:
         UserError: If what is written would lie among the documents.
     """
-    from documents.folder.corpus import DocumentFolder
+    from documents.folder.corpus import read_folder
 
     document_cache = reading.document_cache or out.parent / f"{documents.resolve().name}.documents"
     for name, folder in (("--out", out), ("--reading.document_cache", document_cache)):
@@ -174,8 +174,8 @@ def _folder(
                 "Choose another place."
             )
     limits = ReadingLimits(reading.seconds, reading.mebibytes, workers)
-    how = ConversionOptions(reading.outline)
-    return DocumentFolder(documents, document_cache, how, cutting, limits, reading.strict, _passes(reading, device))
+    passes = _passes(reading, device)
+    return read_folder(documents, document_cache, reading.outline, cutting, limits, reading.strict, passes)
 
 
 def _place(qdrant: QdrantOptions, kind: Kind, out: Path) -> "CollectionPlace | None":
@@ -199,11 +199,11 @@ def _passes(reading: ReadingOptions, device: str) -> "list[DocumentPass]":
     """What changes the documents that were read."""
     passes: list[DocumentPass] = []
     if reading.llm is not None:
-        from harness.indexing.documents.llm_pass import LlmPass
+        from harness.indexing.documents.llm_pass import llm_pass
 
-        passes.append(LlmPass(reading.llm))
+        passes.append(llm_pass(reading.llm))
     if reading.captioner is not None:
         from harness.indexing.documents.captioning import ImageCaptioner
 
-        passes.append(ImageCaptioner(reading.captioner, device))
+        passes.append(ImageCaptioner(reading.captioner, device).document_pass)
     return passes

@@ -14,7 +14,7 @@ from common.answer_metrics import has_answer
 from common.gold_segments import is_relevant
 from common.records import Answer, GoldSegment, Passage, Question
 from common.shown_text import terminal
-from documents.records import citation, images_of
+from harness.runtime.citation import citation, images_of
 
 QUESTIONS_PER_BLOCK = 100
 PASSAGES_PER_BLOCK = 200

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 from common.errors import ArtifactError, DataError
 from common.files import read_json, write_atomically, write_text
@@ -35,31 +34,6 @@ def indexed_text(passage: Passage) -> str:
 
 # recorded in every index manifest; change it together with `indexed_text`
 TEXT_FORMAT = f"nfc(title + blank + text); v{TEXT_VERSION}"
-
-
-def as_row(passage: Passage) -> dict[str, object]:
-    """A passage as a JSON object."""
-    row: dict[str, object] = {key: getattr(passage, key) for key in ("id", "title", "text", "source")}
-    return (
-        row
-        | passage.labels
-        | ({"indexed": passage.indexed} if passage.indexed else {})
-        | ({"other_ids": [*passage.other_ids]} if passage.other_ids else {})
-    )
-
-
-def from_row(row: dict[str, Any]) -> Passage:
-    """The passage that `as_row` wrote."""
-    return Passage(
-        row["id"],
-        row["text"],
-        row["title"],
-        row["source"],
-        row.get("corpus_id", ""),
-        row.get("metadata"),
-        row.get("indexed", ""),
-        tuple(row.get("other_ids", ())),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +90,7 @@ def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts 
                     passage.metadata or {}
                 ):  # the id of a segment says not all that is indexed
                     digest.update(indexed_text(passage).encode() + b"\n")
-                position += file.write(json.dumps(as_row(passage), ensure_ascii=False).encode() + b"\n")
+                position += file.write(json.dumps(passage.row, ensure_ascii=False).encode() + b"\n")
         offsets.append(position)
         if sys.byteorder == "big":
             offsets.byteswap()
@@ -205,4 +179,4 @@ def _parsed(
         row["metadata"]["image"] = str(images / row["metadata"]["image"])
     if row["id"] in others:
         row["other_ids"] = others[row["id"]]
-    return from_row(row)
+    return Passage.from_row(row)

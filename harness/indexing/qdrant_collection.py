@@ -20,7 +20,7 @@ from common.progress import Progress, say
 from common.records import Passage
 from harness.indexing.exact_rescoring import Candidates
 from harness.indexing.index_folder import Index
-from harness.indexing.passage_store import TEXT_FORMAT, PassageStore, as_row, from_row
+from harness.indexing.passage_store import TEXT_FORMAT, PassageStore
 from harness.indexing.vector_search import open_vectors
 from harness.runtime.provenance import differences
 from harness.runtime.services import check_url, key_in_environment, one_line
@@ -131,7 +131,7 @@ class CollectionPassages(Sequence[Passage]):
         payloads = {record.id: record.payload for record in records}
         if missing := set(positions) - payloads.keys():
             raise ArtifactError(f"{self._place} lacks point {min(missing)}. Upload it again, with --overwrite true.")
-        return [from_row(payloads[position] or {}) for position in positions]
+        return [Passage.from_row(payloads[position] or {}) for position in positions]
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def upload(index: Index, place: CollectionPlace, overwrite: bool = False) -> Non
                 points = models.Batch(
                     ids=[*range(start, end)],
                     vectors=vectors_ND[start:end].tolist(),
-                    payloads=[as_row(passage) for passage in store.part(start, end)],
+                    payloads=[passage.row for passage in store.part(start, end)],
                 )
                 with answers(place):
                     client.upsert(place.collection, points, wait=True)
@@ -289,7 +289,7 @@ class QdrantVectors:
         with answers(self.place):
             responses = self.client.query_batch_points(self.place.collection, requests)
         for response in responses:
-            found.update({int(point.id): from_row(point.payload or {}) for point in response.points})
+            found.update({int(point.id): Passage.from_row(point.payload or {}) for point in response.points})
             positions = np.array([int(point.id) for point in response.points], dtype=np.int64)
             vectors_KD = np.array([point.vector for point in response.points], dtype=np.float32)
             yield positions, vectors_KD.reshape(len(positions), queries_QD.shape[1])

@@ -20,7 +20,7 @@ from common.chat import Chat, Reply, without_chat_marks
 from common.errors import UserError
 from common.progress import Progress
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
-from harness.runtime.concurrent_work import as_completed
+from common.threads import as_completed
 from harness.runtime.services import (
     SHORTEST_KEY,
     check_fields,

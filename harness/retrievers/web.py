@@ -24,8 +24,8 @@ from common.packages import require
 from common.progress import Progress, in_bytes
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from common.records import Passage, Ranked, as_texts, clean
+from common.threads import as_completed
 from harness.retrievers.bm25 import rank_by_bm25
-from harness.runtime.concurrent_work import as_completed
 from harness.runtime.store import Store
 from harness.web.addresses import parse_networks
 from harness.web.extraction import extracted, extractor

@@ -5,18 +5,14 @@ Results do not depend on the order.
 Threads are daemons: Ctrl-C ends the command while an endpoint keeps one waiting.  Standard library only.
 """
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 from common.errors import UnavailableError
+from common.threads import as_completed
 
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 _OURS = ("harness.", "models.", "tests.")
 _DEPTH = 4  # of parts within parts: system, source, rewriter, language model
 
@@ -87,40 +83,3 @@ def _walk(part: object, depth: int) -> list[int]:
         return []
     inner = [each for value in getattr(part, "__dict__", {}).values() if depth for each in _walk(value, depth - 1)]
     return [id(part), *inner]
-
-
-def as_completed(work: Callable[[_Item], _Result], items: Sequence[_Item], concurrency: int) -> Iterator[_Result]:
-    """The results of some work on every item, as they come, from so many threads; the first error is raised.
-
-    Threads of concurrent.futures would keep an interrupted command waiting for the calls under way.
-    """
-    waiting: SimpleQueue[_Item] = SimpleQueue()
-    done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
-    for item in items:
-        waiting.put(item)
-
-    def run() -> None:
-        for item in _taken(waiting):
-            try:
-                done.put((work(item), None))
-            except BaseException as error:
-                [*_taken(waiting)]  # no further item is begun
-                done.put((None, error))
-
-    for _ in range(min(concurrency, len(items))):
-        threading.Thread(target=run, daemon=True).start()
-    try:
-        for _ in items:
-            result, error = done.get()
-            if error is not None:
-                raise error
-            yield result
-    finally:
-        [*_taken(waiting)]
-
-
-def _taken(queue: "SimpleQueue[_Item]") -> Iterator[_Item]:
-    """What is in a queue, taken from it."""
-    with suppress(Empty):
-        while True:
-            yield queue.get_nowait()

@@ -9,7 +9,7 @@ from itertools import groupby
 from common.records import Passage
 from common.shown_text import terminal
 from common.words import first_characters
-from documents.records import citation, images_of
+from harness.runtime.citation import citation, images_of
 
 MIN_WIDTH = 20  # columns
 _METADATA_CHARACTERS = 300  # shown of a passage's metadata

@@ -10,9 +10,9 @@ from functools import lru_cache
 from common.ranges import PositiveInt
 from common.records import Answer, Asked, Passage, Ranked, as_questions
 from common.words import word_count
-from documents.records import images_of, tables_of
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
+from harness.runtime.citation import images_of, tables_of
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
 from harness.systems.retrieve_read import RetrieveRead

@@ -4,10 +4,9 @@ gold ones in the metadata."""
 from typing import get_args
 
 from common.errors import DataError
-from common.records import GoldSegment, Passage, Question, clean
+from common.records import GoldSegment, Kind, Passage, Question, clean
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import EmptyFieldError, Row
-from documents.records import Kind
 
 REQUIRED_FIELDS = ("question", "golden_answers")
 CONSISTENT_FIELDS = ("id",)

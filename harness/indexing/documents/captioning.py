@@ -4,24 +4,22 @@ Any image-to-text model of transformers with its processor, such as BLIP.
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
 from common.errors import ArtifactError
-from common.files import digests, sha256
+from common.files import digests
 from common.packages import require
 from common.progress import say, track
 from common.records import clean
 from common.sealed_json import fingerprint
-from documents.folder.cache import CachedDocument, ConversionCache
-from documents.folder.options import Model
-from documents.markdown_writing import to_markdown
+from documents.folder.options import DocumentPass, code_version
 from documents.records import Document, Image
-from documents.stored_document import DOCUMENT, load_about, load_document, save_document
 from models.devices import resolve_device
 from models.loading import load_network
 from models.pretrained import resolve
@@ -45,8 +43,6 @@ class ImageCaptioner:
         ArtifactError: If it is no image-to-text model.
     """
 
-    name: Model = "captioner"
-
     def __init__(self, model: str, device: str = "auto", max_new_tokens: int = 40, batch: int = 8) -> None:
         require("documents", "reading.captioner", modules=["PIL"])
         folder = resolve(model)
@@ -58,7 +54,9 @@ class ImageCaptioner:
             raise ArtifactError(
                 f"{model} is no image-to-text model with a processor ({error}). Name one such as BLIP."
             ) from error
-        self.recipe: dict[str, Any] = {"model": fingerprint(digests(folder))[:16], "max_new_tokens": max_new_tokens}
+        recipe = {"model": fingerprint(digests(folder))[:16], "max_new_tokens": max_new_tokens}
+        version = code_version(Path(__file__).parent.glob("*.py"))
+        self.document_pass = DocumentPass("captioner", recipe, version, self.convert)  # for `read_folder`
 
     def describe(self, images: Sequence[Image]) -> list[str]:
         """A description of each image; empty for a file that is no bitmap, such as SVG, or cannot be decoded."""
@@ -76,26 +74,14 @@ class ImageCaptioner:
                 found[place] = clean(text)
         return found
 
-    def convert(self, cache: ConversionCache, entries: list[tuple[CachedDocument, CachedDocument]]) -> None:
-        """Describe the images of the documents whose images have not been described yet.
-
-        Args:
-            cache: Keeps them.
-            entries: Of each document what was read, and where it is kept with its descriptions.
-
-        Raises:
-            ArtifactError: If writing to disk fails.
-        """
-        missing = [pair for pair in entries if not _is_done(*pair)]
-        described = 0
-        for read, kept in track(missing, len(missing), "describing images"):
-            document = self.described(load_document(read.folder))
-            described += sum(isinstance(block, Image) for block in document.blocks)
-            for outdated in kept.folder.glob("segments-*"):
-                outdated.unlink()
-            save_document(kept.folder, document, to_markdown(document), _about(read, cache))
-        if described:
-            say(f"{described:,} images described.")
+    def convert(self, documents: Iterator[Document]) -> Iterator[Document]:
+        """The documents with their images described, in order."""
+        count = 0
+        for document in track(documents, None, "describing images"):
+            yield self.described(document)
+            count += sum(isinstance(block, Image) for block in document.blocks)
+        if count:
+            say(f"{count:,} images described.")
 
     def described(self, document: Document) -> Document:
         """The document; the description of every image follows the text that is written in it."""
@@ -119,14 +105,3 @@ def _picture(image: Image) -> "Picture | None":
             return picture.convert("RGB")
     except (UnidentifiedImageError, OSError, ValueError, Pictures.DecompressionBombError):
         return None
-
-
-def _about(read: CachedDocument, cache: ConversionCache) -> dict[str, Any]:
-    return load_about(read.folder) | {"reading": cache.reading, "described": sha256(read.folder / DOCUMENT)}
-
-
-def _is_done(read: CachedDocument, kept: CachedDocument) -> bool:
-    try:
-        return load_about(kept.folder)["described"] == sha256(read.folder / DOCUMENT)
-    except (OSError, ValueError, KeyError):
-        return False

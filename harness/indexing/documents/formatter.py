@@ -15,6 +15,7 @@ from common.chat import Chat, Message, Reply, reply_costs
 from common.errors import UnavailableError
 from common.progress import Progress
 from common.ranges import NonNegativeInt, PositiveInt, Share
+from documents.folder.options import NO_REPLY
 from documents.normal_form import normalized
 from documents.records import Block, Document
 from documents.segments.splitting import word_count
@@ -135,7 +136,7 @@ class _Work:
         window = self.windows[len(self.blocks)]
         try:
             if reply.error:
-                raise ValueError(f"no reply ({reply.error})")
+                raise ValueError(f"{NO_REPLY}{reply.error})")
             self.blocks.append(converted(reply.text, window, limits))
         except ValueError as error:
             self.failures[str(error)] += 1

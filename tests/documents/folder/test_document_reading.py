@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from common.killable import Killable
-from documents.folder.corpus import DocumentFolder
+from documents.folder.corpus import read_folder
 from documents.folder.options import ReadingLimits
 from tests.helpers.document_folders import manual, report, write_files
 
@@ -30,7 +30,7 @@ def test_a_process_that_ends_loses_its_own_document_only(
         return original(misbehaving, *call) if asked["name"] == "b.md" else original(self, asked)
 
     monkeypatch.setattr(Killable, "submit", submit)
-    list(DocumentFolder(tmp_path / "manuals", tmp_path / "kept", limits=ReadingLimits(3, 500, 1)).passages())
+    list(read_folder(tmp_path / "manuals", tmp_path / "kept", limits=ReadingLimits(3, 500, 1)).passages())
     misbehaving.close()
     rows = report(tmp_path, "kept")
     assert [rows[name]["status"] for name in ("a.md", "b.md", "c.md")] == ["indexed", "failed", "indexed"]
@@ -43,5 +43,5 @@ def test_documents_are_read_again_where_texts_are_stored_in_another_way(
     write_files(tmp_path / "manuals", {"a.md": manual("a.md")})
     for version, said in ((1, "(1 read)"), (1, "(0 read, 1 unchanged)"), (2, "(1 read)")):
         monkeypatch.setattr("documents.folder.options.TEXT_VERSION", version)
-        list(DocumentFolder(tmp_path / "manuals", tmp_path / "kept").passages())
+        list(read_folder(tmp_path / "manuals", tmp_path / "kept").passages())
         assert said in capsys.readouterr().err

@@ -16,7 +16,7 @@ import pytest
 
 from common.errors import UserError
 from common.killable import Killable
-from documents.folder.corpus import DocumentFolder
+from documents.folder.corpus import read_folder
 from documents.folder.options import ReadingLimits
 from tests.helpers.commands import command, refused
 from tests.helpers.document_folders import ASK, index, manual, passages, report, write_files
@@ -236,7 +236,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
         return original(self, asked)
 
     monkeypatch.setattr(Killable, "submit", changing)
-    found = [p.text for p in DocumentFolder(tmp_path / "manuals", tmp_path / "kept").passages()]
+    found = [p.text for p in read_folder(tmp_path / "manuals", tmp_path / "kept").passages()]
     rows = report(tmp_path, "kept")
     if times == 1:
         assert "Line 0.\nLine 1." in found
@@ -285,9 +285,7 @@ def test_a_corpus_and_documents_are_one_index(tmp_path: Path) -> None:
 
 def test_two_commands_do_not_write_one_folder(tmp_path: Path) -> None:
     write_files(tmp_path / "manuals", {"a.md": manual("Alba")})
-    folder = DocumentFolder(
-        tmp_path / "manuals", tmp_path / "indexes/manuals.documents", limits=ReadingLimits(workers=1)
-    )
+    folder = read_folder(tmp_path / "manuals", tmp_path / "indexes/manuals.documents", limits=ReadingLimits(workers=1))
     with folder.locked():
         refused(
             index(tmp_path),

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.records import Passage
-from documents.records import PATH_SEPARATOR, Kind, Segment, as_passage, citation, images_of, tables_of
+from common.records import Kind, Passage
+from documents.records import PATH_SEPARATOR, Segment, as_passage
 from documents.segments.splitting import word_count
 from harness.retrievers.multi_route import best_of_parents
 from harness.retrievers.parent_sections import ParentSections
+from harness.runtime.citation import citation, images_of, tables_of
 
 
 def segment(

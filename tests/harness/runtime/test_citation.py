@@ -3,7 +3,8 @@
 import pytest
 
 from common.records import Passage
-from documents.records import Segment, as_passage, citation
+from documents.records import Segment, as_passage
+from harness.runtime.citation import citation
 
 SEGMENT = Segment(
     "pumps/a1.pdf", "Alba A1", ("Installation", "Power supply"), "text", "It takes 24 V.", "It takes 24 V."

@@ -14,7 +14,7 @@ from transformers.models.blip.image_processing_pil_blip import BlipImageProcesso
 
 from common.errors import ArtifactError, MissingInputError
 from common.records import Passage
-from documents.folder.corpus import DocumentFolder
+from documents.folder.corpus import read_folder
 from documents.records import Document, Image, Paragraph
 from harness.indexing.documents.captioning import ImageCaptioner
 
@@ -112,7 +112,7 @@ def test_images_are_found_by_their_descriptions_and_described_once(
     monkeypatch.setattr(captioner, "describe", lambda images: asked.append(len(images)) or describe(images))
 
     def image_of(*passes: ImageCaptioner) -> Passage:
-        source = DocumentFolder(tmp_path / "manuals", tmp_path / "kept", passes=passes)
+        source = read_folder(tmp_path / "manuals", tmp_path / "kept", passes=[each.document_pass for each in passes])
         with source.locked():
             return next(p for p in source.passages() if (p.metadata or {})["kind"] == "image")
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from documents.folder.corpus import DocumentFolder
+from documents.folder.corpus import read_folder
 from harness.indexing.documents import llm_pass
-from harness.indexing.documents.llm_pass import LlmPass
 from tests.helpers.document_folders import report, write_files
 from tests.helpers.formatting_lm import FormattingLm
 
@@ -15,7 +14,7 @@ TEXT = "Power supply\n\nIt takes 24 V and draws little current.\n"
 
 
 def titles_of(folder: Path, llm: FormattingLm | None = None) -> list[str]:
-    source = DocumentFolder(folder / "manuals", folder / "kept", passes=[LlmPass(llm)] if llm else [])
+    source = read_folder(folder / "manuals", folder / "kept", passes=[llm_pass.llm_pass(llm)] if llm else [])
     with source.locked():
         return [passage.title for passage in source.passages()]
 
