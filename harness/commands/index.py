@@ -100,8 +100,8 @@ def index(
 
         passages = read_passages(layout or "jsonl", listed(corpus, "corpus"), repeated=True, counts=counts)
     of: Documents | None = None
-    if documents is not None and source is not None:
-        of = Documents(documents, source.recipe, source.write_images)
+    if source is not None:
+        of = Documents(source.folder, source.recipe, source.write_images)
         if corpus:  # another corpus is another index, which does not replace this one unasked
             made_with = {"layout": layout or "jsonl", "files": listed(corpus, "corpus")}
             of = replace(of, recipe={**of.recipe, "with": made_with})

@@ -28,7 +28,7 @@ from harness.evaluation.study import class_of
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")),
-    ROOT / "checkpoints/README.md", ROOT / "benchmarks/results/README.md",
+    ROOT / "checkpoints/README.md", ROOT / "benchmarks/results/README.md", ROOT / "documents/README.md",
 ]  # fmt: skip
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
 LISTS = [config for config in CONFIGS if "systems" in yaml.safe_load(config.read_text())]  # of a comparison's systems

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import site
 import subprocess
 import sys
+import textwrap
 import venv
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,8 @@ import pytest
 from common.version import VERSION
 from lightning_rag import MODULES
 from tests.conftest import hotpot_rows
+from tests.helpers.document_folders import write_files
+from tests.helpers.pdf_pages import pdf, text_page
 from tests.helpers.runs import ROOT
 from tests.trainers.test_drrag import write_config
 
@@ -103,6 +107,18 @@ def test_commands_index_and_answer(run: Run) -> None:
     )  # fmt: skip
     assert ask.returncode == 0, ask.stderr
     assert len(json.loads(ask.stdout)["evidence"]) == 4
+
+
+def test_the_page_of_documents_reads_a_pdf(run: Run, workplace: Path) -> None:
+    """Its lines, typed after `import lightning_rag`; the reading processes start in the same folder."""
+    heading, prose = ("1.1 Mounting the pump", "Helvetica-Bold", 14), "The pump is mounted on a level floor."
+    page = text_page([(40, 60, *heading), *((40, 90 + 13 * line, prose, "Times-Roman", 9) for line in range(8))])
+    write_files(workplace / "manuals", {"p300.pdf": pdf(page)})
+    lines = re.search(r"(?:^    .+\n)+", (ROOT / "documents/README.md").read_text(), re.MULTILINE)
+    assert lines is not None
+    read = run("python", "-c", "import lightning_rag\n" + textwrap.dedent(lines[0]))
+    assert read.returncode == 0, read.stderr
+    assert read.stdout.startswith(f"p300 > {heading[0]}\n{prose}")
 
 
 def test_training_starts_its_other_processes(run: Run, request: pytest.FixtureRequest) -> None:
