@@ -7,6 +7,10 @@ from documents.reading.file_types import FileType, file_type, wrong_suffix
 from documents.reading.image_files import ImageLoader
 from documents.reading.text_encoding import decoded
 from documents.records import Document
+from harness.documents.left_out import LeftOut
+from harness.documents.reading.file_types import FileType, file_type, wrong_suffix
+from harness.documents.reading.image_files import ImageLoader
+from harness.documents.reading.text_encoding import decoded
 
 _PACKAGES: dict[FileType, tuple[str, ...]] = {  # modules that a type needs
     "pdf": ("pypdfium2", "PIL"), "docx": ("docx", "lxml", "PIL"), "html": ("lxml", "PIL"),
@@ -54,4 +58,5 @@ def _read(kind: FileType, data: bytes, name: str, outline: bool, load_image: Ima
         return parse_html(data, name, load_image)
     from documents.reading.markdown_reading import parse_markdown
 
-    return parse_markdown(decoded(data), name, load_image)
+    left_out = LeftOut()
+    return parse_markdown(decoded(data, left_out), name, load_image, left_out)

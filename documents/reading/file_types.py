@@ -6,6 +6,8 @@ from typing import Literal
 
 from common.errors import DataError
 from documents.reading.zip_bounds import check_zip
+from harness.documents.reading.text_encoding import as_utf_8
+from harness.documents.reading.zip_bounds import check_zip
 
 FileType = Literal["pdf", "docx", "html", "markdown"]
 
@@ -29,7 +31,6 @@ _OTHERS = {  # beginnings of files that are often taken for documents
     b"Rar!": "a RAR file: unpack it", b"\x7fELF": "a program", b"AT&TFORM": "a DjVu file: convert it to PDF",
 }  # fmt: skip
 _MAX_CONTROL_SHARE = 0.05  # of control characters in a text
-_TEXT_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 def file_type(data: bytes, name: str) -> FileType:
@@ -51,12 +52,12 @@ def file_type(data: bytes, name: str) -> FileType:
     for beginning, kind in _OTHERS.items():
         if data.startswith(beginning):
             raise DataError(f"{name} is {kind}. {_ALLOWED}.")
-    if _HTML.match(head) or (named_type(name) == "html" and b"<" in head) or b"<\x00h\x00t\x00m\x00l" in head.lower():
+    head = as_utf_8(head)
+    if _HTML.match(head) or (named_type(name) == "html" and b"<" in head):
         return "html"
-    if not head.startswith(_TEXT_MARKS):
-        control = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
-        if control > _MAX_CONTROL_SHARE * len(head):
-            raise DataError(f"{name} is no text. {_ALLOWED}.")
+    control = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
+    if control > _MAX_CONTROL_SHARE * len(head):
+        raise DataError(f"{name} is no text. {_ALLOWED}.")
     return "markdown"
 
 

@@ -11,6 +11,10 @@ from common.errors import DataError
 from documents.normal_form import normalized, one_line, title_of
 from documents.reading.block_builder import BlockBuilder
 from documents.reading.html_elements import (
+from harness.documents.left_out import LeftOut
+from harness.documents.normal_form import normalized, one_line, title_of
+from harness.documents.reading.block_builder import BlockBuilder
+from harness.documents.reading.html_elements import (
     BLOCKS,
     HEADINGS,
     MAIN,
@@ -47,24 +51,24 @@ def parse_html(data: bytes, name: str, load_image: ImageLoader | None = None) ->
     Raises:
         DataError: If the file is empty.
     """
-    left_out: list[str] = []
-    root = _tree(decoded(data, is_html=True), left_out)
+    left_out = LeftOut()
+    root = _tree(decoded(data, left_out, is_html=True), left_out)
     if root is None:
         raise DataError(f"{name} is an empty HTML file.")
     first = next(root.iter("h1"), None)
     named = text_of(first) if first is not None and classes_of(first) & _TITLES else ""
     title, blocks = titled(_blocks(root, load_image, left_out), named)
     title = title or one_line(root.findtext(".//title") or "") or title_of(name)
-    return normalized(Document(name, title, tuple(blocks), left_out=tuple(left_out)))
+    return normalized(Document(name, title, tuple(blocks), left_out=left_out.lines))
 
 
-def html_blocks(markup: str, load_image: ImageLoader | None, left_out: list[str]) -> list[Block]:
+def html_blocks(markup: str, load_image: ImageLoader | None, left_out: LeftOut) -> list[Block]:
     """The blocks of a piece of HTML.  `left_out` gets what is not read."""
     root = _tree(markup, left_out)
     return [] if root is None else _blocks(root, load_image, left_out)
 
 
-def _tree(text: str, left_out: list[str]) -> etree._Element | None:
+def _tree(text: str, left_out: LeftOut) -> etree._Element | None:
     """The tree of a page; None without any element.
 
     The parser bounds its depth, loads nothing and knows only HTML's entities.
@@ -81,7 +85,7 @@ def _tree(text: str, left_out: list[str]) -> etree._Element | None:
     return root
 
 
-def _blocks(root: etree._Element, load_image: ImageLoader | None, left_out: list[str]) -> list[Block]:
+def _blocks(root: etree._Element, load_image: ImageLoader | None, left_out: LeftOut) -> list[Block]:
     mains = [element for element in root.iter() if tag_of(element) == "main" or element.get("role") == "main"]
     return _Reader(load_image, left_out).read(mains[0] if len(mains) == 1 else root)
 
@@ -98,7 +102,7 @@ class _Figure:
 class _Reader:
     """Walks a tree in the order of the document, without recursion."""
 
-    def __init__(self, load_image: ImageLoader | None, left_out: list[str]) -> None:
+    def __init__(self, load_image: ImageLoader | None, left_out: LeftOut) -> None:
         self._load_image, self._left_out = load_image, left_out
         self._built = BlockBuilder()
         self._text: list[str] = []  # since the last border of a block

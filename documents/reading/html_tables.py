@@ -6,6 +6,9 @@ from lxml import etree
 
 from documents.reading.html_elements import HEADINGS, classes_of, tag_of, text_of
 from documents.records import Table
+from common.documents import Table
+from harness.documents.left_out import LeftOut
+from harness.documents.reading.html_elements import HEADINGS, classes_of, tag_of, text_of
 
 MAX_CELLS = 200_000  # of a table; a span can claim millions
 _MAX_COLUMNS = 1000
@@ -25,7 +28,7 @@ def is_layout(table: etree._Element) -> bool:
     return len(widths) < 2 or max(widths) < 2
 
 
-def read_table(element: etree._Element, caption: str, left_out: list[str]) -> Table:
+def read_table(element: etree._Element, caption: str, left_out: LeftOut) -> Table:
     """A table's cells; what a cell spans has its text in each place.
 
     Args:

@@ -16,9 +16,17 @@ from documents.markdown_writing import HEADING_ATTRIBUTES
 from documents.normal_form import normalized, one_line, title_of
 from documents.reading.block_builder import BlockBuilder
 from documents.reading.html_reading import html_blocks
-from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, data_of_uri, image_of
+from documents.reading.image_files import ImageLoader, LONGEST_SOURCE, data_of_uri, image_of
 from documents.reading.outline import titled
 from documents.records import Block, Document, Heading, Image, Paragraph, Table
+from common.documents import Block, Document, Heading, Image, Paragraph, Table
+from harness.documents.left_out import LeftOut
+from harness.documents.markdown_writing import HEADING_ATTRIBUTES
+from harness.documents.normal_form import normalized, one_line, title_of
+from harness.documents.reading.block_builder import BlockBuilder
+from harness.documents.reading.html_reading import html_blocks
+from harness.documents.reading.image_files import ImageLoader, LONGEST_SOURCE, data_of_uri, image_of
+from harness.documents.reading.outline import titled
 
 _MAX_BRACKETS = 2000  # in one paragraph or cell
 _MAX_NESTING = 60  # quotations and lists in each other; what is deeper is left out
@@ -26,7 +34,9 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", re
 _MARK = re.compile(r"<!--[ \t]*(?:(pages|page|level|header rows)(?: (\d{1,9}))?[ \t]*)?-->")
 
 
-def parse_markdown(text: str, name: str, load_image: ImageLoader | None = None) -> Document:
+def parse_markdown(
+    text: str, name: str, load_image: ImageLoader | None = None, left_out: LeftOut | None = None
+) -> Document:
     """A document from Markdown, in normal form.
 
     Its title is the only first-level heading, or `title` in the front matter, or else the file's name; the highest
@@ -36,23 +46,25 @@ def parse_markdown(text: str, name: str, load_image: ImageLoader | None = None) 
         text: As `markdown_writing.to_markdown` writes it, or any other Markdown.
         name: The document's name.
         load_image: Reads images.
+        left_out: What was left out already.
     """
+    left_out = left_out or LeftOut()
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     front = _FRONT_MATTER.match(text)
     titles: list[str] = []
     if front and ":" in front[1]:
         titles = re.findall(r"^title:[ \t]*(.+)$", front[1], re.MULTILINE)
         text = text[front.end() :]
-    reader = _Reader(load_image)
+    reader = _Reader(load_image, left_out)
     reader.read(text)
     title, blocks = titled(reader.built.blocks, one_line(titles[0]).strip("\"'") if titles else "")
-    document = Document(name, title or title_of(name), tuple(blocks), reader.pages, tuple(reader.left_out))
+    document = Document(name, title or title_of(name), tuple(blocks), reader.pages, left_out.lines)
     return normalized(document)
 
 
 def parse_blocks(text: str, load_image: ImageLoader | None = None) -> tuple[Block, ...]:
     """The blocks of a piece of Markdown in normal form, headings with the levels of their marks."""
-    reader = _Reader(load_image)
+    reader = _Reader(load_image, LeftOut())
     reader.read(text)
     return normalized(Document("", "", tuple(reader.built.blocks))).blocks
 
@@ -61,14 +73,13 @@ class _Reader:
     """Reads the tokens of a Markdown file.
 
     Args:
-        load_image: See `parse_markdown`.
+        load_image, left_out: See `parse_markdown`.
     """
 
-    def __init__(self, load_image: ImageLoader | None) -> None:
+    def __init__(self, load_image: ImageLoader | None, left_out: LeftOut) -> None:
         self.built = BlockBuilder()
         self.pages: int | None = None
-        self.left_out: list[str] = []
-        self._load_image = load_image
+        self._load_image, self._left_out = load_image, left_out
         self._parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
         self._parser.core.ruler.disable("inline")  # see `_children`
         self._references: dict[str, object] = {}  # addresses of links that stand elsewhere in the file
@@ -85,7 +96,7 @@ class _Reader:
             self._read(token, tokens)
         self.built.end_list()
         if deepest >= _MAX_NESTING - 1:
-            self.left_out.append(f"what is nested more than {_MAX_NESTING // 2} levels deep")
+            self._left_out.append(f"what is nested more than {_MAX_NESTING // 2} levels deep")
 
     def _read(self, token: Token, tokens: Iterator[Token]) -> None:
         match token.type:
@@ -140,7 +151,7 @@ class _Reader:
         for match in _MARK.finditer(content):
             self._mark(match[1] or "", int(match[2]) if match[2] else None)
         if markup := _MARK.sub("", content).strip():
-            for block in html_blocks(markup, self._load_image, self.left_out):
+            for block in html_blocks(markup, self._load_image, self._left_out):
                 self.built.add(replace(block, page=self.built.page))
 
     def _mark(self, kind: str, number: int | None) -> None:
@@ -197,7 +208,7 @@ class _Reader:
         if found := image_of(data or b""):
             self._images.append(Image(*found, caption, title, self.built.page))
             return
-        self.left_out.append(f"image {source[:LONGEST_SOURCE]}: not read")
+        self._left_out.append(f"image {source[:LONGEST_SOURCE]}: not read")
         yield f" {caption} {title} "
 
 
