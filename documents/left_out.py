@@ -1,7 +1,7 @@
 """What the reading of a document left out or moved, for the report: each rule once, with how often and how much."""
 
 from common.words import word_count
-from harness.documents.normal_form import one_line
+from documents.normal_form import one_line
 
 _EXAMPLE = 40  # characters of the first text that a rule took
 

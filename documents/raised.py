@@ -3,7 +3,7 @@
 import re
 from unicodedata import normalize
 
-from harness.documents.normal_form import one_line
+from documents.normal_form import one_line
 
 _RAISED = {normalize("NFKC", sign): sign for sign in "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"}
 _LOWERED = {normalize("NFKC", sign): sign for sign in "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"}

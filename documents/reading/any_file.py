@@ -3,14 +3,11 @@
 from dataclasses import replace
 
 from common.packages import require
+from documents.left_out import LeftOut
 from documents.reading.file_types import FileType, file_type, wrong_suffix
 from documents.reading.image_files import ImageLoader
 from documents.reading.text_encoding import decoded
 from documents.records import Document
-from harness.documents.left_out import LeftOut
-from harness.documents.reading.file_types import FileType, file_type, wrong_suffix
-from harness.documents.reading.image_files import ImageLoader
-from harness.documents.reading.text_encoding import decoded
 
 _PACKAGES: dict[FileType, tuple[str, ...]] = {  # modules that a type needs
     "pdf": ("pypdfium2", "PIL"), "docx": ("docx", "lxml", "PIL"), "html": ("lxml", "PIL"),

@@ -5,9 +5,8 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from common.errors import DataError
+from documents.reading.text_encoding import as_utf_8
 from documents.reading.zip_bounds import check_zip
-from harness.documents.reading.text_encoding import as_utf_8
-from harness.documents.reading.zip_bounds import check_zip
 
 FileType = Literal["pdf", "docx", "html", "markdown"]
 

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from lxml import etree
 
 from common.errors import DataError
+from documents.left_out import LeftOut
 from documents.normal_form import normalized, one_line, title_of
 from documents.reading.block_builder import BlockBuilder
 from documents.reading.html_elements import (
-from harness.documents.left_out import LeftOut
-from harness.documents.normal_form import normalized, one_line, title_of
-from harness.documents.reading.block_builder import BlockBuilder
-from harness.documents.reading.html_elements import (
     BLOCKS,
     HEADINGS,
     MAIN,

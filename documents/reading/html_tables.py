@@ -4,11 +4,9 @@ from collections.abc import Iterator
 
 from lxml import etree
 
+from documents.left_out import LeftOut
 from documents.reading.html_elements import HEADINGS, classes_of, tag_of, text_of
 from documents.records import Table
-from common.documents import Table
-from harness.documents.left_out import LeftOut
-from harness.documents.reading.html_elements import HEADINGS, classes_of, tag_of, text_of
 
 MAX_CELLS = 200_000  # of a table; a span can claim millions
 _MAX_COLUMNS = 1000

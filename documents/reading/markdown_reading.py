@@ -12,21 +12,14 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import unescapeAll
 from markdown_it.token import Token
 
+from documents.left_out import LeftOut
 from documents.markdown_writing import HEADING_ATTRIBUTES
 from documents.normal_form import normalized, one_line, title_of
 from documents.reading.block_builder import BlockBuilder
 from documents.reading.html_reading import html_blocks
-from documents.reading.image_files import ImageLoader, LONGEST_SOURCE, data_of_uri, image_of
+from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, data_of_uri, image_of
 from documents.reading.outline import titled
 from documents.records import Block, Document, Heading, Image, Paragraph, Table
-from common.documents import Block, Document, Heading, Image, Paragraph, Table
-from harness.documents.left_out import LeftOut
-from harness.documents.markdown_writing import HEADING_ATTRIBUTES
-from harness.documents.normal_form import normalized, one_line, title_of
-from harness.documents.reading.block_builder import BlockBuilder
-from harness.documents.reading.html_reading import html_blocks
-from harness.documents.reading.image_files import ImageLoader, LONGEST_SOURCE, data_of_uri, image_of
-from harness.documents.reading.outline import titled
 
 _MAX_BRACKETS = 2000  # in one paragraph or cell
 _MAX_NESTING = 60  # quotations and lists in each other; what is deeper is left out

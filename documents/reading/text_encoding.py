@@ -7,9 +7,9 @@ import codecs
 import re
 from unicodedata import category
 
-from harness.documents.left_out import LeftOut
-from harness.documents.reading.encoding_guess import guessed
-from harness.documents.reading.web_encodings import web_encoding
+from documents.left_out import LeftOut
+from documents.reading.encoding_guess import guessed
+from documents.reading.web_encodings import web_encoding
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _HEAD_BYTES = 16_384  # in which a page says its encoding, before its body

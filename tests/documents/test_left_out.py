@@ -1,6 +1,6 @@
 """What was left out, said once for each rule."""
 
-from harness.documents.left_out import LeftOut
+from documents.left_out import LeftOut
 
 
 def test_each_rule_is_one_line_with_its_first_text_and_parts_follow() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from common.words import terms_of
-from harness.documents.raised import lowered, note_mark, raised
+from documents.raised import lowered, note_mark, raised
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@
 
 import pytest
 
-from harness.documents.left_out import LeftOut
-from harness.documents.reading.any_file import read_document
-from harness.documents.reading.text_encoding import decoded
-from harness.documents.reading.web_encodings import web_encoding
+from documents.left_out import LeftOut
+from documents.reading.any_file import read_document
+from documents.reading.text_encoding import decoded
+from documents.reading.web_encodings import web_encoding
 
 
 @pytest.mark.parametrize(
