@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Mapping, Sequence
 
+from documents.left_out import LeftOut
 from documents.pdf.footnotes import begins_note
 from documents.pdf.headings import FoundHeading
 from documents.pdf.hyphenation import vocabulary
@@ -15,10 +16,11 @@ from documents.records import Block, Heading, Paragraph
 class _Writer:
     """Writes blocks; keeps what stands inside a paragraph (footnotes, tables, images) until that ends."""
 
-    def __init__(self, body: Body, words: Container[str]) -> None:
+    def __init__(self, body: Body, words: Container[str], notes: LeftOut) -> None:
         self.blocks: list[Block] = []
         self._body = body
         self._words = words
+        self._notes = notes
         self._open: Open | None = None
         self._waiting: list[Block] = []
         self._in_list = False
@@ -37,6 +39,12 @@ class _Writer:
         else:
             self._waiting.append(block)
 
+    def note(self, note: Open) -> None:
+        """Add a footnote behind the paragraph around it."""
+        block = paragraph_of(note, self._words, self._notes)
+        self._notes.text("footnotes put behind their paragraphs", block.text)
+        self.aside(block)
+
     def heading(self, block: Heading) -> None:
         """Add a heading."""
         self.close()
@@ -45,7 +53,7 @@ class _Writer:
     def close(self) -> None:
         """End the open paragraph."""
         if self._open is not None:
-            self._add(paragraph_of(self._open, self._words))
+            self._add(paragraph_of(self._open, self._words, self._notes))
             self._open = None
         waiting, self._waiting = self._waiting, []
         for block in waiting:
@@ -68,6 +76,7 @@ def blocks(
     notes: Container[int],
     left_out: Container[int],
     body: Body,
+    moved: LeftOut,
 ) -> list[Block]:
     """Blocks in reading order.
 
@@ -77,15 +86,16 @@ def blocks(
         notes: Which are footnotes.
         left_out: Which are neither text nor headings: the title and the table of contents.
         body: The style of the document's text.
+        moved: Gets the notes, which stand behind their paragraph, and the hyphens that are left out.
     """
     words = vocabulary(item.text for item in items if isinstance(item, Line))
-    writer = _Writer(body, words)
+    writer = _Writer(body, words, moved)
     starts: Mapping[int, FoundHeading] = {found.first: found for found in headings}
     note: Open | None = None
     end = -1  # of the heading that is being passed
     for at, item in enumerate(items):
         if note is not None and not (at in notes and isinstance(item, Line) and not begins_note(item)):
-            writer.aside(paragraph_of(note, words))
+            writer.note(note)
             note = None
         if at in starts:
             found = starts[at]
@@ -101,6 +111,6 @@ def blocks(
         else:
             writer.line(item)
     if note is not None:
-        writer.aside(paragraph_of(note, words))
+        writer.note(note)
     writer.close()
     return writer.blocks

@@ -24,7 +24,7 @@ class CharacterStyle:
     size: float  # points, as shown
     bold: bool
     italic: bool
-    upright: bool  # runs from left to right on the page as it is shown
+    turn: int | None  # degrees clockwise that would make it run from left to right; None if it is slanted
     visible: bool
     color: tuple[int, int, int]
 
@@ -103,10 +103,17 @@ def _style(text: "PdfTextPage", index: int, placed: PlacementMatrix) -> Characte
         size=size,
         bold=is_bold(name) or mode in _STROKED or bool(raw.FPDFFont_GetFlags(font) & _FORCE_BOLD),
         italic=is_italic(name) or abs(_slant(drawn)) > 0.1,
-        upright=drawn.a > 0 and abs(drawn.b) <= 0.1 * drawn.a,
+        turn=_turn(drawn.a, drawn.b),
         visible=mode not in _INVISIBLE and opacity > 0,
         color=(red, green, blue),
     )
+
+
+def _turn(right: float, down: float) -> int | None:
+    """By how much a text that runs in a direction must be turned to run to the right."""
+    if min(abs(right), abs(down)) > 0.1 * max(abs(right), abs(down)):
+        return None
+    return (0 if right > 0 else 180) if abs(right) > abs(down) else (270 if down > 0 else 90)
 
 
 def _slant(drawn: PlacementMatrix) -> float:

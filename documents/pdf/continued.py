@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from documents.left_out import LeftOut
 from documents.pdf.lines import Line, Placed
 from documents.records import Table
 
@@ -52,13 +53,14 @@ def without_repeated(pages: Mapping[int, Sequence[Placed]]) -> dict[int, list[Pl
     return {number: [item for item in placed if kept(item)] for number, placed in pages.items()}
 
 
-def join_continued(items: Iterable[Line | Placed]) -> list[Line | Placed]:
+def join_continued(items: Iterable[Line | Placed], left_out: LeftOut) -> list[Line | Placed]:
     """A document's contents with each table that goes on at the top of the next page or column as one, where it begins.
 
     The header that the second part repeats is left out, and so is what says between the parts that the table goes on.
 
     Args:
         items: In reading order, without running headers and footers.
+        left_out: Gets what is left out.
     """
     joined: list[Line | Placed] = []
     last: int | None = None  # where the latest table is in `joined`
@@ -75,8 +77,12 @@ def join_continued(items: Iterable[Line | Placed]) -> list[Line | Placed]:
                 and len(joined) - last - 1 <= BETWEEN
                 and _continues(before.content, item.content)
             ):
-                joined[last] = replace(before, content=_one_table(before.content, item.content))
-                joined[last + 1 :] = [line for line in joined[last + 1 :] if not _says_continued(line)]
+                joined[last] = replace(before, content=_one_table(before.content, item.content, left_out))
+                between = joined[last + 1 :]
+                joined[last + 1 :] = [line for line in between if not _says_continued(line)]
+                for line in between:
+                    if isinstance(line, Line) and _says_continued(line):
+                        left_out.text("notes that a table goes on left out", line.text)
             else:
                 joined.append(item)
                 last = len(joined) - 1
@@ -94,6 +100,12 @@ def _appearance(item: Placed) -> object:
 
 def _place(item: Placed) -> tuple[int, ...]:
     return tuple(round(edge / SAME_PLACE) for edge in item.box)
+
+
+def words_of(item: Placed) -> str:
+    """What is written in a table or an image."""
+    content = item.content
+    return " ".join(cell for row in content.rows for cell in row) if isinstance(content, Table) else content.text
 
 
 def _words(table: Table) -> set[str]:
@@ -133,9 +145,11 @@ def _continues(table: Table, part: Table) -> bool:
     return number is not None and other is not None and number[1] == other[1]
 
 
-def _one_table(table: Table, part: Table) -> Table:
+def _one_table(table: Table, part: Table, left_out: LeftOut) -> Table:
     heads = range(1, table.header_rows + 1)
     repeated = max((rows for rows in heads if part.rows[:rows] == table.rows[:rows]), default=0)
+    left_out.text("repeated heads of tables left out", " ".join(cell for row in part.rows[:repeated] for cell in row))
+    left_out.text("captions of further parts of tables left out", part.caption)
     return replace(table, rows=(*table.rows, *part.rows[repeated:]))
 
 

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from documents.pdf.continued import join_continued, without_repeated
+from documents.left_out import LeftOut
+from documents.pdf.continued import join_continued, without_repeated, words_of
 from documents.pdf.figures import find_figures
 from documents.pdf.lines import Line, Placed, page_lines
 from documents.pdf.page import Box, Page
 from documents.pdf.read_page import read_page
 from documents.pdf.reading import read
-from documents.pdf.running_headers import running
+from documents.pdf.running_headers import names, running
 from documents.pdf.tables import find_tables, ruled_figures
+from documents.records import Table
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
@@ -37,41 +39,56 @@ class PageContents:
         return bool(self.pieces or any(self.labels))
 
 
-def page_contents(opened: "PdfPage", number: int) -> PageContents:
+def page_contents(opened: "PdfPage", number: int, left_out: LeftOut) -> PageContents:
     """What stands on a page.
 
     Args:
         opened: The page as pdfium opened it.
         number: Its number in the file, from 1.
+        left_out: Gets what is left out or moved.
     """
-    page = read_page(opened, number)
+    page = read_page(opened, number, left_out)
     tables = find_tables(page)
     drawn = ruled_figures(page, tables)
     page = replace(page, drawings=(*page.drawings, *drawn))
     placed = [Placed(table, box, number) for box, table in tables if box not in drawn]
     placed += [Placed(image, box, number) for box, image in find_figures(opened, page, [item.box for item in placed])]
+    for item in placed:
+        left_out.text("captions put beside their tables and figures", item.content.caption)
+        if not isinstance(item.content, Table):
+            left_out.text("text drawn in figures put beside them", item.content.text)
     labels = tuple(tuple(page_lines(_part(page, [item.box], inside=True))) for item in placed)
     pieces = page_lines(_part(page, [item.box for item in placed], inside=False))
     return PageContents(number, page.height, tuple(pieces), tuple(placed), labels, bool(page.bitmaps))
 
 
-def in_reading_order(pages: Sequence[PageContents]) -> list[Line | Placed]:
+def in_reading_order(pages: Sequence[PageContents], left_out: LeftOut) -> list[Line | Placed]:
     """What stands on the pages of a document, in reading order, without running headers, footers and logos.
 
     What is written over a picture that is left out as a logo stays, unless it is a running header.
+
+    Args:
+        pages: From the first one on.
+        left_out: Gets what is left out.
     """
     kept = without_repeated({page.number: page.placed for page in pages})
     pieces: list[Line] = []
     for page in pages:
         pieces += page.pieces
         for item, inside in zip(page.placed, page.labels, strict=True):
-            pieces += () if item in kept[page.number] else inside
-    left_out = running(pieces, {page.number: page.height for page in pages})
+            if item not in kept[page.number]:
+                pieces += inside
+                left_out.text("repeated tables and pictures left out", words_of(item) or "picture")
+    runs = running(pieces, {page.number: page.height for page in pages})
     by_page: dict[int, list[Line]] = {page.number: [] for page in pages}
     for at, piece in enumerate(pieces):
-        if at not in left_out:
+        if at in runs:
+            named = "running headers and footers" if names(piece) else "page numbers"
+            left_out.text(f"{named} left out", piece.text)
+        else:
             by_page[piece.page].append(piece)
-    return join_continued(item for page in pages for item in read(by_page[page.number], kept[page.number]))
+    in_order = (item for page in pages for item in read(by_page[page.number], kept[page.number]))
+    return join_continued(in_order, left_out)
 
 
 def _part(page: Page, boxes: Sequence[Box], *, inside: bool) -> Page:

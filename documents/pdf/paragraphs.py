@@ -5,6 +5,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from documents.left_out import LeftOut
 from documents.pdf.hyphenation import joined
 from documents.pdf.lines import Line
 from documents.pdf.list_items import is_bulleted, item_mark
@@ -133,15 +134,23 @@ def _full(paragraph: Open, line: Line) -> bool:
     return last.box.right + width + 0.25 * last.size > min(edge, last.right) - 0.1 * last.size
 
 
-def paragraph_of(paragraph: Open, words: Container[str]) -> Paragraph:
-    """The text of a paragraph: prose as one line, a list's item with its mark, code with its breaks and indents."""
+def paragraph_of(paragraph: Open, words: Container[str], left_out: LeftOut) -> Paragraph:
+    """The text of a paragraph: prose as one line, a list's item with its mark, code with its breaks and indents.
+
+    Args:
+        paragraph: Its lines.
+        words: Of the document, see `hyphenation.vocabulary`.
+        left_out: Gets the hyphens that are left out.
+    """
     page = paragraph.lines[0].page
     if paragraph.code:
         return Paragraph(_code(paragraph.lines), page, code=True)
     text = ""
     for line in paragraph.lines:
         part = " ".join(line.text.split())
-        text = joined(text, part, words) if text else part
+        before, text = text, joined(text, part, words) if text else part
+        if len(text) < len(before) + len(part):
+            left_out.text("hyphens at ends of lines left out", f"{before.split()[-1]} {part.split(maxsplit=1)[0]}")
     text = text.rstrip("\xad")
     mark = item_mark(text)
     return Paragraph(f"{mark[0]} {mark[1]}" if mark else text, page)

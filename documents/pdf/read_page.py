@@ -1,11 +1,12 @@
 """A page of a PDF file as words, by pdfium: characters joined to words, doubled and invisible text left out."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+from documents.left_out import LeftOut
 from documents.pdf.characters import Character, characters, origin
 from documents.pdf.drawn_objects import drawn_objects
 from documents.pdf.page import Box, Page, PageWord
@@ -19,30 +20,86 @@ ASCENT, DESCENT = 0.8, 0.2  # of a word's box above and below its baseline, in f
 _GAP = 0.45  # font sizes between two characters' ink that no word has within it
 _MIN_SIZE = 2.0  # points; a font said to be smaller is a Type 3 font whose size is hidden in its own matrix
 _SHADOW = 0.15  # font sizes by which a word drawn again is displaced at most
+_MOST_OUTSIDE = 1 / 3  # of a page's letters; where more are outside of a page that is not cropped, its box is wrong
+_TURNED = 0.8  # of a page's letters that run in one direction for the page to be turned
 _AROUND = (0, -1, 1)  # cells of that size
 _CAPITAL = 0.7  # height of capitals and ascenders, in font sizes
 
 
-def read_page(page: "PdfPage", number: int) -> Page:
+def read_page(page: "PdfPage", number: int, left_out: LeftOut) -> Page:
     """Words of a page, in the order of the file.
 
     Invisible text is left out if the page has visible text; else it is the text of a scanned page, and stays.
 
+    A page nearly all of whose text is turned is turned back, and stays so while it is open.
+
     Args:
         page: An open page.
         number: Its number in the file, from 1.
+        left_out: Gets what is left out.
     """
-    placed = placement(page)
-    left, bottom, right, top = visible_area(page)
-    area = placed.box(left, bottom, right, top)
-    text = page.get_textpage()
-    try:
-        found = [_word(text, run, placed) for run in _runs(characters(text, placed))]
-    finally:
-        text.close()
+    found = _found(page)
+    area = placement(page).box(*visible_area(page))
+    outside = [item.word.text for item in found if not _inside(item.word.box, area)]
+    if _letters(outside) > _MOST_OUTSIDE * _letters(item.word.text for item in found) and not _is_cropped(page):
+        left_out.text("text outside of the page read all the same", " ".join(outside))
+        _widen(page)
+        found = _found(page)
+    if turn := _common_turn(found):
+        page.set_rotation((page.get_rotation() + turn) % 360)
+        found = _found(page)
+    area = placement(page).box(*visible_area(page))
     shown = [item for item in found if item.word.text and _inside(item.word.box, area)]
     seen = [item for item in shown if item.visible] or shown
-    return Page(number, area.right, area.bottom, tuple(_without_doubles(_sized(seen))), *drawn_objects(page))
+    words, doubles = _without_doubles(_sized(seen))
+    for rule, kept, whole in (
+        ("text outside of the page left out", shown, found),
+        ("invisible text left out", seen, shown),
+    ):
+        if len(kept) < len(whole):
+            stays = set(map(id, kept))
+            left_out.text(rule, " ".join(item.word.text for item in whole if id(item) not in stays))
+    left_out.text("text drawn twice left out once", " ".join(doubles))
+    return Page(number, area.right, area.bottom, tuple(words), *drawn_objects(page))
+
+
+def _found(page: "PdfPage") -> list["_Found"]:
+    """Words of a page as it is shown."""
+    placed = placement(page)
+    text = page.get_textpage()
+    try:
+        return [_word(text, run, placed) for run in _runs(characters(text, placed))]
+    finally:
+        text.close()
+
+
+def _letters(texts: Iterable[str]) -> int:
+    return sum(map(len, texts))
+
+
+def _is_cropped(page: "PdfPage") -> bool:
+    """Whether a page shows less than its media box."""
+    return any(abs(one - other) > 1 for one, other in zip(visible_area(page), page.get_mediabox(), strict=True))
+
+
+def _widen(page: "PdfPage") -> None:
+    """Make a page as large as its text: its box is wrong, e.g. that of the page before it was turned."""
+    text = page.get_textpage()
+    try:
+        rectangles = [*(text.get_rect(at) for at in range(text.count_rects())), visible_area(page)]
+    finally:
+        text.close()
+    lefts, bottoms, rights, tops = zip(*rectangles, strict=True)
+    page.set_mediabox(min(lefts), min(bottoms), max(rights), max(tops))
+
+
+def _common_turn(found: Iterable["_Found"]) -> int:
+    """How far a page must be turned for nearly all of its text to run from left to right; 0 where no turn does that."""
+    turns = Counter[int | None]()
+    for item in found:
+        turns[item.turn] += len(item.word.text) if item.visible else 0
+    turn, letters = max(turns.items(), key=lambda pair: pair[1], default=(0, 0))
+    return turn if turn and letters >= _TURNED * turns.total() else 0
 
 
 def _runs(letters: Iterable[Character | None]) -> Iterator[list[Character]]:
@@ -60,7 +117,7 @@ def _runs(letters: Iterable[Character | None]) -> Iterator[list[Character]]:
 
 def _apart(one: Character, other: Character) -> bool:
     """Whether two characters that follow each other in the file belong to different words."""
-    if one.style.upright != other.style.upright or one.style.visible != other.style.visible:
+    if one.style.turn != other.style.turn or one.style.visible != other.style.visible:
         return True
     size = max(one.style.size, other.style.size, other.top - other.bottom)
     gap = max(other.left - one.right, one.left - other.right, other.bottom - one.top, one.bottom - other.top)
@@ -74,6 +131,7 @@ class _Found:
     word: PageWord
     baseline: float  # from the page's top
     visible: bool
+    turn: int | None  # see `CharacterStyle.turn`
 
 
 def _word(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) -> _Found:
@@ -89,9 +147,9 @@ def _word(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) ->
     first = next(letter for letter in run if letter.style == style)
     letters = [(letter.text, letter.left, letter.right) for letter in run]
     word = PageWord(
-        word_text(letters), ink, style.size, style.font, style.bold, style.italic, style.upright, style.color
+        word_text(letters), ink, style.size, style.font, style.bold, style.italic, style.turn == 0, style.color
     )
-    return _Found(word, placed.point(*origin(text, first.position))[1], style.visible)
+    return _Found(word, placed.point(*origin(text, first.position))[1], style.visible, style.turn)
 
 
 def _inside(box: Box, area: Box) -> bool:
@@ -120,8 +178,8 @@ def _sized(found: Sequence[_Found]) -> list[PageWord]:
     return words
 
 
-def _without_doubles(words: Sequence[PageWord]) -> Iterator[PageWord]:
-    """Words drawn twice, slightly displaced, to look bold or to throw a shadow: one of them, bold."""
+def _without_doubles(words: Sequence[PageWord]) -> tuple[list[PageWord], list[str]]:
+    """Words drawn twice, slightly displaced, to look bold or to throw a shadow: one of them, bold; and the others."""
     drawn: dict[tuple[str, int, int, int], list[PageWord]] = defaultdict(list)  # by text, size and place
     bold, left_out = set(), set()
     for word in words:
@@ -134,7 +192,8 @@ def _without_doubles(words: Sequence[PageWord]) -> Iterator[PageWord]:
         else:
             bold.add(id(twin))
             left_out.add(id(word))
-    return (replace(word, bold=True) if id(word) in bold else word for word in words if id(word) not in left_out)
+    kept = [replace(word, bold=True) if id(word) in bold else word for word in words if id(word) not in left_out]
+    return kept, [word.text for word in words if id(word) in left_out]
 
 
 def _displaced(one: PageWord, other: PageWord) -> bool:

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from common.errors import DataError
+from documents.left_out import LeftOut
 from documents.normal_form import normalized
 from documents.pdf.structure import structure
 from documents.records import Document
@@ -38,21 +39,25 @@ def parse_pdf(data: bytes, name: str, use_outline: bool = True, max_pages: int =
 
     with closing(_open(data, name)) as file:
         pages, broken = [], []
+        left_out = LeftOut()
         for number in range(1, min(len(file), max_pages) + 1):
             try:
                 with closing(file[number - 1]) as page:
-                    pages.append(page_contents(page, number))
+                    pages.append(page_contents(page, number, left_out))
             except PdfiumError:
                 broken.append(number)
         scanned = [page.number for page in pages if page.has_bitmaps and not page.has_text]
-        left_out = [f"{numbers}: no text (scanned?)" for numbers in ranges(scanned)]
-        left_out += [f"{numbers}: broken" for numbers in ranges(broken)]
+        for numbers in ranges(scanned):
+            left_out.append(f"{numbers}: no text (scanned?)")
+        for numbers in ranges(broken):
+            left_out.append(f"{numbers}: broken")
         if len(file) > max_pages:
             rest = ranges(range(max_pages + 1, len(file) + 1))
             left_out.append(f"{rest[0]}: only the first {max_pages} pages are read")
         bookmarks = outline(file) if use_outline else []
-        title, found = structure(in_reading_order(pages), bookmarks, file.get_metadata_value("Title"), name)
-        return normalized(Document(name, title, tuple(found), len(file), tuple(left_out)))
+        items = in_reading_order(pages, left_out)
+        title, found = structure(items, bookmarks, file.get_metadata_value("Title"), name, left_out)
+        return normalized(Document(name, title, tuple(found), len(file), left_out.lines))
 
 
 def _open(data: bytes, name: str) -> "PdfDocument":

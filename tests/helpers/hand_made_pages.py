@@ -69,15 +69,11 @@ def drawn_pages(data: bytes) -> list[tuple[Any, Page]]:
     """The pages of a PDF file: as pdfium opens them, and their record."""
     import pypdfium2
 
-    from documents.pdf.drawn_objects import drawn_objects
+    from documents.left_out import LeftOut
     from documents.pdf.read_page import read_page
 
-    pages = []
-    for number, opened in enumerate(pypdfium2.PdfDocument(data), 1):
-        rules, fills, bitmaps, drawings = drawn_objects(opened)
-        read = replace(read_page(opened, number), rules=rules, fills=fills, bitmaps=bitmaps, drawings=drawings)
-        pages.append((opened, read))
-    return pages
+    opened = enumerate(pypdfium2.PdfDocument(data), 1)
+    return [(page, read_page(page, number, LeftOut())) for number, page in opened]
 
 
 def story_pdf(story: list[Any], **template: Any) -> bytes:

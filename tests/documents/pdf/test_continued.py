@@ -8,6 +8,7 @@ from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import PageBreak, Paragraph
 from reportlab.platypus import Table as Flowable
 
+from documents.left_out import LeftOut
 from documents.pdf.continued import join_continued, without_repeated
 from documents.pdf.lines import Line, Placed
 from documents.pdf.page import Box
@@ -32,13 +33,13 @@ def tables(items: list[Line | Placed]) -> list[Table]:
 
 def test_parts_on_following_pages_are_one_table_with_one_header() -> None:
     parts = [placed(1, (("a", "1"),), "Table 2: Prices"), placed(2, (("b", "2"),)), placed(3, (("c", "3"),))]
-    (table,) = tables(join_continued(parts))
+    (table,) = tables(join_continued(parts, LeftOut()))
     assert table == Table((HEAD, ("a", "1"), ("b", "2"), ("c", "3")), 1, "Table 2: Prices", 1)
 
 
 def test_a_part_without_the_header_keeps_all_its_rows() -> None:
     second = Placed(Table((("b", "2"), ("c", "3")), 1, "", 2), Box(100, 100, 400, 300), 2)
-    (table,) = tables(join_continued([placed(1, (("a", "1"),)), second]))
+    (table,) = tables(join_continued([placed(1, (("a", "1"),)), second], LeftOut()))
     assert table.rows == (HEAD, ("a", "1"), ("b", "2"), ("c", "3"))
 
 
@@ -50,7 +51,7 @@ def test_what_says_that_a_table_goes_on_is_left_out_and_the_same_number_continue
         placed(2, (("b", "2"),), "Table 2 (continued)"),
         line("The end", 2),
     ]
-    joined = join_continued(items)
+    joined = join_continued(items, LeftOut())
     assert [item.text for item in joined if isinstance(item, Line)] == ["A footnote", "The end"]
     assert len(tables(joined)) == 1
 
@@ -59,14 +60,14 @@ def test_a_part_at_the_top_of_the_next_column_goes_on_under_the_same_header() ->
     """The second part's rule makes it wider than the words of the first one."""
     first = Placed(Table((HEAD, ("a", "1")), 1, "Table 2: Prices", 1), Box(50, 600, 280, 770), 1)
     second = Placed(Table((HEAD, ("b", "2")), 1, "", 1), Box(305, 50, 545, 200), 1)
-    (table,) = tables(join_continued([first, second]))
+    (table,) = tables(join_continued([first, second], LeftOut()))
     assert table == Table((HEAD, ("a", "1"), ("b", "2")), 1, "Table 2: Prices", 1)
     other_header = replace(second, content=Table((("b", "2"), ("c", "3")), 1, "", 1))
     below = replace(second, box=Box(305, 650, 545, 770))
     same_column = replace(second, box=Box(50, 50, 280, 200))
     much_wider = replace(second, box=Box(305, 50, 580, 200))
     for apart in (other_header, below, same_column, much_wider):
-        assert len(tables(join_continued([first, apart]))) == 2
+        assert len(tables(join_continued([first, apart], LeftOut()))) == 2
 
 
 def test_other_tables_stay_apart() -> None:
@@ -79,7 +80,7 @@ def test_other_tables_stay_apart() -> None:
         [Placed(Table((("x", "y", "z"), ("1", "2", "3")), 1, "", 2), Box(100, 100, 400, 300), 2)],
     ]
     for rest in others:
-        assert join_continued([first, *rest]) == [first, *rest]
+        assert join_continued([first, *rest], LeftOut()) == [first, *rest]
 
 
 def test_what_three_pages_repeat_is_left_out_unless_it_has_a_caption() -> None:

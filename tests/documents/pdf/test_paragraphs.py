@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from documents.left_out import LeftOut
 from documents.pdf.blocks import blocks
 from documents.pdf.footnotes import footnotes
 from documents.pdf.headings import FoundHeading
@@ -19,7 +20,7 @@ FULL = "The pump moves the water through the housing while the motor"
 
 
 def read(items: Sequence[Line | Placed], headings: Sequence[FoundHeading] = ()) -> list[Block]:
-    return blocks(items, headings, footnotes(items, BODY), set(), BODY)
+    return blocks(items, headings, footnotes(items, BODY), set(), BODY, LeftOut())
 
 
 def texts(items: Sequence[Line | Placed]) -> list[str]:
@@ -130,7 +131,7 @@ def test_a_line_of_prose_that_ends_in_a_monospaced_word_goes_on() -> None:
 
 def test_headings_and_what_is_left_out() -> None:
     items = [line("Contents", 60), line("1 Pumps", 100, size=14), line("and motors", 116, size=14), line("Text.", 140)]
-    found = blocks(items, [FoundHeading(1, 2, "1 Pumps and motors", 2, 1)], set(), {0}, BODY)
+    found = blocks(items, [FoundHeading(1, 2, "1 Pumps and motors", 2, 1)], set(), {0}, BODY, LeftOut())
     assert found == [Heading("1 Pumps and motors", 2, 1), Paragraph("Text.", 1)]
 
 

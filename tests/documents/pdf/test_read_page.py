@@ -5,6 +5,7 @@ from typing import Any
 import pypdfium2
 import pytest
 
+from documents.left_out import LeftOut
 from documents.pdf.page import Page, PageWord
 from documents.pdf.read_page import ASCENT, DESCENT, read_page
 from tests.helpers.pdf_pages import SIZE, Draw, pdf, text_page
@@ -19,7 +20,7 @@ def page_of(*draw: Draw, rotate: int = 0, crop: tuple[float, float, float, float
         page.set_rotation(rotate)
     if crop:
         page.set_cropbox(*crop)
-    return read_page(page, 1)
+    return read_page(page, 1, LeftOut())
 
 
 def texts(page: Page) -> list[str]:
@@ -124,7 +125,10 @@ def test_invisible_text_stays_only_where_nothing_else_is_written() -> None:
         HELLO(canvas)
         invisible(canvas)
 
-    assert texts(page_of(both)) == ["Hello", "wide", "world"]
+    left_out = LeftOut()
+    document = pypdfium2.PdfDocument(pdf(both))
+    assert texts(read_page(document[0], 1, left_out)) == ["Hello", "wide", "world"]
+    assert left_out.lines == ('invisible text left out: 1 x, 1 words, e.g. "recognized"',)
     assert texts(page_of(invisible)) == ["recognized"]
 
 
@@ -135,3 +139,31 @@ def test_text_beside_text_on_one_line_is_not_joined() -> None:
 
 def test_an_empty_page_has_no_words() -> None:
     assert page_of(lambda canvas: None).words == ()
+
+
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+@pytest.mark.parametrize("turn", [90, 180, 270])
+def test_a_page_all_of_whose_text_is_turned_is_turned_back(turn: int, rotate: int) -> None:
+    def draw(canvas: Any) -> None:
+        canvas.translate(200, 300)
+        canvas.rotate(turn)
+        canvas.drawString(-100, 0, "Hello wide world")
+        canvas.drawString(-100, -14, "again")
+
+    page = page_of(draw, rotate=rotate)
+    assert texts(page) == ["Hello", "wide", "world", "again"]
+    assert all(word.upright for word in page.words)
+    assert page.words[0].box.left < page.words[1].box.left
+    assert page.words[3].box.top - page.words[0].box.top == pytest.approx(14)
+
+
+def test_text_outside_of_a_page_that_is_not_cropped_is_read() -> None:
+    """Programs that turn a page leave its box as it was, and then its text is outside of it."""
+    left_out = LeftOut()
+    document = pypdfium2.PdfDocument(pdf(text_page([(50, -200, "Hello wide world", "Helvetica", 12)])))
+    page = read_page(document[0], 1, left_out)
+    assert texts(page) == ["Hello", "wide", "world"]
+    assert 0 < page.words[0].box.bottom < page.height
+    assert left_out.lines == ('text outside of the page read all the same: 1 x, 3 words, e.g. "Hello wide world"',)
+    few = text_page([(50, -200, "mark", "Helvetica", 12), (50, 100, "Hello wide world", "Helvetica", 12)])
+    assert texts(page_of(few)) == ["Hello", "wide", "world"]

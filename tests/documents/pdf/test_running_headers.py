@@ -98,3 +98,33 @@ def test_numbered_headings_that_begin_pages_stay() -> None:
 @pytest.mark.parametrize("count", [0, 1])
 def test_nothing_runs_on_a_single_page(count: int) -> None:
     assert left_out(pages(count, line("Pump Manual", 30), line("1", 770))) == []
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("first", "baseline"),
+    [
+        ("Question #: Which valve of pump # must be closed?", 88),  # the next line's distance
+        ("In 199# the factory moved to the harbour", 88),
+        ("199# was the year of the new factory", 88),
+        ("Switch off the pump before you open it.", 84),  # a paragraph's distance
+        ("Report number # says that the pump of unit # failed.", 60),  # further away, but a sentence
+    ],
+)
+def test_a_page_s_first_line_of_text_stays_whatever_its_numbers_count(count: int, first: str, baseline: float) -> None:
+    assert left_out(pages(count, line(first, baseline))) == []
+
+
+def test_a_page_s_last_line_of_text_stays() -> None:
+    pieces = pages(4)
+    for number, name in enumerate(("left", "right", "upper", "lower"), 1):
+        pieces += [line(f"the {name} pump", 748, page=number), line("moves water to", 760, page=number)]
+        pieces.append(line(f"unit {number}", 772, page=number))
+    assert left_out(pieces) == []
+
+
+def test_a_heading_in_large_letters_that_many_chapters_have_stays() -> None:
+    pieces = pages(9) + [line("Exercises", 60, size=16, page=number) for number in (2, 4, 6, 8)]
+    assert left_out(pieces) == []
+    pieces += [line("Exercises", 60, size=16, page=number) for number in (1, 3, 5, 7, 9)]
+    assert len(left_out(pieces)) == 9
