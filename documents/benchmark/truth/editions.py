@@ -8,14 +8,17 @@ from pathlib import Path
 
 from common.errors import ArtifactError, MissingInputError
 from documents.benchmark.catalogue import CatalogueEntry, Truth
+from documents.benchmark.truth.groff import groff_document
 from documents.benchmark.truth.html_edition import html_document
 from documents.benchmark.truth.latex import latex_document
+from documents.benchmark.truth.open_document import odt_document
 from documents.benchmark.truth.plain_text import asciidoc_document, info_document, rst_document
 from documents.benchmark.truth.word import docx_document
 from documents.records import Document
 
-WITH_TABLES = ("latex", "html", "docx")  # kinds of truth whose tables are read as tables
+WITH_TABLES = ("latex", "html", "docx", "odt")  # kinds of truth whose tables are read as tables
 _NEXT = re.compile(rb"<link[^>]*rel=[\"']?next[\"']?[^>]*>", re.IGNORECASE)
+_BELOW = re.compile(rb"<a [^>]*accesskey=[\"']?1[\"']?[^>]*>", re.IGNORECASE)
 _ADDRESS = re.compile(rb"href=[\"']?([^\"'#> ]+)", re.IGNORECASE)
 
 
@@ -34,10 +37,13 @@ def true_document(entry: CatalogueEntry, folder: Path) -> Document:
     if entry.truth.kind == "html":
         return html_document(pages, entry.id)
     content = pages[0][1]
-    if entry.truth.kind == "docx":
-        return docx_document(content, entry.id)
+    if entry.truth.kind in ("docx", "odt"):
+        return (docx_document if entry.truth.kind == "docx" else odt_document)(content, entry.id)
     source = content.decode("utf-8", "replace")
-    readers = {"latex": latex_document, "rst": rst_document, "asciidoc": asciidoc_document, "info": info_document}
+    readers = {
+        "latex": latex_document, "rst": rst_document, "asciidoc": asciidoc_document, "info": info_document,
+        "groff": groff_document,
+    }  # fmt: skip
     return readers[entry.truth.kind](source, entry.id)
 
 
@@ -53,13 +59,16 @@ def truth_pages(truth: Truth, root: Path) -> list[tuple[str, bytes]]:
         ArtifactError: If the pages are others than those of the list.
     """
     pages = [(truth.path, unpacked(root / truth.path))]
+    links: list[str] = []  # pages to come, the next one last: those below a page (of Texinfo) come before the next one
     while truth.kind == "html" and len(pages) < truth.files:
-        link = _NEXT.search(pages[-1][1])
-        address = _ADDRESS.search(link[0]) if link else None
-        if address is None:
+        for link in (_NEXT.search(pages[-1][1]), _BELOW.search(pages[-1][1])):
+            if address := _ADDRESS.search(link[0]) if link else None:
+                links.append(posixpath.normpath(posixpath.join(posixpath.dirname(pages[-1][0]), address[1].decode())))
+        while links and links[-1] in dict(pages):
+            links.pop()
+        if not links:
             break
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(truth.path), address[1].decode()))
-        pages.append((path, unpacked(root / path)))
+        pages.append((links[-1], unpacked(root / links[-1])))
     sha256 = hashlib.sha256(b"".join(content for _, content in pages)).hexdigest()
     if len(pages) != truth.files or sha256 != truth.sha256:
         raise ArtifactError(

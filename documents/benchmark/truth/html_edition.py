@@ -98,8 +98,8 @@ def html_document(pages: Sequence[tuple[str, bytes]], name: str) -> Document:
 
 
 def _title(tree: markup.HtmlElement) -> str:
-    headings = [_line(heading) for heading in tree.iter("h1")]
-    return headings[0] if headings else _line(tree.find(".//title"))
+    headings = [line for heading in tree.iter("h1") if (line := _line(heading))]
+    return headings[0] if headings else " ".join(tree.findtext(".//title", "").split())
 
 
 def _depth(path: str, trees: dict[str, markup.HtmlElement]) -> int:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from documents.benchmark.catalogue import Truth, catalogue
-from documents.benchmark.truth.editions import true_document
+from documents.benchmark.catalogue import Truth, catalogue, halves
+from documents.benchmark.truth.editions import true_document, truth_pages
+from documents.benchmark.truth.groff import groff_document
 from documents.benchmark.truth.html_edition import html_document
 from documents.benchmark.truth.latex import latex_document
+from documents.benchmark.truth.open_document import odt_document
 from documents.benchmark.truth.plain_text import asciidoc_document, info_document, rst_document
 from documents.benchmark.truth.word import docx_document
 from documents.records import Block, Document, Heading, Paragraph, Table
@@ -260,3 +262,71 @@ def test_a_packed_truth_of_the_list_is_read(tmp_path: Path) -> None:
     (tmp_path / entry.id).mkdir()
     (tmp_path / entry.id / "a.tex.gz").write_bytes(gzip.compress(content))
     assert outline(true_document(entry, tmp_path)) == [(1, "One")]
+
+
+def test_the_list_has_its_halves() -> None:
+    everything = catalogue()
+    assert {half: len(catalogue(half)) for half in ("tuning", "held-out", "new")} == {
+        "tuning": 11,
+        "held-out": 11,
+        "new": 10,
+    }
+    assert halves(everything) == {entry.id: entry.half for entry in everything if entry.half != "new"}
+    assert len({entry.sha256 for entry in everything}) == len({entry.id for entry in everything}) == len(everything)
+
+
+def test_groff_headings_paragraphs_and_what_is_no_text() -> None:
+    source = (
+        '.\\" not printed\n.de X\nhidden\n..\n.TL\nThe Title\n.AU\nA. N. Other\n.NH\nUse of\n\\fBcvs\\fP\\**\n'
+        ".FS\nA note.\n.FE\n"
+        '.PP\nIn\n.SM\nRCS\\c\n.LG\n, a \\*Qlock\\*U \\(em see \\s-2B\\s+2.\n.NH 2\nParts\n.IP "two words" 5\nText.\n'
+        ".DS B\n.PS\nline from 1 to 2\n.PE\n.DE\n.DS\nmake\n  all\n.DE\n.TS\nbox center;\nl l.\nA\tB\n.TE\n.SH\nEnd\n"
+    )
+    document = groff_document(source, "x")
+    assert document.title == "The Title"
+    assert document.blocks == (
+        Paragraph("A. N. Other"),
+        Heading("Use of cvs", 1),
+        Paragraph("A note."),
+        Paragraph("In RCS , a lock - see B."),
+        Heading("Parts", 2),
+        Paragraph("two words Text."),
+        Paragraph("make\n  all", code=True),
+        Paragraph("A B"),
+        Heading("End", 1),
+    )
+
+
+def test_open_document_headings_tables_and_indexes() -> None:
+    text, table = "urn:oasis:names:tc:opendocument:xmlns:text:1.0", "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
+    row = "<b:table-row><b:table-cell><a:p>{}</a:p><a:p>x</a:p></b:table-cell>{}</b:table-row>"
+    cell = "<b:table-cell><a:p>2</a:p></b:table-cell>"
+    body = (
+        '<a:table-of-content><a:p>One 3</a:p></a:table-of-content><a:h a:outline-level="1">One<a:line-break/>way</a:h>'
+        "<a:list><a:list-item><a:p>Item<a:s/><a:span>of</a:span> it</a:p></a:list-item></a:list><a:p/>"
+        f"<b:table>{row.format('1', cell)}{row.format('3', '')}</b:table><b:table>{row.format('4', '')}</b:table>"
+    )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("content.xml", f'<o xmlns:a="{text}" xmlns:b="{table}"><body><text>{body}</text></body></o>')
+    assert odt_document(buffer.getvalue(), "x").blocks == (
+        Heading("One way", 1),
+        Paragraph("Item of it"),
+        Table((("1 x", "2"), ("3 x", ""))),
+        Paragraph("4 x"),
+    )
+
+
+def test_pages_below_a_page_come_before_the_next_one(tmp_path: Path) -> None:
+    links = {"a": "b", "b": "d", "c": "", "d": ""}  # of the next page; c stands below b
+    pages = {
+        name: f'<link rel="next" href="{following}.html"><a href="c.html" accesskey="1">'.encode()
+        if name == "b"
+        else f'<link href="{following}.html" rel="next">'.encode() * bool(following) + name.encode()
+        for name, following in links.items()
+    }
+    for name, content in pages.items():
+        (tmp_path / f"{name}.html").write_bytes(content)
+    digest = hashlib.sha256(b"".join(pages[name] for name in "abcd")).hexdigest()
+    truth = Truth("html", "p", "1", "a.html", 4, digest)
+    assert [path for path, _ in truth_pages(truth, tmp_path)] == ["a.html", "b.html", "c.html", "d.html"]
