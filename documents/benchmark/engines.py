@@ -42,6 +42,19 @@ def opendataloader(file: Path) -> str:
         return next(Path(folder).rglob("*.md")).read_text(encoding="utf-8")
 
 
+def liteparse(file: Path) -> str:
+    """By its text layer, without its OCR."""
+    from liteparse import LiteParse
+
+    return LiteParse(output_format="markdown", ocr_enabled=False, image_mode="off", quiet=True).parse(str(file)).text
+
+
+def pdf_inspector(file: Path) -> str:
+    from pdf_inspector import process_pdf
+
+    return process_pdf(str(file)).markdown or ""
+
+
 def docling(file: Path) -> str:
     from docling.document_converter import DocumentConverter
 
@@ -87,6 +100,8 @@ ENGINES: dict[str, tuple[Callable[[Path], str], str, tuple[str, ...]]] = {  # fu
     "markitdown": (markitdown, "markitdown", ("pdf", "html", "docx", "markdown")),
     "pdf_oxide": (pdf_oxide, "pdf_oxide", PDF),
     "opendataloader": (opendataloader, "opendataloader-pdf", PDF),
+    "liteparse": (liteparse, "liteparse", PDF),
+    "pdf_inspector": (pdf_inspector, "pdf-inspector", PDF),
     "docling": (docling, "docling-slim", PDF),
     "pypdf": (pypdf, "pypdf", PDF),
     "pdfplumber": (pdfplumber, "pdfplumber", PDF),

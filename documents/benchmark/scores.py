@@ -1,6 +1,6 @@
 """Scores of a document that was read beside its truth.
 
-Headings (precision, recall, F1, MHS), tables (TEDS), text lost and invented.
+Headings (precision, recall, F1, MHS), tables (TEDS), text lost, invented and torn.
 
 What each score means stands in `benchmarks/results/documents/README.md`.
 """
@@ -44,6 +44,7 @@ class Scores:
     extra_tables: int | None  # read, but no true one's
     lost: float  # share of the true words
     invented: float  # share of the words read
+    torn: float  # share of the pairs of neighbouring true words that are no neighbours any more
 
 
 def scores(truth: Document, read: Document, judge_tables: bool = True) -> Scores:
@@ -71,8 +72,10 @@ def scores(truth: Document, read: Document, judge_tables: bool = True) -> Scores
         tables = [block.rows for block in blocks if isinstance(block, Table)]
         teds_mean, matched = table_scores(true_tables, tables)
         extra = len(tables) - matched
-    lost, invented = fidelity(_text(true_blocks), _text(blocks))
-    return Scores(precision, recall, f1, mhs, mhs_structure, outline, teds_mean, extra, lost, invented)
+    true_text, text = _text(true_blocks), _text(blocks)
+    lost, invented = fidelity(true_text, text)
+    torn = fidelity(true_text, text, in_a_row=2).lost
+    return Scores(precision, recall, f1, mhs, mhs_structure, outline, teds_mean, extra, lost, invented, torn)
 
 
 def _judged(document: Document, title: str) -> list[Block]:

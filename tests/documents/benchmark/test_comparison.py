@@ -11,6 +11,8 @@ import pytest
 from documents.benchmark import __main__ as comparison
 from documents.benchmark import fetch
 from documents.benchmark.catalogue import CatalogueEntry, Truth, catalogue
+from documents.benchmark.reading import ReadDocument
+from documents.benchmark.scores import Scores
 
 TRUE = (
     b"<html><title>T</title><body><h1>Pump</h1><h2>Safety</h2><p>Mind the gap.</p>"
@@ -47,8 +49,22 @@ def test_the_tables_hold_each_engines_scores(documents: Path) -> None:
     # Headings are perfect whatever their numbers; of 9 words read, 1 and 2 are not true ones, and the title stands for
     # nobody.
     cells = [cell.strip() for cell in rows[1].split("|")[2:-2]]
-    assert cells == ["1.000"] * 6 + ["-", "0", "0.000", "0.222"]
+    assert cells == ["1.000"] * 6 + ["-", "0", "0.000", "0.222", "0.167"]  # a number stands between one of 6 pairs
     assert not any(line.startswith("| edgeparse") for line in lines)  # it reads PDFs only
+
+
+def test_means_have_intervals_and_differences_to_the_first_engine() -> None:
+    def row(mhs: float) -> comparison.Row:
+        return ReadDocument(None, 1.0), Scores(1.0, 1.0, 1.0, mhs, mhs, mhs, None, None, 0.0, 0.0, 0.0)
+
+    entries = [replace(_entry("pdf"), id=id_, pages=2) for id_ in "ab"]
+    rows = {"x": {"a": row(0.5), "b": row(0.9)}, "y": {"a": row(0.4), "b": row(0.6)}}
+    lines = comparison._mean_table("PDFs", entries, rows).splitlines()[4:]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert [(line[0], line[4], line[7], line[-2], line[-1]) for line in cells] == [
+        ("x", "0.700 [0.500, 0.900]", "-", "0.500", "-"),
+        ("y", "0.500 [0.400, 0.600]", "-", "0.500", "-0.200 [-0.300, -0.100]"),
+    ]
 
 
 def test_an_engine_of_others_reads_a_pdf_in_its_own_process(tmp_path: Path) -> None:
