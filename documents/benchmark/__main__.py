@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compare engines and write the tables."""
     options = parser().parse_args(arguments)
-    pythons = dict((["", *given.split("=", 1)])[-2:] for given in options.python)
+    pythons: dict[str, str] = dict((["", *given.split("=", 1)])[-2:] for given in options.python)
     entries = [entry for entry in catalogue(options.half) if not options.only or entry.id in options.only]
     if not entries:
         raise UserError(f"--only {' '.join(options.only)} names no document of the half {options.half}.")

@@ -67,7 +67,7 @@ def sections(blocks: Iterable[Block]) -> Tree[Label]:
             found[-1][1].extend(words(block.text))
     trees: list[Tree[Label]] = []
     for heading, content in found:
-        leaf = (Tree(("content", tuple(content))),) if content else ()
+        leaf: tuple[Tree[Label], ...] = (Tree(("content", tuple(content))),) if content else ()
         trees += leaf if heading is None else (Tree(("heading", heading), leaf),)
     return Tree(("document", ""), tuple(trees))
 

@@ -127,7 +127,8 @@ def _rst_paragraph(lines: Iterable[str]) -> Iterator[Paragraph]:
 def asciidoc_document(source: str, name: str) -> Document:
     """A document in AsciiDoc: headings `== Like this` or underlined, blocks between lines of `-` or `.` as code."""
     blocks: list[Block] = []
-    title, code, paragraph = name, "", []
+    title, code = name, ""
+    paragraph: list[str] = []
     lines = source.splitlines()
     skip = False
     for position, line in enumerate(lines):
