@@ -57,7 +57,7 @@ def read_folder(
     for each in passes:
         readings.append(readings[-1].by(each))
     caches = [ConversionCache(document_cache, folder, reading, cutting, limits) for reading in readings]
-    return DocumentFolder(folder, caches, passes, limits, strict, {**readings[-1].recipe, **cutting.recipe})
+    return DocumentFolder(folder, caches, passes, limits, strict, {**readings[-1].recipe, **cutting.options})
 
 
 class DocumentFolder:

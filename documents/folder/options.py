@@ -142,14 +142,9 @@ class Cutting:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that count."""
+        """The options that count, for an index's recipe too."""
         length = {"chunk_words": self.chunk_words, "chunk_overlap": self.chunk_overlap}
         return {"cascade": self.cascade, **(length if self.chunk_words else {"max_words": self.max_words})}
-
-    @property
-    def recipe(self) -> dict[str, Any]:
-        """The same, for an index's recipe."""
-        return self.options
 
 
 def _version(name: str) -> str:
