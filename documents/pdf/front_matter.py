@@ -59,5 +59,7 @@ def _begins_text(group: Group, is_named: bool, contents: int | None, body: Body)
         group.number is not None and group.number.sure and group.line.size >= body.size and group.line.bold
     ):
         return True
-    in_size = abs(group.line.size - body.size) < 0.05 * body.size
+    if group.line.size < 0.95 * body.size:  # addresses
+        return False
+    in_size = group.line.size < 1.05 * body.size
     return (in_size and len(group.lines) >= _TEXT_LINES) or len(group.text) >= _TEXT_CHARACTERS

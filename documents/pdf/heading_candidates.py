@@ -17,7 +17,7 @@ _LINE_DISTANCE = 1.75  # font sizes between baselines of a heading's lines
 _LARGER = 1.06  # body sizes from which on a font alone shows a heading
 _SET_APART, _FAR_APART = 1.15, 1.3  # leadings above a heading in the body's size, and above one that is not bold either
 _CAPTION = re.compile(
-    r"(?:fig(?:ure|\.)?|tab(?:le|\.)?|listing|algorithm|example|scheme|plate|equation|exhibit|picture|bild|abb(?:ildung|\.)?|tabelle|figura|tabla)"
+    r"(?:fig(?:ure|\.)?|tab(?:le|\.)?|listing|algorithm|example|scheme|plate|equation|exhibit|picture|theorem|lemma|corollary|proposition|definition|conjecture|bild|abb(?:ildung|\.)?|tabelle|figura|tabla)"
     r"\s*(?:[A-Z]?\d[\w.-]*|[IVX]+)(?:\s*[.:|\u2013\u2014-]|\s|$)",
     re.IGNORECASE,
 )
@@ -141,10 +141,13 @@ def looks_like_heading(group: Group, body: Body, exact: bool = False) -> bool:
     if (rest[0].islower() and not number and not exact) or (not number and _LABEL.match(rest)):
         return False
     apart = group.above is None or group.above >= _SET_APART
+    far_above = group.above is None or group.above >= _FAR_APART
     if line.bold and not body.bold and line.size > 0.85 * body.size:
         return apart and len(group.lines) <= 3
+    if number is None and line.italic and not body.italic:
+        return far_above and rest[0].isalnum() and len(group.lines) <= 2 and line.size > 0.95 * body.size
     different = abs(line.size - body.size) > 0.04 * body.size or line.italic != body.italic or _capitals(rest)
-    far = (group.above is None or group.above >= _FAR_APART) and (group.below is None or group.below >= _SET_APART)
+    far = far_above and (group.below is None or group.below >= _SET_APART)
     sure = number is not None and number.sure and number.kind != "small letter"
     return far and sure and different and len(group.lines) <= 2 and line.size > 0.8 * body.size
 
@@ -156,6 +159,7 @@ def _continues(before: Line, line: Line) -> bool:
     if not same_column or not 0 < distance <= _LINE_DISTANCE * max(before.size, line.size):
         return False
     same_style = abs(before.size - line.size) <= 0.02 * line.size and before.bold == line.bold
+    same_style &= line.bold or before.italic == line.italic
     if before.is_run_in or line.is_run_in:
         return False
     number = number_of(line.text)

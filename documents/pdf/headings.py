@@ -14,6 +14,7 @@ from documents.pdf.spacing import Body
 _MAX_MISSHAPEN = 0.4  # of the groups in a style that cannot be headings, for the others to be ones
 _MAX_HANGING = 0.5  # of the groups in a style with the text below indented: these are terms of a list
 _INDENTED = 1.0  # font sizes
+_MIN_SLANTED = 3  # groups in the text's size that are but italic, for them to be headings
 _MIN_KNOWN = 4  # headings that an outline or a table of contents names, for their sizes to say what is too large
 
 
@@ -116,8 +117,13 @@ def _accepted(
             continue
         if style[0] > 1.03 * largest and not any(at in named for at in members):
             continue  # larger than chapters: the title page's
+        size, bold, italic, _ = style
+        small = size <= 1.06 * body.size
+        slanted = small and italic and not bold and not any(groups[at].number for at in good)
+        if slanted and len(good) < _MIN_SLANTED and not any(at in named for at in good):
+            continue
         hanging = sum(_hanging(items, groups[at]) for at in good if not groups[at].number)
-        if style[0] <= 1.06 * body.size and hanging > _MAX_HANGING * len(good) and not any(at in named for at in good):
+        if small and hanging > _MAX_HANGING * len(good) and not any(at in named for at in good):
             continue
         accepted.add(style)
     return accepted

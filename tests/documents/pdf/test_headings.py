@@ -114,6 +114,8 @@ def test_lines_of_a_heading_are_joined() -> None:
         ("Figure 3: Wiring of the motor", {"bold": True}),
         ("Table 2. Ratings", {"bold": True}),
         ("Picture 1: What is inside", {"bold": True}),
+        ("Theorem 1 (Pumps need oil)", {"bold": True}),
+        ("Definition 2.1", {"bold": True}),
         ("Warning", {"bold": True}),
         ("\u2022 the valve", {"bold": True}),
         ("a = b + c * 4 / 7 - 2", {"size": 12}),
@@ -127,6 +129,29 @@ def test_lines_of_a_heading_are_joined() -> None:
 )
 def test_what_is_no_heading(text: str, given: dict[str, Any]) -> None:
     assert Pages().text().heading(text, **given).text().found() == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "above", "italic_prose", "found"),
+    [
+        (("Housing", "Valve", "Kinds of oil and of grease"), 24.0, 0, True),
+        (("Housing", "Valve"), 24.0, 0, False),  # two may be anything
+        (("Housing", "Valve", "Oil"), 6.0, 0, False),
+        (("Housing.", "valve", "(Oil)"), 24.0, 0, False),
+        (("Housing", "Valve", "Oil"), 24.0, 3, False),  # italics are for quotations
+    ],
+)
+def test_italics_of_the_body_s_size_are_headings_where_they_stand_apart_again_and_again(
+    texts: tuple[str, ...], above: float, italic_prose: int, found: bool
+) -> None:
+    pages = Pages().text(20)
+    for text in texts:
+        pages.heading(text, above=above, italic=True)
+        pages.items += prose(pages.items[-1].baseline + LEADING, 3)  # right below, as the lines of a paragraph
+        pages.heading("x", above=3 * LEADING).items.pop()
+    for _ in range(italic_prose):
+        pages.text(5, italic=True).text()
+    assert pages.found() == ([(1, text) for text in texts] if found else [])
 
 
 def test_bold_terms_with_indented_descriptions_are_no_headings() -> None:
@@ -222,8 +247,10 @@ def test_authors_and_editions_are_no_headings_and_an_abstract_is_one() -> None:
         .heading("Jane Example", 14, bold=True)
         .heading("Second edition", 12, bold=True)
     )
+    pages.text(6, size=8.0)  # addresses, smaller than the text
     pages.heading("Abstract", 12, bold=True).text(6).heading("1 Use", 14, bold=True).text()
     body = body_of(pages.items)
     grouped = groups(pages.items, body)
     front = front_matter(grouped, Title("Pump P-300", frozenset({0}), True), set(), None, body)
-    assert [grouped[at].text for at in sorted(front)] == ["Pump P-300", "Jane Example", "Second edition"]
+    assert [grouped[at].text for at in sorted(front)][:3] == ["Pump P-300", "Jane Example", "Second edition"]
+    assert len(front) == 4
