@@ -1,12 +1,21 @@
 """Footnotes: small print at the foot of a column that begins with a mark."""
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Container, Sequence
+from dataclasses import replace
+from unicodedata import normalize
 
 from documents.pdf.lines import Line, Placed
 from documents.pdf.spacing import Body
+from documents.raised import note_mark
 
-_MARK = re.compile(r"(?:\d{1,3}|[*\u2217\u2020\u2021§¶\u2016#]{1,3}|[a-z](?=\s))\s*\S")
+RAISED = "\u2070\u00b9\u00b2\u00b3\u2074-\u2079"  # figures
+_NUMBER = re.compile(rf"([\d{RAISED}]{{1,3}})\s*")
+_MARKS = re.compile(  # behind a word, but not the exponents of 10 and of metres
+    rf"(?<=[^\s{RAISED}])(?<!\b10)(?<!\bm)(?<!\b[kcmd]m)([{RAISED}]+(?:[,;] ?[{RAISED}]+)*)(?!\w)"
+)
+_MARK = re.compile(rf"(?:[\d{RAISED}]{{1,3}}|[*\u2217\u2020\u2021§¶\u2016#]{{1,3}}|[a-z](?=\s)|\[\d{{1,3}}\])\s*\S")
 _SMALLER = 0.93  # of the body's size
 _MAX_LINES = 40  # of a column's footnotes
 
@@ -22,6 +31,29 @@ def footnotes(items: Sequence[Line | Placed], body: Body) -> set[int]:
             found.update(_notes(items, at, body))
         at -= 1
     return found
+
+
+def marks_apart(items: Sequence[Line | Placed], notes: Container[int]) -> list[Line | Placed]:
+    """The items, with the raised numbers of the notes of a page set apart from the words on it: "$320 [1]"."""
+    numbers = defaultdict[int, set[str]](set)
+    for at, item in enumerate(items):
+        if at in notes and isinstance(item, Line) and (match := _NUMBER.match(item.text)):
+            numbers[item.page].add(normalize("NFKC", match[1]))
+
+    def apart(item: Line | Placed, is_note: bool) -> Line | Placed:
+        if not isinstance(item, Line) or item.lead or item.page not in numbers:
+            return item
+
+        def written(match: re.Match[str]) -> str:
+            marks = normalize("NFKC", match[1])
+            return note_mark(marks) if set(re.findall(r"\d+", marks)) <= numbers[item.page] else match[0]
+
+        text = _MARKS.sub(written, item.text)
+        if is_note and (match := _NUMBER.match(text)) and not match[1].isdecimal():
+            text = f"{note_mark(normalize('NFKC', match[1])).strip()} {text[match.end() :]}"
+        return replace(item, text=text)
+
+    return [apart(item, at in notes) for at, item in enumerate(items)]
 
 
 def _ends_column(line: Line, below: Line | Placed | None) -> bool:

@@ -5,18 +5,23 @@ from collections.abc import Container, Iterable
 
 _END = re.compile(r"([^\W\d_](?:[^\W\d_]|-)*)([-\u2010\xad])$")
 _START = re.compile(r"[^\W\d_](?:[^\W\d_]|-)*")
+_END_OF_NUMBER = re.compile(r"\d[-\u2010]$")
 _WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|-)*[^\W\d_]")
 
 _LONGEST = 100  # characters of a word
+_LINKS = {*"eiouy", "and", "or", "und", "oder", "sowie", "bis", "et", "ou", "och", "og", "eller", "en", "of"}
+_LONG_LINK = 3  # letters from which on a link need not stand elsewhere in the document
 _MIN_LETTERS = 4  # of both parts of a compound, which no syllables have
 
 
 def vocabulary(texts: Iterable[str]) -> set[str]:
     """The words of lines, in small letters, but for those that a line's end may cut."""
     found: set[str] = set()
+    cut = False
     for text in texts:
         words = _WORD.findall(text.casefold())
-        found.update(words[:-1] if _END.search(text) else words)
+        was_cut, cut = cut, _END.search(text) is not None
+        found.update(words[was_cut : len(words) - cut])
     return found
 
 
@@ -24,14 +29,21 @@ def joined(text: str, line: str, words: Container[str]) -> str:
     """A text and the line after it.
 
     A hyphen between a letter and a small letter is left out. It stays if the document has not the word without it, but
-    either with it, or both parts as words of their own. A soft hyphen is always left out.
+    either with it, or both parts as words of their own. It stays, with a blank, before "and", "or" and the like, and
+    without one behind a figure. A soft hyphen is always left out.
     """
     end, start = _END.search(text[-_LONGEST:]), _START.match(line)
+    if _END_OF_NUMBER.search(text) and line[:1].isalnum() and (start is None or start[0] not in _LINKS):
+        return text + line
     if end is None or start is None:
         return f"{text.rstrip(chr(0xAD))} {line}"
     without, hyphenated = (end[1] + start[0]).casefold(), f"{end[1]}-{start[0]}".casefold()
-    parts = [part.casefold() for part in (end[1], start[0])]
-    compound = hyphenated in words or all(len(part) >= _MIN_LETTERS and part in words for part in parts)
+    parts = [part.casefold() for part in (end[1].split("-")[-1], start[0].split("-")[0])]
+    least = 1 if "-" in end[1] else _MIN_LETTERS
+    is_link = start[0] in _LINKS and (len(start[0]) >= _LONG_LINK or start[0] in words)
+    if end[2] != "\xad" and is_link and without not in words:
+        return f"{text} {line}"
+    compound = hyphenated in words or all(len(part) >= least and part in words for part in parts)
     keeps = not line[0].islower() or (compound and without not in words)
     if end[2] != "\xad" and (keeps or (len(end[1]) == 1 and without not in words)):
         return text + line

@@ -9,6 +9,7 @@ from statistics import median
 
 from documents.pdf.fonts import is_monospaced
 from documents.pdf.page import Box, Page, PageWord
+from documents.pdf.word_text import is_raised, superscript
 from documents.records import Image, Table
 
 _BASELINE = 0.8  # of a word's height below its top, see read_page.ASCENT
@@ -19,6 +20,7 @@ _SCRIPT_GAP = 0.3  # font sizes between them
 _MIN_LETTERS = 3  # of a word that is no symbol
 _MAX_PLAIN = 0.15  # of a bold line's characters
 _NO_BLANK = 0.05  # font sizes between parts of one word that the file draws apart
+_NO_BLANK_AT_RAISED = 0.25  # the same beside raised text
 _UNDERSCORE_WIDTH = 12.0  # points
 _MONOSPACED_SHARE = 0.85  # of a line's characters
 
@@ -77,15 +79,20 @@ def fragments(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
     The order of `words` does not count, but for text that does not run from left to right: it stays in the order of the
     file.
     """
-    upright = sorted((word for word in words if word.upright), key=lambda word: (baseline(word), word.box, word.text))
+    rows = baseline_rows(word for word in words if word.upright)
+    parts = [part for row in rows for part in _parts(sorted(row, key=lambda word: (word.box, word.text)))]
+    return [tuple(part) for part in _with_scripts(parts)]
+
+
+def baseline_rows(words: Iterable[PageWord]) -> list[list[PageWord]]:
+    """Words with one baseline each, from the top; the order of `words` does not count."""
     rows: list[list[PageWord]] = []
-    for word in upright:
+    for word in sorted(words, key=lambda word: (baseline(word), word.box, word.text)):
         if rows and baseline(word) - baseline(rows[-1][-1]) <= _SAME_BASELINE * min(word.size, rows[-1][-1].size):
             rows[-1].append(word)
         else:
             rows.append([word])
-    parts = [part for row in rows for part in _parts(sorted(row, key=lambda word: (word.box, word.text)))]
-    return [tuple(part) for part in _with_scripts(parts)]
+    return rows
 
 
 def _parts(row: list[PageWord]) -> list[list[PageWord]]:
@@ -154,16 +161,23 @@ def _line(words: Sequence[PageWord], page: int, underscores: Sequence[Box]) -> L
     (size, font, bold, italic, color), _ = style.most_common(1)[0]
     cell = median((word.box.right - word.box.left) / len(word.text) for word in words)
     monospaced = _monospaced(words)
-    text = words[0].text
-    for one, other in pairwise(words):
+    largest = max(words, key=lambda word: (word.text[0].isalnum(), word.size))
+    base = baseline(largest)
+    up = [word.upright and is_raised(word.size, base - baseline(word), largest.size) for word in words]
+    text = superscript(words[0].text) if up[0] else words[0].text
+    for (one, was_up), (other, is_up) in pairwise(zip(words, up, strict=True)):
         gap = other.box.left - one.box.right
         if _underscore(one, other, underscores):
             text += "_"
         elif monospaced and cell > 0 and one.upright:
             text += " " * max(1, round(gap / cell))
-        elif gap > _NO_BLANK * max(one.size, other.size) or one.size == other.size or not one.upright:
+        elif (
+            gap > (_NO_BLANK_AT_RAISED if was_up or is_up else _NO_BLANK) * max(one.size, other.size)
+            or one.size == other.size
+            or not one.upright
+        ):
             text += " "
-        text += other.text
+        text += superscript(other.text, text) if is_up else other.text
     box = union(word.box for word in words if word.size >= 0.6 * size)
     plain = sum(len(word.text) for word in words if _is_plain(word))
     bold = bold and plain <= _MAX_PLAIN * sum(len(word.text) for word in words)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from documents.left_out import LeftOut
+from documents.pdf.footnotes import RAISED
 from documents.pdf.hyphenation import joined
 from documents.pdf.lines import Line
 from documents.pdf.list_items import is_bulleted, item_mark
@@ -17,8 +18,9 @@ _LOOKED_AT = 50  # last lines of a paragraph that say how wide it is
 _INDENT = 0.7  # font sizes
 _SAME_SIZE = 0.1
 _BLANK_LINE = 1.6  # leadings between lines of code with an empty one between them
+_STOP = r"[.!?:;…][\"'\u201d\u2019\u00bb)\]]*"
 _END_OF_SENTENCE = re.compile(  # with the mark of a footnote, but not the decimals of a number
-    r"(?:[.!?:;…][\"'\u201d\u2019\u00bb)\]]*|(?<!\d)[.!?:;…][\"'\u201d\u2019\u00bb)\]]*\d{1,2})$"
+    rf"(?:{_STOP}(?:[{RAISED}]+| \[\d{{1,3}}\])?|(?<!\d){_STOP}\d{{1,2}})$"
 )
 
 

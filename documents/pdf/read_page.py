@@ -3,15 +3,17 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING
 
 from documents.left_out import LeftOut
 from documents.pdf.characters import Character, characters, origin
 from documents.pdf.drawn_objects import drawn_objects
+from documents.pdf.initials import LARGER, join_initials
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.placement import PlacementMatrix, placement, visible_area
-from documents.pdf.word_text import word_text
+from documents.pdf.word_text import is_raised, superscript, word_text
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage
@@ -60,7 +62,7 @@ def read_page(page: "PdfPage", number: int, left_out: LeftOut) -> Page:
             stays = set(map(id, kept))
             left_out.text(rule, " ".join(item.word.text for item in whole if id(item) not in stays))
     left_out.text("text drawn twice left out once", " ".join(doubles))
-    return Page(number, area.right, area.bottom, tuple(words), *drawn_objects(page))
+    return Page(number, area.right, area.bottom, tuple(join_initials(words)), *drawn_objects(page))
 
 
 def _found(page: "PdfPage") -> list["_Found"]:
@@ -119,7 +121,10 @@ def _apart(one: Character, other: Character) -> bool:
     """Whether two characters that follow each other in the file belong to different words."""
     if one.style.turn != other.style.turn or one.style.visible != other.style.visible:
         return True
-    size = max(one.style.size, other.style.size, other.top - other.bottom)
+    large, small = max(one.style.size, other.style.size), min(one.style.size, other.style.size)
+    if large >= LARGER * small and abs(one.bottom - other.bottom) > 0.5 * small:  # an initial
+        return True
+    size = max(large, other.top - other.bottom)
     gap = max(other.left - one.right, one.left - other.right, other.bottom - one.top, one.bottom - other.top)
     return gap > _GAP * size
 
@@ -136,7 +141,8 @@ class _Found:
 
 def _word(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) -> _Found:
     """A word of its characters; its box is its ink."""
-    styles = [letter.style for letter in run]
+    parts = _parts(text, run, placed)
+    styles = [letter.style for is_up, part in parts for letter in part if not is_up]
     style = max(dict.fromkeys(styles), key=styles.count)
     ink = placed.box(
         min(letter.left for letter in run),
@@ -145,11 +151,29 @@ def _word(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) ->
         max(letter.top for letter in run),
     )
     first = next(letter for letter in run if letter.style == style)
-    letters = [(letter.text, letter.left, letter.right) for letter in run]
-    word = PageWord(
-        word_text(letters), ink, style.size, style.font, style.bold, style.italic, style.turn == 0, style.color
-    )
+    written = ""
+    for is_up, part in parts:
+        written_part = word_text([(letter.text, letter.left, letter.right) for letter in part])
+        written += superscript(written_part, written) if is_up else written_part
+    word = PageWord(written, ink, style.size, style.font, style.bold, style.italic, style.turn == 0, style.color)
     return _Found(word, placed.point(*origin(text, first.position))[1], style.visible, style.turn)
+
+
+def _parts(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) -> list[tuple[bool, list[Character]]]:
+    """A word in parts, each with whether it is raised; one part where nothing is."""
+    largest = max(run, key=lambda letter: letter.style.size)
+    if largest.style.turn != 0 or all(letter.style.size == largest.style.size for letter in run):
+        return [(False, run)]
+    base = placed.point(*origin(text, largest.position))[1]
+    parts: list[tuple[bool, list[Character]]] = []
+    for style, letters in groupby(run, key=lambda letter: letter.style):
+        part = list(letters)
+        up = is_raised(style.size, base - placed.point(*origin(text, part[0].position))[1], largest.style.size)
+        if parts and parts[-1][0] is up:
+            parts[-1][1].extend(part)
+        else:
+            parts.append((up, part))
+    return parts
 
 
 def _inside(box: Box, area: Box) -> bool:

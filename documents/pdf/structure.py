@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from documents.left_out import LeftOut
 from documents.pdf.blocks import blocks
 from documents.pdf.contents import ContentsEntry, key, table_of_contents
-from documents.pdf.footnotes import footnotes
+from documents.pdf.footnotes import footnotes, marks_apart
 from documents.pdf.front_matter import front_matter
 from documents.pdf.heading_candidates import groups
 from documents.pdf.headings import headings, named_groups
@@ -37,6 +37,7 @@ def structure(
     for at in sorted(contents):
         left_out.text("tables of contents and lists of figures left out", getattr(items[at], "text", ""))
     text = [item for at, item in enumerate(items) if at not in contents]
+    text = marks_apart(text, footnotes(text, body))
     text = split_run_in(text, body, {key(entry.title) for entry in (*bookmarks, *printed)})
     grouped = groups(text, body)
     title = find_title(grouped, [*bookmarks, *printed], metadata, body, name)

@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from statistics import median
 
+from documents.pdf.hyphenation import joined
+from documents.pdf.lines import baseline
 from documents.pdf.page import Box, PageWord
+from documents.pdf.word_text import is_raised, superscript
 
 SAME_LINE = 0.5  # of the lower word's height that words on one line share; sub- and superscripts do
 BLANK = 0.5  # font sizes; a wider gap is more than a blank between two words
@@ -48,14 +51,13 @@ def cell_text(words: Iterable[PageWord]) -> str:
     """
     text = ""
     for line in lines_of(words):
-        joined = ""
+        part = ""
+        largest = max(line, key=lambda word: word.size)
         for index, word in enumerate(line):
+            is_up = word.upright and is_raised(word.size, baseline(largest) - baseline(word), largest.size)
             apart = index and word.box.left - line[index - 1].box.right > NO_BLANK * word.size
-            joined += (" " if apart else "") + word.text
-        if len(text) > 1 and text.endswith("-") and text[-2].isalpha() and joined[:1].islower():
-            text = text[:-1] + joined
-        else:
-            text = f"{text} {joined}" if text else joined
+            part += (" " if apart else "") + (superscript(word.text, part) if is_up else word.text)
+        text = joined(text, part, ()) if text else part
     return text
 
 

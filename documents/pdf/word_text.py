@@ -6,6 +6,9 @@ Accents composed, ligatures as letters, invisible characters left out.
 import unicodedata
 from collections.abc import Sequence
 
+from documents.raised import raised
+
+_SCRIPT, _RAISED = 0.86, 0.2  # of the text's font size: the size of raised text, and how high it stands
 SOFT_HYPHEN = "\xad"
 _ACCENTS = {  # accents drawn before the letter they belong to, as TeX does: the combining marks
     "`": "\u0300", "\u00b4": "\u0301", "^": "\u0302", "\u02c6": "\u0302", "~": "\u0303", "\u02dc": "\u0303",
@@ -14,6 +17,25 @@ _ACCENTS = {  # accents drawn before the letter they belong to, as TeX does: the
 }  # fmt: skip
 _BULLETS = dict.fromkeys(map(ord, "\uf0b7\uf0a7\uf0d8\uf0fc\uf0a8\uf076\uf06c\uf06e"), "•")  # of symbol fonts
 _NO_TEXT = ("Cc", "Co", "Cn", "Cs")  # categories: control, private use, unassigned, surrogates
+
+
+def is_raised(size: float, height: float, text_size: float) -> bool:
+    """Whether a part of a line is raised.
+
+    Args:
+        size: Of its font.
+        height: Of its baseline above that of the text.
+        text_size: Of the text's font.
+    """
+    return size < _SCRIPT * text_size and height > _RAISED * text_size
+
+
+def superscript(text: str, before: str = "") -> str:
+    """Raised text in its place, as `raised` writes it; words, and the A of LATEX, stay as they are."""
+    if len(text) > 2 and text != "TM" and not any(char.isdigit() for char in text):
+        return text
+    shown = raised(text, before)
+    return text if shown[:1] == "^" and text.isupper() else shown
 
 
 def word_text(letters: Sequence[tuple[str, float, float]]) -> str:

@@ -57,7 +57,7 @@ def test_subscripts_and_superscripts_stay_in_their_line() -> None:
         word("i", 77, 102, 6),
         *words("below", 50, 112),
     ]
-    assert texts(given_words) == ["x2 + yi", "below"]
+    assert texts(given_words) == ["x\u00b2 + yi", "below"]
 
 
 def test_an_underscore_drawn_as_a_rule_is_read() -> None:

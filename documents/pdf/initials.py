@@ -1,0 +1,58 @@
+"""Initials: a first letter that is as high as two lines of text or more, joined to the first of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from documents.pdf.lines import baseline, baseline_rows
+from documents.pdf.page import PageWord
+
+LARGER = 1.9  # times the text beside it
+_NEAR = (-0.25, 0.6)  # initial's font sizes from its right edge to the text beside it
+_WORD_APART = 0.2  # font sizes by which the first line begins further right than the second, after an initial "A"
+_ONE_LETTER_WORDS = frozenset("AIOEYUÀÁÉÓÔ\u0410\u0412\u0418\u041a\u041e\u0421\u0423\u042f")
+_OPENING = "\"'\u201c\u201e\u2018\u00ab\u00bb\u2039\u203a\u00bf\u00a1("
+
+
+def join_initials(words: Sequence[PageWord]) -> list[PageWord]:
+    """The words of a page, each initial as the beginning of the word that it belongs to.
+
+    The lines beside it begin where it does.
+    """
+    found = list(words)
+    for initial in [word for word in words if _is_letter(word)]:
+        beside = [_first(row) for row in baseline_rows(word for word in found if _beside(initial, word))]
+        if len(beside) < 2 or baseline(beside[0]) > baseline(initial) - 0.5 * beside[0].size:
+            continue
+        first = beside[0]
+        known = {word.text.casefold() for word in words if word is not first}
+        apart = first.box.left - min(word.box.left for word in beside[1:]) > _WORD_APART * first.size or (
+            initial.text in _ONE_LETTER_WORDS
+            and first.text.casefold() in known
+            and (initial.text + first.text).casefold() not in known
+        )
+        wide = {id(word): replace(word, box=word.box._replace(left=initial.box.left)) for word in beside}
+        text = initial.text + (" " if apart else "") + first.text
+        wide[id(first)] = replace(wide[id(first)], text=text)
+        found = [wide.get(id(word), word) for word in found if word is not initial]
+    return found
+
+
+def _is_letter(word: PageWord) -> bool:
+    text = word.text.lstrip(_OPENING)
+    return len(text) == 1 and text.isalpha() and word.upright
+
+
+def _first(row: Sequence[PageWord]) -> PageWord:
+    return min(row, key=lambda word: word.box.left)
+
+
+def _beside(initial: PageWord, word: PageWord) -> bool:
+    """Whether a word begins a line beside an initial."""
+    gap = word.box.left - initial.box.right
+    higher = baseline(initial) - baseline(word)
+    return (
+        word.upright
+        and word.size * LARGER <= initial.size
+        and _NEAR[0] * initial.size <= gap <= _NEAR[1] * initial.size
+        and -0.3 * word.size <= higher <= 0.85 * initial.size
+    )
