@@ -6,7 +6,7 @@ Prose in columns, lists, code and forms also stand in columns: a table is believ
 has a header that stands out, or at least three columns that are all aligned.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from documents.pdf.captions import assign_captions
 from documents.pdf.clusters import around
@@ -16,6 +16,7 @@ from documents.pdf.ruled_tables import area_of, is_horizontal
 from documents.pdf.table_columns import column_at, separators
 from documents.pdf.table_lines import Line, center, font_size, fragments, lines_of, middle
 from documents.pdf.table_reader import Area, words_in
+from documents.pdf.table_rows import records
 from documents.pdf.tabular import is_prose, is_tabular
 
 CELL_GAP = 1.2  # font sizes between cells of a line
@@ -65,7 +66,31 @@ def _runs(lines: Sequence[Line]) -> list[list[Line]]:
         if in_cells or runs[-1]:
             runs[-1].append(line)
         plain = 0 if in_cells or indented else plain + 1
-    return [trimmed for run in runs if len(trimmed := _trimmed(run)) >= MIN_LINES]
+    return [run for run in _joined_records(map(_trimmed, runs)) if len(run) >= MIN_LINES]
+
+
+def _joined_records(runs: Iterable[Sequence[Line]]) -> list[list[Line]]:
+    """Runs, those of records (see `table_rows.records`) that stand far apart as one."""
+    joined: list[list[Line]] = []
+    for run in runs:
+        together = [*joined[-1], *run] if joined else []
+        alike = (
+            len(run) > 1
+            and joined
+            and any(one[0].text == other[0].text for one, other in zip(joined[-1][1:], run[1:], strict=False))
+        )
+        if alike and records(together, _borders(together)):
+            joined[-1] = together
+        else:
+            joined.append([*run])
+    return joined
+
+
+def _borders(run: Sequence[Line]) -> list[float]:
+    """Where the columns of a run end."""
+    inside = [word for line in run for word in line]
+    box = around([word.box for word in inside])
+    return separators(run, box.left, box.right, font_size(inside), CELL_GAP)
 
 
 def _follows(above: Line, below: Line) -> bool:
@@ -86,7 +111,7 @@ def _believed(run: Sequence[Line], page: Page, words: Sequence[PageWord]) -> Are
     """The area of a run that is a table; None if it is something else."""
     inside = [word for line in run for word in line]
     box = around([word.box for word in inside])
-    borders = separators(run, box.left, box.right, font_size(inside), CELL_GAP)
+    borders = _borders(run)
     if not borders or not is_tabular(run, borders):
         return None
     columns = [[_part(line, borders, column) for line in run] for column in range(len(borders) + 1)]
@@ -106,7 +131,7 @@ def _believed(run: Sequence[Line], page: Page, words: Sequence[PageWord]) -> Are
     stands_out = _header_stands_out(run, page)
     if rows < (MIN_ROWS_OF_TWO if stands_out and len(borders) == 1 else MIN_LINES):
         return None
-    if len(borders) == 1 and not stands_out:
+    if len(borders) == 1 and not stands_out and not records(run, borders):
         outside = [word for word in words if not words_in([word], box)]
         if assign_captions("table", [box], outside) == [None]:
             return None

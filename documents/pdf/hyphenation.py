@@ -39,11 +39,11 @@ def joined(text: str, line: str, words: Container[str]) -> str:
         return f"{text.rstrip(chr(0xAD))} {line}"
     without, hyphenated = (end[1] + start[0]).casefold(), f"{end[1]}-{start[0]}".casefold()
     parts = [part.casefold() for part in (end[1].split("-")[-1], start[0].split("-")[0])]
-    least = 1 if "-" in end[1] else _MIN_LETTERS
+    goes_on = "-" in end[1] and parts[0] in words and "".join(parts) not in words  # state-of-the-art
     is_link = start[0] in _LINKS and (len(start[0]) >= _LONG_LINK or start[0] in words)
     if end[2] != "\xad" and is_link and without not in words:
         return f"{text} {line}"
-    compound = hyphenated in words or all(len(part) >= least and part in words for part in parts)
+    compound = goes_on or hyphenated in words or all(len(part) >= _MIN_LETTERS and part in words for part in parts)
     keeps = not line[0].islower() or (compound and without not in words)
     if end[2] != "\xad" and (keeps or (len(end[1]) == 1 and without not in words)):
         return text + line

@@ -89,6 +89,8 @@ def join_lines(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Lin
         lines: From the top.
         borders: Where columns end.
     """
+    if found := records(lines, borders):
+        return found
     columns = [_columns(line, borders) for line in lines]
     tops = [_extent([line])[0] for line in lines]
     pitches = [after - before for before, after in pairwise(tops)]
@@ -107,6 +109,30 @@ def join_lines(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Lin
             in_row = set()
         in_row |= set(cells)
     return rows
+
+
+def records(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Line]]:
+    """Lines in groups if each cell of a group is a record, e.g. a product: its name, "Price 5", "Made of wood".
+
+    The groups stand apart and have as many lines each, and one of the lines begins with the same word in all cells.
+    Empty if the lines are no records.
+    """
+    tops = [_extent([line])[0] for line in lines]
+    pitches = [after - before for before, after in pairwise(tops)]
+    groups = [[*lines[:1]]]
+    for line, pitch in zip(lines[1:], pitches, strict=True):
+        if pitch > LOOSER * min(pitches):
+            groups.append([])
+        groups[-1].append(line)
+    size = len(groups[0])
+    if len(groups) < 2 or size < 2 or any(len(group) != size for group in groups):
+        return []
+    for rank in range(1, size):
+        cells = [cell for group in groups for cell in _columns(group[rank], borders).values()]
+        label = cells[0][0].text
+        if label.isalpha() and len(cells) > len(groups) and all(cell[0].text == label for cell in cells):
+            return groups
+    return []
 
 
 def _goes_on(above: dict[int, Line], cells: dict[int, Line], in_row: set[int], ends: Sequence[float]) -> bool:

@@ -320,6 +320,16 @@ def test_a_table_without_rules_under_a_caption_or_with_a_header_that_stands_out(
     assert table.caption == "Table 3: Ratings"
 
 
+@pytest.mark.parametrize("columns", [2, 3])
+@pytest.mark.parametrize("pitch", [17, 45])  # points between the lines of a product and the next one
+def test_the_lines_of_a_product_are_one_cell(columns: int, pitch: float) -> None:
+    """Products side by side without rules, as in a catalogue."""
+    rows = [[f"Chair {3 * row + column}|Price {row} EUR|Made of wood" for column in range(columns)] for row in range(4)]
+    found = cells(rows, [60.0 + 120 * column for column in range(columns)], 100, pitch)
+    (table,) = rows_of(page(found))
+    assert table == tuple(tuple(text.replace("|", " ") for text in row) for row in rows)
+
+
 def test_words_in_columns_that_nothing_says_are_a_table() -> None:
     pairs = [("Author", "M. Example"), ("Date", "1 May"), ("Version", "2.0"), ("Status", "final"), ("Pages", "12")]
     assert rows_of(page(cells(pairs, [100, 180], 100))) == []
