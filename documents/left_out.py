@@ -37,4 +37,4 @@ class LeftOut:
 def _line(rule: str, times: int, words: int, first: str) -> str:
     example = one_line(first)
     example = example if len(example) <= _EXAMPLE else f"{example[:_EXAMPLE].rstrip()} ..."
-    return f'{rule}: {times:,} x, {words:,} words, e.g. "{example}"'
+    return f'{rule}: {times:,} x, {words:,} word{"s" * (words != 1)}, e.g. "{example}"'

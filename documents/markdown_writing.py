@@ -19,6 +19,10 @@ TABLE_CAPTION = re.compile(r"(?:Table|Tab\.|Tabelle|Tableau|Tabla|Tabella|表)\s
 HEADING_ATTRIBUTES = re.compile(
     r"(?<!\\)\{:?[ \t]*[#.][^{}]*\}[ \t]*$"
 )  # of pandoc, kramdown and others: {#anchor .class}
+# Of pandoc and others: 10^6^ (but no part of a^2b^2), H~2~O, [^1]
+RAISED = r"\^(?P<raised>[+\-\u2212]?\d{1,4}|[A-Za-z]{1,3})\^(?!\w)"
+LOWERED = r"~(?P<lowered>\d{1,3})~(?!~)"
+NOTE = r"\[\^(?P<note>[^\]\s]{1,40})\]"
 _SPECIAL = re.compile(
     r"""\\(?=[!-/:-@\[-`{-~]|$)    # a backslash that would escape the next character, or what is written after the text
       | [`*] | ~(?=~)
@@ -26,7 +30,8 @@ _SPECIAL = re.compile(
       | \](?=[(:\[])                # [12] is no link, [12](x) is one
       | <(?=[A-Za-z/!?])
       | &(?=\#?\w+;)
-    """,
+      | """
+    + rf"(?={RAISED}|{LOWERED}|{NOTE})[\^~\[]",
     re.VERBOSE,
 )
 _SPECIAL_IN_LINK = re.compile(rf"{_SPECIAL.pattern} | [\[\]]", re.VERBOSE)

@@ -68,7 +68,8 @@ class Document:
     title: str
     blocks: tuple[Block, ...]  # in reading order
     pages: int | None = None  # number of pages; None where the format has none
-    left_out: tuple[str, ...] = ()  # what could not be read and why, for the report, e.g. "page 7: no text (scanned?)"
+    # for the report: what a rule left out or moved, what could not be read and why, e.g. "page 7: no text (scanned?)"
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Numbering:
         for above in range(place + 1):
             known = found.levels.get(above, Level())
             value = found.counts[above]
-            text = text.replace(f"%{above + 1}", _written(known.start if value is None else value, known.style))
+            text = text.replace(f"%{above + 1}", written(known.start if value is None else value, known.style))
         return ("" if level.style == "none" else text), number
 
 
@@ -97,7 +97,7 @@ def _number(element: etree._Element, attribute: str) -> int:
     return int(text) if text.isdecimal() and len(text) < 3 else 0
 
 
-def _written(number: int, style: str) -> str:
+def written(number: int, style: str) -> str:
     """A number in a style; unusual styles as a decimal number."""
     if style in ("lowerLetter", "upperLetter") and 0 < number < 1000:
         text = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)

@@ -10,7 +10,6 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
 from itertools import chain
 
 import docx
@@ -22,11 +21,12 @@ from docx.oxml.parser import parse_xml
 from lxml import etree
 
 from common.errors import DataError
+from documents.left_out import LeftOut
 from documents.normal_form import normalized, one_line, title_of
 from documents.reading.captions import CaptionPiece, with_captions
 from documents.reading.docx_numbering import Numbering
 from documents.reading.docx_styles import BODY_LEVEL, DocxStyle, Styles, value
-from documents.reading.docx_text import boxes_of, cells_of, images_of, read_table, rows_of, text_of
+from documents.reading.docx_text import DocxText, all_text, boxes_of, cells_of, images_of, rows_of
 from documents.reading.image_files import image_of
 from documents.reading.outline import titled
 from documents.reading.zip_bounds import check_zip
@@ -37,6 +37,11 @@ _BROKEN = (OpcError, zipfile.BadZipFile, zlib.error, struct.error, etree.LxmlErr
 _NO_TITLE = re.compile(
     r"(?:word document|document\d*|microsoft word - .*|untitled|powerpoint presentation)?", re.IGNORECASE
 )
+_CONTENTS = "tables of contents left out"
+_BESIDE = {  # parts beside the text -> the rule that leaves them out
+    RELATIONSHIP_TYPE.HEADER: "headers and footers left out", RELATIONSHIP_TYPE.FOOTER: "headers and footers left out",
+    RELATIONSHIP_TYPE.COMMENTS: "comments left out",
+}  # fmt: skip
 _TRANSPARENT = frozenset([qn("w:sdtContent"), qn("w:ins"), qn("w:moveTo"), qn("w:customXml"), qn("w:smartTag")])
 
 
@@ -60,7 +65,7 @@ def parse_docx(data: bytes, name: str) -> Document:
         ) from error
     named = reader.title or ("" if _NO_TITLE.fullmatch(core_title) else core_title)
     title, blocks = titled(with_captions(reader.pieces), named)
-    return normalized(Document(name, title or title_of(name), tuple(blocks), left_out=tuple(reader.left_out)))
+    return normalized(Document(name, title or title_of(name), tuple(blocks), left_out=reader.left_out.lines))
 
 
 class _Reader:
@@ -69,14 +74,20 @@ class _Reader:
     def __init__(self, word: WordDocument) -> None:
         self.pieces: list[CaptionPiece] = []
         self.title = ""
-        self.left_out: list[str] = []
+        self.left_out = LeftOut()
         self._part = word.part
         self._styles = Styles(self._related(RELATIONSHIP_TYPE.STYLES))
         self._numbering = Numbering(self._related(RELATIONSHIP_TYPE.NUMBERING))
+        self._text = DocxText(self._styles, self.left_out)
         notes = (self._related(RELATIONSHIP_TYPE.FOOTNOTES), self._related(RELATIONSHIP_TYPE.ENDNOTES))
-        self._notes = dict(
-            zip((qn("w:footnoteReference"), qn("w:endnoteReference")), map(_texts_by_id, notes), strict=True)
-        )
+        self._notes = {
+            (reference, note.get(qn("w:id"))): note
+            for reference, root in zip((qn("w:footnoteReference"), qn("w:endnoteReference")), notes, strict=True)
+            for note in (root if root is not None else ())
+        }
+        for relation in self._part.rels.values():
+            if relation.reltype in _BESIDE and not relation.is_external:
+                self.left_out.text(_BESIDE[relation.reltype], all_text(parse_xml(relation.target_part.blob)))
 
     def read_children(self, parent: etree._Element) -> None:
         """Add the blocks of an element; what only groups blocks is passed through."""
@@ -88,8 +99,12 @@ class _Reader:
             elif child.tag == qn("w:sdt"):
                 if value(child, "w:sdtPr/w:docPartObj/w:docPartGallery") != "Table of Contents":
                     self.read_children(child)
+                else:
+                    self.left_out.text(_CONTENTS, all_text(child))
             elif child.tag in _TRANSPARENT:
                 self.read_children(child)
+            elif child.tag == qn("w:altChunk"):
+                self.left_out.append("a document within the document: not read")
 
     def _related(self, kind: str) -> etree._Element | None:
         """The root of a part that belongs to the document; None without one."""
@@ -104,16 +119,20 @@ class _Reader:
             for cell in chain.from_iterable(rows):
                 self.read_children(cell)
         else:
-            self.pieces.append(CaptionPiece(read_table(element, "", self.left_out)))
+            self.pieces.append(CaptionPiece(self._text.table(element, "")))
+            for relation, description in images_of(element):
+                self._image(relation, description)
+            self._read_notes()
 
     def _paragraph(self, element: etree._Element) -> None:
         properties = element.find(qn("w:pPr"))
         style = self._styles.style(None if properties is None else value(properties, "w:pStyle") or None)
         if style.is_contents:
+            self.left_out.text(_CONTENTS, all_text(element))
             return
         given = "" if properties is None else value(properties, "w:outlineLvl")
         outline = int(given) if given.isdecimal() else style.outline
-        text = text_of(element)
+        text = self._text.of(element)
         if text.strip():
             number = self._number(properties, style)
             if style.is_code:
@@ -127,11 +146,12 @@ class _Reader:
                 self._item(one_line(text), number, self._place(properties, style))
             else:
                 self.pieces.append(CaptionPiece(Paragraph(one_line(text)), is_caption=style.is_caption))
+        self._read_notes()
         for relation, description in images_of(element):
             self._image(relation, description)
         for box in boxes_of(element):
+            self.left_out.text("text boxes moved behind their paragraph", all_text(box))
             self.read_children(box)
-        self._read_notes(element)
 
     def _number(self, properties: etree._Element | None, style: DocxStyle) -> tuple[str, int] | None:
         """What Word prints before a paragraph; None if it has no number and no bullet."""
@@ -167,17 +187,12 @@ class _Reader:
         else:
             self.pieces.append(CaptionPiece(Image(*found, text=description)))
 
-    def _read_notes(self, element: etree._Element) -> None:
-        """Footnotes and endnotes stand behind the paragraph that refers to them."""
-        for tag, notes in self._notes.items():
-            for reference in element.iter(tag):
-                if text := notes.get(reference.get(qn("w:id")) or ""):
-                    self.pieces.append(CaptionPiece(Paragraph(text)))
-
-
-def _texts_by_id(root: etree._Element | None) -> dict[str, str]:
-    notes: Iterable[etree._Element] = root if root is not None else ()
-    return {
-        note.get(qn("w:id")) or "": one_line(" ".join(text_of(paragraph) for paragraph in note.iter(qn("w:p"))))
-        for note in notes
-    }
+    def _read_notes(self) -> None:
+        """Footnotes and endnotes stand behind the paragraph or table that refers to them, with their marks."""
+        references, self._text.notes = self._text.notes, []
+        for reference, mark in references:
+            note = self._notes.get((reference.tag, reference.get(qn("w:id"))))
+            paragraphs = () if note is None else note.iter(qn("w:p"))
+            if text := one_line(" ".join(map(self._text.of, paragraphs))):
+                self.left_out.text("footnotes moved behind their paragraph", text)
+                self.pieces.append(CaptionPiece(Paragraph(f"[{mark}] {text}" if mark else text)))

@@ -11,6 +11,7 @@ from docx.oxml.ns import qn
 from lxml import etree
 
 BODY_LEVEL = 9  # outline level of text that is no heading
+_LOOKS = ("vanish", "strike", "dstrike", "vertAlign")  # properties of text that count
 _MAX_BASES = 20  # styles that build on each other
 
 
@@ -44,8 +45,17 @@ class DocxStyle:
         return re.search(r"\b(?:code|preformatted|listing|verbatim|macro text|macro)\b", self.name) is not None
 
 
+@dataclass(frozen=True, slots=True)
+class RunLook:
+    """How a run of text stands in its line."""
+
+    hidden: bool
+    struck: bool
+    script: str  # "superscript", "subscript", or another word or nothing on the line
+
+
 class Styles:
-    """The paragraph styles of a document.
+    """The styles of a document.
 
     Args:
         root: The styles part's root element; None if the document has none.
@@ -54,12 +64,13 @@ class Styles:
     def __init__(self, root: etree._Element | None) -> None:
         self._elements: dict[str, etree._Element] = {}
         self._known: dict[str, DocxStyle] = {}
+        self._run_values: dict[str, dict[str, str]] = {}
         self._default = ""
         for element in root.iterfind(qn("w:style")) if root is not None else ():
-            if element.get(qn("w:type")) in (None, "paragraph"):
+            if element.get(qn("w:type")) in (None, "paragraph", "character"):
                 id_ = element.get(qn("w:styleId")) or ""
                 self._elements.setdefault(id_, element)
-                if element.get(qn("w:default")) in ("1", "true", "on"):
+                if element.get(qn("w:type")) != "character" and element.get(qn("w:default")) in ("1", "true", "on"):
                     self._default = id_
 
     def style(self, id_: str | None) -> DocxStyle:
@@ -68,6 +79,25 @@ class Styles:
         if id_ not in self._known:
             self._known[id_] = self._read(id_)
         return self._known[id_]
+
+    def look(self, run: etree._Element, paragraph_style: str | None) -> RunLook:
+        """How a run looks: by its own properties, its style, or that of its paragraph (None for the default one)."""
+        own = run.find(qn("w:rPr"))
+        values = self._values(self._default if paragraph_style is None else paragraph_style)
+        if own is not None:
+            values = values | self._values(value(own, "w:rStyle")) | _run_values(own)
+        is_on = {name for name, given in values.items() if given not in ("0", "false", "off")}
+        return RunLook("vanish" in is_on, bool(is_on & {"strike", "dstrike"}), values.get("vertAlign", ""))
+
+    def _values(self, id_: str) -> dict[str, str]:
+        """The properties of the text of a style."""
+        if id_ not in self._run_values:
+            values: dict[str, str] = {}
+            for element in self._chain(id_):
+                properties = element.find(qn("w:rPr"))
+                values = (_run_values(properties) if properties is not None else {}) | values
+            self._run_values[id_] = values
+        return self._run_values[id_]
 
     def _read(self, id_: str) -> DocxStyle:
         chain = list(self._chain(id_))
@@ -90,6 +120,11 @@ class Styles:
                 return
             yield element
             id_ = value(element, "w:basedOn")
+
+
+def _run_values(properties: etree._Element) -> dict[str, str]:
+    known = {name: properties.find(qn(f"w:{name}")) for name in _LOOKS}
+    return {name: found.get(qn("w:val")) or "" for name, found in known.items() if found is not None}
 
 
 def value(element: etree._Element, path: str) -> str:

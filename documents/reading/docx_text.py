@@ -1,21 +1,34 @@
 """Text, pictures and tables within the elements of a Word document."""
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 
 from docx.oxml.ns import qn
 from lxml import etree
 
+from documents.left_out import LeftOut
 from documents.normal_form import one_line
+from documents.raised import lowered, note_mark, raised
+from documents.reading.docx_numbering import written
+from documents.reading.docx_styles import RunLook, Styles, value
 from documents.reading.html_tables import MAX_CELLS
 from documents.records import Table
 
 _FALLBACK = (
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # says the same again for old programs
 )
-_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _VML_IMAGE = "{urn:schemas-microsoft-com:vml}imagedata"
 _LEFT_OUT = frozenset([_FALLBACK, qn("w:del"), qn("w:moveFrom"), qn("w:rPr"), qn("w:pPr")])
-_BOX = qn("w:txbxContent")
+_RUN, _BOX = qn("w:r"), qn("w:txbxContent")
+_NOTES = frozenset([qn("w:footnoteReference"), qn("w:endnoteReference")])
+_RULES = {  # element -> the rule that leaves its text out
+    qn("w:del"): "deleted text left out", qn("w:moveFrom"): "deleted text left out",
+    qn("w:rt"): "readings of ruby left out",
+}  # fmt: skip
+_MATH_SCRIPTS = {f"{_MATH}sup": "superscript", f"{_MATH}sub": "subscript", f"{_MATH}den": "over"}
 _BLANKS = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
 _MAX_COLUMNS = 1000
 
@@ -30,15 +43,113 @@ def parts_of(element: etree._Element) -> Iterator[etree._Element]:
             yield part
 
 
-def text_of(element: etree._Element) -> str:
-    """The text of a paragraph, with its line breaks and tabs."""
-    found = []
-    for part in parts_of(element):
-        if part.tag in (qn("w:t"), _MATH):
-            found.append(part.text or "")
-        else:
-            found.append(_BLANKS.get(part.tag, ""))
-    return "".join(found)
+class DocxText:
+    """Reads the text of paragraphs and tables, and numbers the notes that it meets.
+
+    Args:
+        styles: The styles of the document.
+        left_out: Gets what is left out.
+    """
+
+    def __init__(self, styles: Styles, left_out: LeftOut) -> None:
+        self.left_out = left_out
+        self.notes: list[tuple[etree._Element, str]] = []  # references that were met, with their marks
+        self._styles = styles
+        self._counts: Counter[str] = Counter()  # of references of each kind
+
+    def of(self, element: etree._Element) -> str:
+        """The text of a paragraph, with its line breaks and tabs."""
+        pieces: list[tuple[str, str]] = []  # how they stand in the line, text
+        properties = element.find(qn("w:pPr"))
+        style = None if properties is None else value(properties, "w:pStyle") or None
+        script = ""
+        walk = etree.iterwalk(element, events=("start",))
+        for _, part in walk:
+            tag = part.tag
+            if rule := _RULES.get(tag) or (
+                (look := self._styles.look(part, style)) and _rule(look) if tag == _RUN else ""
+            ):
+                self.left_out.text(rule, all_text(part))
+                walk.skip_subtree()
+            elif tag in _LEFT_OUT or (tag == _BOX and part is not element):
+                walk.skip_subtree()
+            elif tag == _RUN:
+                script = look.script
+            elif tag in _MATH_SCRIPTS and part is not element:
+                pieces.append((_MATH_SCRIPTS[tag], self.of(part)))
+                walk.skip_subtree()
+            elif tag in _NOTES:
+                pieces.append(("note", self._mark(part)))
+            elif tag in (qn("w:t"), f"{_MATH}t"):
+                pieces.append((script if tag == qn("w:t") else "", part.text or ""))
+            elif tag in _BLANKS:
+                pieces.append(("", _BLANKS[tag]))
+        text = ""
+        for script, group in groupby(pieces, itemgetter(0)):
+            text += _in_line(script, "".join(piece for _, piece in group), text)
+        return text
+
+    def _mark(self, reference: etree._Element) -> str:
+        """The mark of a note: notes are counted; one with a mark of its own has that in the text."""
+        self._counts[reference.tag] += 1
+        count = self._counts[reference.tag]
+        mark = str(count) if reference.tag == qn("w:footnoteReference") else written(count, "lowerRoman")
+        if reference.get(qn("w:customMarkFollows")) in ("1", "true", "on"):
+            mark = ""
+        self.notes.append((reference, mark))
+        return note_mark(mark)
+
+    def table(self, element: etree._Element, caption: str) -> Table:
+        """A table; what a merged cell spans has its text in each place."""
+        rows: list[tuple[str, ...]] = []
+        cells = marked = 0
+        for row in rows_of(element):
+            line = [""] * min(_count(row.find(f"{qn('w:trPr')}/{qn('w:gridBefore')}"), 0), _MAX_COLUMNS)
+            for cell in cells_of(row):
+                merged = cell.find(f"{qn('w:tcPr')}/{qn('w:vMerge')}")
+                continues = merged is not None and merged.get(qn("w:val")) != "restart"
+                above = rows[-1][len(line)] if continues and rows and len(line) < len(rows[-1]) else ""
+                width = min(_count(cell.find(f"{qn('w:tcPr')}/{qn('w:gridSpan')}"), 1), _MAX_COLUMNS - len(line))
+                line += [above or self._cell(cell)] * width
+            cells += len(line)
+            if cells > MAX_CELLS:
+                self.left_out.append(f"rows of a table after {MAX_CELLS:,} cells")
+                break
+            rows.append(tuple(line))
+            marked += marked == len(rows) - 1 and _is_on(row.find(f"{qn('w:trPr')}/{qn('w:tblHeader')}"))
+        return Table(tuple(rows), marked or int(_first_row_is_header(element) and len(rows) > 1), caption)
+
+    def _cell(self, cell: etree._Element) -> str:
+        """The paragraphs of a cell on one line, those of tables and text boxes within too."""
+        found = []
+        walk = etree.iterwalk(cell, events=("start",))
+        for _, part in walk:
+            if part.tag == _FALLBACK:
+                walk.skip_subtree()
+            elif part.tag == qn("w:p"):
+                found.append(self.of(part))
+        return one_line(" ".join(found))
+
+
+def all_text(element: etree._Element) -> str:
+    """All text below an element, deleted and hidden text too."""
+    return " ".join(part.text or "" for part in element.iter(qn("w:t"), qn("w:delText")))
+
+
+def _rule(look: RunLook) -> str:
+    return "hidden text left out" if look.hidden else "struck text left out" if look.struck else ""
+
+
+def _in_line(script: str, text: str, before: str) -> str:
+    match script:
+        case "superscript":
+            return raised(text, before)
+        case "subscript":
+            return lowered(text)
+        case "over":
+            return f"/{text}"
+        case _:
+            return text
 
 
 def boxes_of(element: etree._Element) -> list[etree._Element]:
@@ -59,33 +170,6 @@ def images_of(element: etree._Element) -> list[tuple[str, str]]:
     return found
 
 
-def read_table(element: etree._Element, caption: str, left_out: list[str]) -> Table:
-    """A table; what a merged cell spans has its text in each place.
-
-    Args:
-        element: The table.
-        caption: Its caption.
-        left_out: Gets a line if the table is too large.
-    """
-    rows: list[tuple[str, ...]] = []
-    cells = marked = 0
-    for row in rows_of(element):
-        line = [""] * min(_count(row.find(f"{qn('w:trPr')}/{qn('w:gridBefore')}"), 0), _MAX_COLUMNS)
-        for cell in cells_of(row):
-            merged = cell.find(f"{qn('w:tcPr')}/{qn('w:vMerge')}")
-            continues = merged is not None and merged.get(qn("w:val")) != "restart"
-            above = rows[-1][len(line)] if continues and rows and len(line) < len(rows[-1]) else ""
-            width = min(_count(cell.find(f"{qn('w:tcPr')}/{qn('w:gridSpan')}"), 1), _MAX_COLUMNS - len(line))
-            line += [above or cell_text(cell)] * width
-        cells += len(line)
-        if cells > MAX_CELLS:
-            left_out.append(f"rows of a table after {MAX_CELLS:,} cells")
-            break
-        rows.append(tuple(line))
-        marked += marked == len(rows) - 1 and _is_on(row.find(f"{qn('w:trPr')}/{qn('w:tblHeader')}"))
-    return Table(tuple(rows), marked or int(_first_row_is_header(element) and len(rows) > 1), caption)
-
-
 def rows_of(table: etree._Element) -> Iterator[etree._Element]:
     """The rows of a table, not those of tables within."""
     return _content(table, "w:tr")
@@ -94,11 +178,6 @@ def rows_of(table: etree._Element) -> Iterator[etree._Element]:
 def cells_of(row: etree._Element) -> Iterator[etree._Element]:
     """The cells of a row."""
     return _content(row, "w:tc")
-
-
-def cell_text(cell: etree._Element) -> str:
-    """The paragraphs of a cell on one line, those of tables within too."""
-    return one_line(" ".join(text_of(paragraph) for paragraph in cell.iter(qn("w:p"))))
 
 
 def _content(element: etree._Element, name: str) -> Iterator[etree._Element]:

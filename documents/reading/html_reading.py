@@ -18,6 +18,8 @@ from documents.reading.html_elements import (
     classes_of,
     is_content,
     names,
+    script_of,
+    script_text,
     tag_of,
     text_of,
 )
@@ -53,7 +55,7 @@ def parse_html(data: bytes, name: str, load_image: ImageLoader | None = None) ->
     if root is None:
         raise DataError(f"{name} is an empty HTML file.")
     first = next(root.iter("h1"), None)
-    named = text_of(first) if first is not None and classes_of(first) & _TITLES else ""
+    named = text_of(first, LeftOut()) if first is not None and classes_of(first) & _TITLES else ""
     title, blocks = titled(_blocks(root, load_image, left_out), named)
     title = title or one_line(root.findtext(".//title") or "") or title_of(name)
     return normalized(Document(name, title, tuple(blocks), left_out=left_out.lines))
@@ -63,6 +65,12 @@ def html_blocks(markup: str, load_image: ImageLoader | None, left_out: LeftOut) 
     """The blocks of a piece of HTML.  `left_out` gets what is not read."""
     root = _tree(markup, left_out)
     return [] if root is None else _blocks(root, load_image, left_out)
+
+
+def html_text(markup: str, left_out: LeftOut) -> str:
+    """The text of a piece of HTML on one line."""
+    root = _tree(markup, left_out)
+    return "" if root is None else text_of(root, left_out)
 
 
 def _tree(text: str, left_out: LeftOut) -> etree._Element | None:
@@ -84,7 +92,13 @@ def _tree(text: str, left_out: LeftOut) -> etree._Element | None:
 
 def _blocks(root: etree._Element, load_image: ImageLoader | None, left_out: LeftOut) -> list[Block]:
     mains = [element for element in root.iter() if tag_of(element) == "main" or element.get("role") == "main"]
-    return _Reader(load_image, left_out).read(mains[0] if len(mains) == 1 else root)
+    if len(mains) != 1:
+        return _Reader(load_image, left_out).read(root)
+    for inside in (mains[0], *mains[0].iterancestors()):
+        for beside in (*inside.itersiblings(preceding=True), *inside.itersiblings()):
+            if is_content(beside, left_out):
+                left_out.text("text outside of the main part left out", text_of(beside, left_out))
+    return _Reader(load_image, left_out).read(mains[0])
 
 
 @dataclass
@@ -130,20 +144,22 @@ class _Reader:
 
     def _is_whole(self, element: etree._Element, tag: str) -> bool:
         """Whether an element is read as a whole or not at all; if so, it is read."""
-        if not is_content(element) or (self._figures and element is self._figures[-1].caption_element):
+        if not is_content(element, self._left_out) or (self._figures and element is self._figures[-1].caption_element):
             return True
         if tag in HEADINGS:
             self._border()
-            self._built.add(Heading(text_of(element).rstrip("\u00b6 "), self._level(HEADINGS[tag])))
+            self._built.add(Heading(text_of(element, self._left_out).rstrip("\u00b6 "), self._level(HEADINGS[tag])))
         elif tag == "pre":
             self._border()
-            self._built.add(Paragraph(text_of(element, is_code=True), code=True))
+            self._built.add(Paragraph(text_of(element, self._left_out, is_code=True), code=True))
         elif tag == "table" and not is_layout(element):
             self._border()
             caption = self._figure_caption() or self._built.take_caption()
             self._built.add(read_table(element, caption, self._left_out))
         elif tag == "img":
             self._image(element)
+        elif script := script_of(element, tag):
+            self._text.append(script_text(element, script, self._text, self._left_out))
         else:
             return False
         return True
@@ -204,7 +220,7 @@ class _Reader:
                 or classes_of(part) & _CAPTIONS),
             None,
         )  # fmt: skip
-        self._figures.append(_Figure(element, caption, text_of(caption) if caption is not None else ""))
+        self._figures.append(_Figure(element, caption, text_of(caption, self._left_out) if caption is not None else ""))
 
     def _figure_caption(self) -> str:
         """The caption of the figure around, once."""

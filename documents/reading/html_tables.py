@@ -32,7 +32,7 @@ def read_table(element: etree._Element, caption: str, left_out: LeftOut) -> Tabl
     Args:
         element: The table.
         caption: For a table that has none of its own.
-        left_out: Gets a line if the table is too large.
+        left_out: Gets what is left out of the cells, and a line if the table is too large.
     """
     rows: list[list[_Cell]] = []
     below: dict[int, tuple[int, _Cell]] = {}  # column -> rows still to fill, cell
@@ -42,7 +42,7 @@ def read_table(element: etree._Element, caption: str, left_out: LeftOut) -> Tabl
         line: list[_Cell] = []
         for cell in _cells(row):
             _fill(line, below)
-            given = (text_of(cell), tag_of(cell) == "th")
+            given = (text_of(cell, left_out), tag_of(cell) == "th")
             width = min(_span(cell, "colspan"), _MAX_COLUMNS - len(line))
             height = _span(cell, "rowspan")
             if height > 1:
@@ -57,7 +57,7 @@ def read_table(element: etree._Element, caption: str, left_out: LeftOut) -> Tabl
         head += tag_of(row.getparent()) == "thead"
     texts = tuple(tuple(text for text, _ in row) for row in rows)
     header_rows = head or _header_rows(rows)
-    return Table(texts, min(header_rows, len(rows)), text_of(own) if own is not None else caption)
+    return Table(texts, min(header_rows, len(rows)), text_of(own, left_out) if own is not None else caption)
 
 
 def _header_rows(rows: list[list[_Cell]]) -> int:

@@ -10,13 +10,16 @@ from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import unescapeAll
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block.reference import reference
 from markdown_it.token import Token
 
 from documents.left_out import LeftOut
-from documents.markdown_writing import HEADING_ATTRIBUTES
+from documents.markdown_writing import HEADING_ATTRIBUTES, LOWERED, NOTE, RAISED
 from documents.normal_form import normalized, one_line, title_of
+from documents.raised import lowered, note_mark, raised
 from documents.reading.block_builder import BlockBuilder
-from documents.reading.html_reading import html_blocks
+from documents.reading.html_reading import html_blocks, html_text
 from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, data_of_uri, image_of
 from documents.reading.outline import titled
 from documents.records import Block, Document, Heading, Image, Paragraph, Table
@@ -24,6 +27,9 @@ from documents.records import Block, Document, Heading, Image, Paragraph, Table
 _MAX_BRACKETS = 2000  # in one paragraph or cell
 _MAX_NESTING = 60  # quotations and lists in each other; what is deeper is left out
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
+_SCRIPT = re.compile(rf"(?<=[\w)\]]){RAISED}|(?<=\w){LOWERED}|{NOTE}")
+_NOTE_TEXT = re.compile(rf"\A{NOTE}:[ \t]*")
+_COMMENT = re.compile(r"<!--((?:(?!<!--|-->).)*)-->", re.DOTALL)
 _MARK = re.compile(r"<!--[ \t]*(?:(pages|page|level|header rows)(?: (\d{1,9}))?[ \t]*)?-->")
 
 
@@ -47,6 +53,7 @@ def parse_markdown(
     titles: list[str] = []
     if front and ":" in front[1]:
         titles = re.findall(r"^title:[ \t]*(.+)$", front[1], re.MULTILINE)
+        left_out.text("front matter left out", re.sub(r"^title:.*$", "", front[1], flags=re.MULTILINE))
         text = text[front.end() :]
     reader = _Reader(load_image, left_out)
     reader.read(text)
@@ -75,6 +82,7 @@ class _Reader:
         self._load_image, self._left_out = load_image, left_out
         self._parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
         self._parser.core.ruler.disable("inline")  # see `_children`
+        self._parser.block.ruler.at("reference", _reference)
         self._references: dict[str, object] = {}  # addresses of links that stand elsewhere in the file
         self._level: int | None = None  # of the next heading, if a mark says it
         self._header_rows: int | None = None  # of the next table, if a mark says it
@@ -143,7 +151,10 @@ class _Reader:
         """HTML between the blocks: our own marks in comments; other comments are left out."""
         for match in _MARK.finditer(content):
             self._mark(match[1] or "", int(match[2]) if match[2] else None)
-        if markup := _MARK.sub("", content).strip():
+        markup = _MARK.sub("", content).strip()
+        for comment in _COMMENT.findall(markup):
+            self._left_out.text("comments left out", comment)
+        if markup:
             for block in html_blocks(markup, self._load_image, self._left_out):
                 self.built.add(replace(block, page=self.built.page))
 
@@ -165,7 +176,18 @@ class _Reader:
 
     def _text(self, inline: Token) -> str:
         """The text of a block without its marks; its images are kept for `_read`."""
-        return one_line("".join(self._pieces(self._children(inline))))
+        tokens = self._children(inline)
+        if not any(token.type in ("html_inline", "s_open") for token in tokens):
+            return one_line("".join(self._pieces(tokens)))
+        for comment in _COMMENT.findall("".join(token.content for token in tokens if token.type == "html_inline")):
+            self._left_out.text("comments left out", comment)
+        tokens = [
+            replace(token, type="text", content="".join(self._pieces([token])))
+            if token.type in ("text", "text_special", "image")
+            else token
+            for token in tokens
+        ]
+        return html_text(self._parser.renderer.render(tokens, self._parser.options, {}), self._left_out)
 
     def _children(self, inline: Token) -> list[Token]:
         """What stands in a block.
@@ -175,7 +197,7 @@ class _Reader:
         if not inline.children:
             inline.children = []
             if inline.content.count("[") > _MAX_BRACKETS:
-                inline.children = [Token("text", "", 0, content=unescapeAll(inline.content))]
+                inline.children = [Token("text_special", "", 0, content=unescapeAll(inline.content))]
             else:
                 self._parser.inline.parse(inline.content, self._parser, self._references, inline.children)
         return inline.children
@@ -183,11 +205,12 @@ class _Reader:
     def _pieces(self, tokens: Sequence[Token]) -> Iterator[str]:
         for token in tokens:
             match token.type:
-                case "text" | "text_special" | "code_inline":
+                case "text":
+                    text = _NOTE_TEXT.sub(lambda found: f"[{found['note']}] ", token.content)
+                    yield _SCRIPT.sub(_in_place, text)
+                case "text_special" | "code_inline":
                     yield token.content
                 case "softbreak" | "hardbreak":
-                    yield " "
-                case "html_inline" if re.match(r"<br\b", token.content, re.IGNORECASE):
                     yield " "
                 case "image":
                     yield from self._image(token)
@@ -203,6 +226,19 @@ class _Reader:
             return
         self._left_out.append(f"image {source[:LONGEST_SOURCE]}: not read")
         yield f" {caption} {title} "
+
+
+def _reference(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """The rule of markdown-it for addresses of links, which "[^1]: Text" is not: it is a note."""
+    first = state.bMarks[start] + state.tShift[start]
+    return not state.src.startswith("[^", first) and reference(state, start, end, silent)
+
+
+def _in_place(found: re.Match[str]) -> str:
+    """A raised or lowered text, or the mark of a note."""
+    if found["raised"]:
+        return raised(found["raised"], found.string[: found.start()])
+    return lowered(found["lowered"]) if found["lowered"] else note_mark(found["note"])
 
 
 def _is_bold(tokens: Sequence[Token]) -> bool:

@@ -11,6 +11,9 @@ import docx
 import pytest
 from docx.document import Document as WordDocument
 from docx.enum.style import WD_STYLE_TYPE
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml.ns import nsdecls, qn
 from docx.oxml.parser import parse_xml
 
@@ -275,7 +278,72 @@ def test_what_is_no_text_of_the_document_is_left_out() -> None:
         word.add_paragraph("a = 1", word.styles.add_style("Source Code", WD_STYLE_TYPE.PARAGRAPH))
         word.add_paragraph("  b = 2", "Source Code")
 
-    assert blocks(fill) == [Paragraph("field"), Paragraph("new link"), Paragraph("a = 1\n  b = 2", code=True)]
+    document = read(fill)
+    assert document.blocks == (Paragraph("field"), Paragraph("new link"), Paragraph("a = 1\n  b = 2", code=True))
+    assert document.left_out == (
+        'tables of contents left out: 2 x, 3 words, e.g. "contents"',
+        'deleted text left out: 1 x, 1 word, e.g. "old"',
+    )
+
+
+def run(text: str, look: str = "") -> str:
+    return f'<w:r><w:rPr>{look}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def test_raised_lowered_hidden_and_struck_text_and_ruby() -> None:
+    up, down = '<w:vertAlign w:val="superscript"/>', '<w:vertAlign w:val="subscript"/>'
+    math = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+
+    def fill(word: WordDocument) -> None:
+        style = word.styles.add_style("Raised", WD_STYLE_TYPE.CHARACTER).element
+        style.append(parse_xml(f"<w:rPr {nsdecls('w')}>{up}</w:rPr>"))
+        style = word.styles.add_style("Secret", WD_STYLE_TYPE.PARAGRAPH).element
+        style.append(parse_xml(f"<w:rPr {nsdecls('w')}><w:vanish/></w:rPr>"))
+        in_style = '<w:rStyle w:val="Raised"/>'
+        add(word, f"<w:p>{run('10')}{run('-', up)}{run('6', up)}{run(' km')}{run('2', in_style)}{run(' H')}"
+            f"{run('2', down)}{run('O 5')}{run('th', up)}{run(' x')}{run('2', in_style + down)}</w:p>")  # fmt: skip
+        add(word, f"<w:p>{run('a')}{run(' gone', '<w:vanish/>')}{run('9', '<w:dstrike/>')}"
+            + run(" kept", '<w:vanish w:val="0"/><w:strike w:val="false"/>') + "</w:p>")  # fmt: skip
+        add(word, f'<w:p><w:pPr><w:pStyle w:val="Secret"/></w:pPr>{run("secret")}</w:p>')
+        ruby = f"<w:ruby><w:rt>{run('Tokyo')}</w:rt><w:rubyBase>{run('東京')}</w:rubyBase></w:ruby>"
+        add(word, f"<w:p><w:r>{ruby}</w:r>{run('へ')}</w:p>")
+        part = "<m:{0}><m:r><m:t>{1}</m:t></m:r></m:{0}>"
+        formula = f"<m:sSup>{part.format('e', 'x')}{part.format('sup', '2')}</m:sSup>"
+        formula += f"<m:f>{part.format('num', '1')}{part.format('den', '2')}</m:f>"
+        add(word, f"<w:p><m:oMath {math}>{formula}</m:oMath></w:p>")
+
+    document = read(fill)
+    texts = [block.text for block in document.blocks if isinstance(block, Paragraph)]
+    assert texts == ["10⁻⁶ km² H₂O 5th x₂", "a kept", "東京へ", "x²1/2"]
+    assert document.left_out == (
+        'hidden text left out: 2 x, 2 words, e.g. "gone"',
+        'struck text left out: 1 x, 1 word, e.g. "9"',
+        'readings of ruby left out: 1 x, 1 word, e.g. "Tokyo"',
+    )
+
+
+def test_notes_stand_behind_their_paragraph_or_table_with_their_marks_and_what_stands_beside_is_counted() -> None:
+    word = docx.Document()
+    word.sections[0].header.paragraphs[0].text = "Pump manual"
+    mark = '<w:r><w:footnoteReference w:id="{}"/></w:r>'
+    add(word, f"<w:p>{run('$320')}{mark.format(2)}{run(' each')}</w:p>")
+    cell = "<w:tc><w:p>{}</w:p></w:tc>"
+    row = f"<w:tr>{cell.format(run('in') + mark.format(3))}{cell.format(run('5'))}</w:tr>"
+    add(word, f"<w:tbl>{row}{row.replace(mark.format(3), '')}</w:tbl>")
+    add(word, f"<w:p>{run('end')}</w:p>")
+    names = f"<w:footnotes {nsdecls('w')}>"
+    notes = "".join(f'<w:footnote w:id="{id_}"><w:p>{run(text)}</w:p></w:footnote>'
+                    for id_, text in ((2, "Census."), (3, "Volts.")))  # fmt: skip
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml"
+    part = Part(PackURI("/word/footnotes.xml"), kind, f"{names}{notes}</w:footnotes>".encode(), word.part.package)
+    word.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
+    document = parse_docx(saved(word), "a.docx")
+    shown = [block.rows if isinstance(block, Table) else getattr(block, "text", "") for block in document.blocks]
+    assert shown == ["$320 [1] each", "[1] Census.", (("in [2]", "5"), ("in", "5")), "[2] Volts.", "end"]
+    assert document.left_out == (
+        'headers and footers left out: 1 x, 2 words, e.g. "Pump manual"',
+        'footnotes moved behind their paragraph: 2 x, 2 words, e.g. "Census."',
+    )
 
 
 def broken_files() -> dict[str, bytes]:

@@ -143,6 +143,58 @@ def test_encodings_and_entities(data: bytes, text: str) -> None:
     assert " ".join(block.text for block in parse_html(data, "a.html").blocks if isinstance(block, Paragraph)) == text
 
 
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("$320<sup>1</sup> for 10<sup>6</sup> m<sup>2</sup>", "$320¹ for 10⁶ m²"),
+        ("H<sub>2</sub>O, 5<sup>th</sup>, e<sup>-<i>x</i>/2</sup>", "H₂O, 5th, e^(-x/2)"),
+        ("a<sup><a href='#f'>1</a></sup>, b<a href='#f'><sup>2</sup></a>, c<a class=footnote-reference href='#f'>3</a>",
+         "a [1], b [2], c [3]"),
+        ("d<sup class=reference><a href='#4'>[4]</a></sup><sup><a href='#'>[5]</a></sup>, e<sup role=noteref>*</sup>",
+         "d [4] [5], e [*]"),
+        ("x<a href='p.html'><sup>TM</sup></a> <a href='#part'>part 1</a>", "x\u2122 part 1"),
+        ("<math><msup><mi>r</mi><mn>2</mn></msup> <msubsup><mi>x</mi><mi>i</mi><mn>3</mn></msubsup>"
+         " <mfrac><mn>1</mn><mn>2</mn></mfrac></math>", "r² xᵢ³ 1/2"),
+        ("a" + "<sup>" * 1500 + "b", "a^(^(^(^ᵇ)))"),
+    ],
+)  # fmt: skip
+def test_raised_and_lowered_text_keeps_its_place_and_marks_of_notes_stand_apart(markup: str, text: str) -> None:
+    assert blocks(f"<p>{markup}") == [Paragraph(text)]
+    (found,) = blocks(f"<table><tr><td>{markup}</td><td>b</td></tr><tr><td>c</td></tr></table>")
+    assert isinstance(found, Table)
+    assert found.rows[0][0] == text
+
+
+@pytest.mark.parametrize(
+    ("markup", "text", "left_out"),
+    [
+        ("5 <del>10</del><s>9</s> <i style='text-decoration:line-through red'>8</i> EUR", "5 EUR",
+         'struck text left out: 3 x, 3 words, e.g. "10"'),
+        ("<ruby>東京<rp>(</rp><rt>Tokyo</rt><rp>)</rp></ruby>へ", "東京へ",
+         'readings of ruby left out: 1 x, 1 word, e.g. "Tokyo"'),
+        ("a<span hidden>b c</span><b style='DISPLAY : none'>d</b><u style='visibility:hidden'>e</u>"
+         "<i hidden=until-found>f</i>", "af", 'hidden text left out: 3 x, 4 words, e.g. "b c"'),
+        ("a<script>var b</script><style>c</style>", "a", 'scripts and styles left out: 2 x, 3 words, e.g. "var b"'),
+        ("a<button>Buy now</button><input value=x>", "a",
+         'dialogs, fields and buttons left out: 1 x, 2 words, e.g. "Buy now"'),
+        ("a<template>b</template><svg><text>c</text></svg>", "a", 'embedded objects left out: 2 x, 2 words, e.g. "b"'),
+    ],
+)  # fmt: skip
+def test_text_that_is_none_of_the_document_is_counted(markup: str, text: str, left_out: str) -> None:
+    found = read(f"<p>{markup}</p><h2 hidden></h2>")
+    assert (found.blocks, found.left_out) == ((Paragraph(text),), (left_out,))
+    assert read(f"<table><tr><td>{markup}<td>b</tr><tr><td>c</tr></table>").left_out == (left_out,)
+
+
+def test_what_stands_outside_of_the_main_part_is_counted() -> None:
+    page = "<nav>Home</nav><div>Before <b>it</b></div><main><p>x</main><div><p>Behind it</div>"
+    assert read(page).blocks == (Paragraph("x"),)
+    assert set(read(page).left_out) == {
+        'navigation and contents left out: 1 x, 1 word, e.g. "Home"',
+        'text outside of the main part left out: 2 x, 4 words, e.g. "Before it"',
+    }
+
+
 @pytest.mark.parametrize("data", [b"", b"  \n", b"\xef\xbb\xbf", b"\x00\x00"])
 def test_an_empty_file_is_refused(data: bytes) -> None:
     with pytest.raises(DataError, match=r"^a\.html is an empty HTML file\.$"):

@@ -13,7 +13,8 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 MARKS = ["|", "\\", "#", "##", "*", "**", "_", "__", "`", "```", "~~", "~~~", "[", "](", "]:", "!", "![", "<", "<!--",
          "-->", "&", "&amp;", "&#35;",
          "-", "---", "- -", "===", "+", ">", "1.", "1)", "12345678901.", "{", "$", ":", "Table 3:", "<div>", "</p>",
-         "http://a.b", "\t", "\n", "\r", "\x00", "\u2028", "\x85", "\xa0", "\u3000", "\u200b", "表1", "é", "ß", "日本",
+         "http://a.b", "x^2^", "x~1~", "[^1]", "\t",
+         "\n", "\r", "\x00", "\u2028", "\x85", "\xa0", "\u3000", "\u200b", "表1", "é", "ß", "日本",
          "🪶", "\ud800", "word", "a_b", "x", ".", "\"", "'", "    "]  # fmt: skip
 texts = st.one_of(
     st.lists(st.sampled_from(MARKS), max_size=8).flatmap(
@@ -114,11 +115,35 @@ def test_an_image_that_is_not_read_stays_as_text() -> None:
     assert document.blocks == (Image(PNG[:8], ".png", "pump"),)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected", "left_out"),
+    [
+        ("10^6^, 10<sup>6</sup>, H~2~O, H<sub>2</sub>O", "10⁶, 10⁶, H₂O, H₂O", ()),
+        ("a^2b^2=c^2, ~5 ~6, ^_^, 10\\^6\\^", "a^2b^2=c^2, ~5 ~6, ^_^, 10^6^", ()),
+        ("$320[^1], `x^2^`\n\n[^1]: https://x.org", "$320 [1], x^2^|[1] https://x.org", ()),
+        (
+            "5 ~~10~~ <del>9</del> **b** &lt;x&gt; \\<y>",
+            "5 b <x> <y>",
+            ('struck text left out: 2 x, 2 words, e.g. "10"',),
+        ),
+        ("a <!-- b c --> d\n\n<!-- page 3 -->\n\n<!-- e -->", "a d", ('comments left out: 2 x, 3 words, e.g. "b c"',)),
+        ("---\ntitle: T\nby: Ann\n---\na", "a", ('front matter left out: 1 x, 2 words, e.g. "by: Ann"',)),
+        ("a<span hidden>b</span><br>c", "a c", ('hidden text left out: 1 x, 1 word, e.g. "b"',)),
+    ],
+)
+def test_scripts_notes_and_what_is_left_out(text: str, expected: str, left_out: tuple[str, ...]) -> None:
+    document = parse_markdown(text, "a.md")
+    assert "|".join(getattr(block, "text", "") for block in document.blocks) == expected
+    assert document.left_out == left_out
+    assert parse(to_markdown(document)).blocks == document.blocks
+
+
 HOSTILE = ["> " * 20_000 + "x", "- " * 20_000 + "x", "[" * 50_000, "*a " * 20_000, "`" * 50_000, "<" * 50_000,
            "![" * 20_000, "| " * 20_000 + "\n" + "|-" * 20_000, "&" * 50_000, "\\" * 50_000, "\x00" * 50_000,
            "(" * 50_000, "[a](" * 10_000, "\n".join("  " * n + "- x" for n in range(300)), "_a **b " * 10_000,
            "<!--" + " " * 50_000, "<!--" * 50_000, "<!-- page " * 20_000, "<div " * 20_000, "---\n" * 20_000,
-           "# {#" * 10_000, "- " + "a\n" * 20_000, "|a|\n" * 20_000]  # fmt: skip
+           "# {#" * 10_000, "- " + "a\n" * 20_000, "|a|\n" * 20_000,
+           "<b>x" * 5_000, "~~a~~" * 5_000, "x[^1]^1^~1~" * 5_000]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HOSTILE)
