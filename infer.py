@@ -5,6 +5,7 @@ scores of passages.
 
     python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
     python infer.py index --documents manuals --kind bm25 --out indexes/manuals
+    python infer.py verify --index indexes/dense
     python infer.py synthesize --corpus corpus.jsonl --llm configs/llm/openai.yaml --out data/synthetic
     python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
@@ -55,11 +56,12 @@ from harness.commands.preferences import preferences
 from harness.commands.score import score
 from harness.commands.synthesize import synthesize
 from harness.commands.tune import tune
+from harness.commands.verify import verify
 from harness.runtime.provenance import construct, shared_models
 
 COMMANDS: dict[str, Any] = {
     command.__name__: command
-    for command in (index, synthesize, distill, mine, label, preferences, score, tune, ask, evaluate, export)
+    for command in (index, verify, synthesize, distill, mine, label, preferences, score, tune, ask, evaluate, export)
 }
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself
@@ -134,7 +136,7 @@ def kept() -> str:
     command = next((word for word in sys.argv[1:] if word in COMMANDS), "export")
     if command == "export":
         return "Nothing was written."
-    return "" if command == "ask" else "What is finished is kept: type the same command again to go on."
+    return "" if command in ("ask", "verify") else "What is finished is kept: type the same command again to go on."
 
 
 def run() -> int:

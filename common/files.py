@@ -327,6 +327,11 @@ def sampled_sha256(path: Path) -> str | None:
     return digest.hexdigest()
 
 
+def sampled_share(size: int) -> float:
+    """The share of a file of so many bytes that `sampled_sha256` reads."""
+    return _SAMPLE_BLOCKS * _SAMPLE_BYTES / size
+
+
 def digests(folder: Path) -> dict[str, str]:
     """SHA-256 digest of every file below a folder, by relative POSIX path, sorted."""
     files = sorted(p for p in folder.rglob("*") if p.is_file())

@@ -19,7 +19,16 @@ from pathlib import Path
 from typing import Literal
 
 from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import digests, link_or_copy, read_json, sampled_sha256, scratch_folder, verify, whole_folder
+from common.files import (
+    digests,
+    link_or_copy,
+    read_json,
+    sampled_sha256,
+    sampled_share,
+    scratch_folder,
+    verify,
+    whole_folder,
+)
 from common.outputs import OutputFolder, known_files
 from common.progress import say, track
 from common.records import Passage
@@ -322,6 +331,9 @@ def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sa
     if verify_files in ("sampled", "full"):
         whole = {name: file["sha256"] for name, file in files.items() if name not in sampled}
         verify(folder, whole, _rebuild(folder))
+    if sampled:
+        shares = ", ".join(f"{sampled_share(files[name]['bytes']):.1%} of {name}" for name in sorted(sampled))
+        say(f"{folder}: verified by samples, {shares}. After a copy, once: infer.py verify --index {folder}")
     return Index(folder, recipe, manifest["passages"], manifest["origin"])
 
 

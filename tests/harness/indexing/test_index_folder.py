@@ -11,6 +11,7 @@ from common import files
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests
 from common.records import Passage
+from harness.commands.verify import verify
 from harness.indexing import analyser, index_folder, passage_store
 from harness.indexing.index_folder import open_index
 from harness.indexing.passage_store import PassageStore, write_passages
@@ -149,6 +150,23 @@ def test_an_index_from_before_there_were_samples_is_verified_in_full(folder, mon
     text.write_bytes(whole[:20] + bytes([whole[20] ^ 1]) + whole[21:])  # in no block
     with pytest.raises(ArtifactError, match="its sha256"):
         open_index(folder)
+
+
+def test_opening_says_the_share_that_was_read_and_a_command_reads_all(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(files, "_SAMPLE_BLOCKS", 4)
+    monkeypatch.setattr(files, "_SAMPLE_BYTES", 8)
+    build_bm25(CORPUS, tmp_path / "index")
+    text = tmp_path / "index" / "passages.jsonl"
+    whole = text.read_bytes()
+    text.write_bytes(whole[:20] + bytes([whole[20] ^ 1]) + whole[21:])  # in no block
+    capsys.readouterr()
+    assert open_index(tmp_path / "index").passages == len(CORPUS)
+    assert f"{32 / len(whole):.1%} of passages.jsonl" in capsys.readouterr().err
+    with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt"):
+        verify(tmp_path / "index")
+    text.write_bytes(whole)
+    verify(tmp_path / "index")
+    assert f"every byte is as it was built, {len(CORPUS)} passages" in capsys.readouterr().err
 
 
 def test_the_samples_of_a_file_are_spread_over_all_of_it(tmp_path) -> None:
