@@ -21,7 +21,7 @@ class LeftOut:
         """Count a text that a rule took from its place; one without words does not count.
 
         Args:
-            rule: What it took and what it did with it, e.g. "hidden text left out", "footnotes moved".
+            rule: What it took and what it did with it, e.g. "hidden text left out", "notes put behind their text".
             text: The text.
         """
         if count := word_count(text):

@@ -3,10 +3,9 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from common.files import sha256
-from documents.fidelity import fidelity
+from documents.fidelity import shares
 from documents.folder.cache import CachedDocument, ConversionCache
 from documents.folder.options import NO_REPLY, DocumentPass
 from documents.markdown_writing import to_markdown
@@ -41,7 +40,7 @@ def convert(
         about = load_about(read.folder) | {"reading": cache.reading, "converted": sha256(read.folder / DOCUMENT)}
         for outdated in kept.folder.glob("segments-*"):
             outdated.unlink()
-        save_document(kept.folder, document, to_markdown(document), about | _shares(given.popleft(), document))
+        save_document(kept.folder, document, to_markdown(document), about | _changes(given.popleft(), document))
 
 
 def _is_done(read: CachedDocument, kept: CachedDocument) -> bool:
@@ -53,13 +52,10 @@ def _is_done(read: CachedDocument, kept: CachedDocument) -> bool:
         return False
 
 
-def _shares(before: Document, after: Document) -> dict[str, Any]:
-    """The shares of text that a pass lost and invented, if it changed any; descriptions of images are none."""
+def _changes(before: Document, after: Document) -> dict[str, float]:
+    """The shares of text that a pass lost, invented and tore, if it changed any; descriptions of images are none."""
     source, result = (
         plain_text(replace(each, blocks=tuple(block for block in each.blocks if not isinstance(block, Image))))[0]
         for each in (before, after)
     )
-    if source == result:
-        return {}
-    lost, invented = fidelity(source, result)
-    return {"lost": lost, "invented": invented}
+    return {} if source == result else shares(source, result)

@@ -88,7 +88,8 @@ def _in_words(segments: Counter[str]) -> str:
 
 def _page(documents: Path, rows: Sequence[DocumentRow]) -> list[str]:
     indexed = _indexed(rows)
-    columns = ("document", "format", "pages", "headings", "tables", "images", "segments", "seconds", "lost", "invented")
+    columns = ("document", "format", "pages", "headings", "tables", "images", "segments", "seconds")
+    columns += ("lost", "invented", "torn")
     lines = [f"# Documents of {markdown(str(documents))}", ""]
     lines += [f"{len(indexed):,} documents, {_in_words(_segments(indexed))}.", ""]
     lines += [f"| {' | '.join(columns)} |", f"| --- |{' ---: |' * (len(columns) - 1)}"]
@@ -102,9 +103,12 @@ def _page(documents: Path, rows: Sequence[DocumentRow]) -> list[str]:
         lines.append(f"| {markdown(row.name)} | {' | '.join(shown)} |")
     for title, chosen in (
         ("Not read", [(row.name, row.why) for row in rows if row.failed]),
-        ("Parts that were not read", [(row.name, part) for row in indexed for part in row.about.get("left_out", ())]),
+        (
+            "Left out of documents, moved in them, or not read",
+            [(row.name, part) for row in indexed for part in row.about.get("left_out", ())],
+        ),
         ("The same content as another document", [(row.name, row.copy_of) for row in rows if row.copy_of]),
-        ("Left out", [(row.name, row.why) for row in rows if row.why and not row.failed]),
+        ("Files left out", [(row.name, row.why) for row in rows if row.why and not row.failed]),
     ):
         if chosen:
             lines += ["", f"## {title}", "", *(f"- {markdown(name)}: {markdown(why)}" for name, why in chosen)]

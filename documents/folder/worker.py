@@ -19,7 +19,7 @@ from typing import Any
 from common.errors import ArtifactError, DataError, UserError
 from common.files import write_text
 from common.records import Passage
-from documents.fidelity import fidelity
+from documents.fidelity import shares
 from documents.folder.options import Cutting
 from documents.markdown_writing import to_markdown
 from documents.normal_form import title_of
@@ -89,13 +89,12 @@ def passages_of(document: Document, name: str, cutting: Cutting) -> list[Passage
 
 
 def _shares(kind: str, data: bytes, document: Document) -> dict[str, float]:
-    """The shares of text that the reading of a PDF file lost, running headers among it, and invented."""
+    """The shares of text that the reading of a PDF file lost, invented and tore, compared with the file's own order."""
     if kind != "pdf":
         return {}
     from documents.reading.pdf_reading import MAX_PAGES
 
-    lost, invented = fidelity(raw_text(data, MAX_PAGES), plain_text(document)[0])
-    return {"lost": round(lost, 4), "invented": round(invented, 4)}
+    return shares(raw_text(data, MAX_PAGES), plain_text(document)[0])
 
 
 def _counts(document: Document) -> dict[str, int]:

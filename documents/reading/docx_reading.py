@@ -150,7 +150,7 @@ class _Reader:
         for relation, description in images_of(element):
             self._image(relation, description)
         for box in boxes_of(element):
-            self.left_out.text("text boxes moved behind their paragraph", all_text(box))
+            self.left_out.text("text boxes put behind their paragraphs", all_text(box))
             self.read_children(box)
 
     def _number(self, properties: etree._Element | None, style: DocxStyle) -> tuple[str, int] | None:
@@ -194,5 +194,5 @@ class _Reader:
             note = self._notes.get((reference.tag, reference.get(qn("w:id"))))
             paragraphs = () if note is None else note.iter(qn("w:p"))
             if text := one_line(" ".join(map(self._text.of, paragraphs))):
-                self.left_out.text("footnotes moved behind their paragraph", text)
+                self.left_out.text("footnotes put behind their paragraphs", text)
                 self.pieces.append(CaptionPiece(Paragraph(f"[{mark}] {text}" if mark else text)))

@@ -6,7 +6,7 @@ equal ones.
 
 import re
 from collections import Counter
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 from operator import mul
 
@@ -74,7 +74,7 @@ def _score(text: str, encoding: str) -> float:
     return (good - odd - 0.1 * capitals) / counts.total()
 
 
-@cache
+@lru_cache(maxsize=2**16)
 def _weights(encoding: str, char: str) -> tuple[float, ...]:
     """How common a character is in each language of an encoding, up to 1."""
     if encoding in _LATIN:

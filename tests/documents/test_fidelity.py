@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.fidelity import Fidelity, fidelity, words
+from documents.fidelity import Fidelity, fidelity, torn, words
 
 
 def test_shares_count_repetitions_of_words() -> None:
@@ -21,6 +21,26 @@ def test_words_in_a_row_count_text_that_was_mixed() -> None:
     lost, invented = fidelity("a b c d", "a b d c", in_a_row=2)
     assert (lost, invented) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
     assert fidelity("a", "a", in_a_row=5) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "result", "share"),
+    [
+        ("a b c d e", "a b c d e", 0),
+        ("a b c d e", "A, b c\n\n| d | **e** |", 0),
+        ("a b c d e", "a b d e", 0),  # c was lost, with its two pairs
+        ("a b c d e", "a b x c d e", 1 / 4),  # bc
+        ("a b c d e", "d e a b c", 1 / 4),  # cd
+        ("a b c d e", "a c e b d", 1),
+        ("the a the b the c", "the b the c", 0),  # "the" and "a" were lost
+        ("a b a b", "a b b a", 1 / 3),  # one of two ab
+        ("a b c d e", "", 0),
+        ("", "a b", 0),
+        ("a", "a", 0),
+    ],
+)
+def test_torn_is_what_lost_its_order_and_not_its_words(source: str, result: str, share: float) -> None:
+    assert torn(source, result) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(

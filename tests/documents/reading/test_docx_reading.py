@@ -342,7 +342,7 @@ def test_notes_stand_behind_their_paragraph_or_table_with_their_marks_and_what_s
     assert shown == ["$320 [1] each", "[1] Census.", (("in [2]", "5"), ("in", "5")), "[2] Volts.", "end"]
     assert document.left_out == (
         'headers and footers left out: 1 x, 2 words, e.g. "Pump manual"',
-        'footnotes moved behind their paragraph: 2 x, 2 words, e.g. "Census."',
+        'footnotes put behind their paragraphs: 2 x, 2 words, e.g. "Census."',
     )
 
 
