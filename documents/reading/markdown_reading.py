@@ -28,7 +28,7 @@ _MAX_BRACKETS = 2000  # in one paragraph or cell
 _MAX_NESTING = 60  # quotations and lists in each other; what is deeper is left out
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _SCRIPT = re.compile(rf"(?<=[\w)\]]){RAISED}|(?<=\w){LOWERED}|{NOTE}")
-_NOTE_TEXT = re.compile(rf"\A{NOTE}:[ \t]*")
+_NOTE_TEXT = re.compile(rf"^[> ]*{NOTE}:[ \t]*", re.MULTILINE)
 _COMMENT = re.compile(r"<!--((?:(?!<!--|-->).)*)-->", re.DOTALL)
 _MARK = re.compile(r"<!--[ \t]*(?:(pages|page|level|header rows)(?: (\d{1,9}))?[ \t]*)?-->")
 
@@ -84,12 +84,14 @@ class _Reader:
         self._parser.core.ruler.disable("inline")  # see `_children`
         self._parser.block.ruler.at("reference", _reference)
         self._references: dict[str, object] = {}  # addresses of links that stand elsewhere in the file
+        self._notes: set[str] = set()  # that the file has; of another, [^x] is no mark
         self._level: int | None = None  # of the next heading, if a mark says it
         self._header_rows: int | None = None  # of the next table, if a mark says it
         self._images: list[Image] = []  # in the text that is being read
 
     def read(self, text: str) -> None:
         """Add the blocks of a text."""
+        self._notes.update(match["note"] for match in _NOTE_TEXT.finditer(text))
         tokens = iter(self._parser.parse(text, self._references))
         deepest = 0
         for token in tokens:
@@ -206,14 +208,22 @@ class _Reader:
         for token in tokens:
             match token.type:
                 case "text":
-                    text = _NOTE_TEXT.sub(lambda found: f"[{found['note']}] ", token.content)
-                    yield _SCRIPT.sub(_in_place, text)
+                    text = _NOTE_TEXT.sub(lambda found: f"[{found['note']}] ", token.content, count=1)
+                    yield _SCRIPT.sub(self._in_place, text)
                 case "text_special" | "code_inline":
                     yield token.content
                 case "softbreak" | "hardbreak":
                     yield " "
                 case "image":
                     yield from self._image(token)
+
+    def _in_place(self, found: re.Match[str]) -> str:
+        """A raised or lowered text, or the mark of a note."""
+        if found["raised"]:
+            return raised(found["raised"], found.string[: found.start()])
+        if found["lowered"]:
+            return lowered(found["lowered"])
+        return note_mark(found["note"]) if found["note"] in self._notes else found[0]
 
     def _image(self, token: Token) -> Iterator[str]:
         source, title = str(token.attrs["src"]), str(token.attrs.get("title", ""))
@@ -232,13 +242,6 @@ def _reference(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """The rule of markdown-it for addresses of links, which "[^1]: Text" is not: it is a note."""
     first = state.bMarks[start] + state.tShift[start]
     return not state.src.startswith("[^", first) and reference(state, start, end, silent)
-
-
-def _in_place(found: re.Match[str]) -> str:
-    """A raised or lowered text, or the mark of a note."""
-    if found["raised"]:
-        return raised(found["raised"], found.string[: found.start()])
-    return lowered(found["lowered"]) if found["lowered"] else note_mark(found["note"])
 
 
 def _is_bold(tokens: Sequence[Token]) -> bool:
