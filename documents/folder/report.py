@@ -14,6 +14,7 @@ from common.shown_text import markdown
 from documents.folder.cache import REPORT, REPORT_LINES
 
 _SHOWN = 5  # documents that could not be read, on the console
+SHARES = ("lost", "invented", "torn")  # see `documents.fidelity.shares`
 
 
 @dataclass(slots=True)
@@ -88,8 +89,7 @@ def _in_words(segments: Counter[str]) -> str:
 
 def _page(documents: Path, rows: Sequence[DocumentRow]) -> list[str]:
     indexed = _indexed(rows)
-    columns = ("document", "format", "pages", "headings", "tables", "images", "segments", "seconds")
-    columns += ("lost", "invented", "torn")
+    columns = ("document", "format", "pages", "headings", "tables", "images", "segments", "seconds", *SHARES)
     lines = [f"# Documents of {markdown(str(documents))}", ""]
     lines += [f"{len(indexed):,} documents, {_in_words(_segments(indexed))}.", ""]
     lines += [f"| {' | '.join(columns)} |", f"| --- |{' ---: |' * (len(columns) - 1)}"]
