@@ -68,7 +68,9 @@ def groups(items: Sequence[Line | Placed], body: Body) -> list[Group]:
         if not isinstance(item, Line):
             continue
         before = [line for other in found[-1] if isinstance(line := items[other], Line)] if found else []
-        if before and found[-1][-1] == at - 1 and (_continues(before[-1], item) or _titled(before, item)):
+        in_italics = not item.bold and not item.italic and all(line.italic for line in before)  # so far
+        continues = bool(before) and not in_italics and _continues(before[-1], item)
+        if before and found[-1][-1] == at - 1 and (continues or _titled(before, item)):
             found[-1].append(at)
         else:
             found.append([at])
@@ -159,7 +161,6 @@ def _continues(before: Line, line: Line) -> bool:
     if not same_column or not 0 < distance <= _LINE_DISTANCE * max(before.size, line.size):
         return False
     same_style = abs(before.size - line.size) <= 0.02 * line.size and before.bold == line.bold
-    same_style &= line.bold or before.italic == line.italic
     if before.is_run_in or line.is_run_in:
         return False
     number = number_of(line.text)

@@ -150,7 +150,7 @@ def test_italics_of_the_body_s_size_are_headings_where_they_stand_apart_again_an
         pages.items += prose(pages.items[-1].baseline + LEADING, 3)  # right below, as the lines of a paragraph
         pages.heading("x", above=3 * LEADING).items.pop()
     for _ in range(italic_prose):
-        pages.text(5, italic=True).text()
+        pages.text(5, italic=True).heading("x", above=3 * LEADING).items.pop()
     assert pages.found() == ([(1, text) for text in texts] if found else [])
 
 
