@@ -15,7 +15,7 @@ _NUMBER = re.compile(rf"([\d{RAISED}]{{1,3}})\s*")
 _MARKS = re.compile(  # behind a word, but not the exponents of 10 and of metres
     rf"(?<=[^\s{RAISED}])(?<!\b10)(?<!\bm)(?<!\b[kcmd]m)([{RAISED}]+(?:[,;] ?[{RAISED}]+)*)(?!\w)"
 )
-_MARK = re.compile(rf"(?:[\d{RAISED}]{{1,3}}|[*\u2217\u2020\u2021§¶\u2016#]{{1,3}}|[a-z](?=\s)|\[\d{{1,3}}\])\s*\S")
+_MARK = re.compile(rf"(?:[\d{RAISED}]{{1,3}}|[*\u2217\u2020\u2021§¶\u2016#]{{1,3}}|[a-z](?=\s))\s*\S")
 _SMALLER = 0.93  # of the body's size
 _MAX_LINES = 40  # of a column's footnotes
 
@@ -40,7 +40,7 @@ def marks_apart(items: Sequence[Line | Placed], notes: Container[int]) -> list[L
         if at in notes and isinstance(item, Line) and (match := _NUMBER.match(item.text)):
             numbers[item.page].add(normalize("NFKC", match[1]))
 
-    def apart(item: Line | Placed, is_note: bool) -> Line | Placed:
+    def apart(item: Line | Placed) -> Line | Placed:
         if not isinstance(item, Line) or item.lead or item.page not in numbers:
             return item
 
@@ -48,12 +48,9 @@ def marks_apart(items: Sequence[Line | Placed], notes: Container[int]) -> list[L
             marks = normalize("NFKC", match[1])
             return note_mark(marks) if set(re.findall(r"\d+", marks)) <= numbers[item.page] else match[0]
 
-        text = _MARKS.sub(written, item.text)
-        if is_note and (match := _NUMBER.match(text)) and not match[1].isdecimal():
-            text = f"{note_mark(normalize('NFKC', match[1])).strip()} {text[match.end() :]}"
-        return replace(item, text=text)
+        return replace(item, text=_MARKS.sub(written, item.text))
 
-    return [apart(item, at in notes) for at, item in enumerate(items)]
+    return [apart(item) for item in items]
 
 
 def _ends_column(line: Line, below: Line | Placed | None) -> bool:

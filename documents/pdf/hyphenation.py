@@ -12,6 +12,7 @@ _LONGEST = 100  # characters of a word
 _LINKS = {*"eiouy", "and", "or", "und", "oder", "sowie", "bis", "et", "ou", "och", "og", "eller", "en", "of"}
 _LONG_LINK = 3  # letters from which on a link need not stand elsewhere in the document
 _MIN_LETTERS = 4  # of both parts of a compound, which no syllables have
+_LONG = 6  # letters of a word of the document that a compound begins with, whatever its second part is
 
 
 def vocabulary(texts: Iterable[str]) -> set[str]:
@@ -43,7 +44,9 @@ def joined(text: str, line: str, words: Container[str]) -> str:
     is_link = start[0] in _LINKS and (len(start[0]) >= _LONG_LINK or start[0] in words)
     if end[2] != "\xad" and is_link and without not in words:
         return f"{text} {line}"
-    compound = goes_on or hyphenated in words or all(len(part) >= _MIN_LETTERS and part in words for part in parts)
+    known = [len(part) >= _MIN_LETTERS and part in words for part in parts]
+    long = known[0] and len(parts[0]) >= _LONG and len(parts[1]) >= _MIN_LETTERS
+    compound = goes_on or hyphenated in words or all(known) or long
     keeps = not line[0].islower() or (compound and without not in words)
     if end[2] != "\xad" and (keeps or (len(end[1]) == 1 and without not in words)):
         return text + line

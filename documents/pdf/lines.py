@@ -20,7 +20,7 @@ _SCRIPT_GAP = 0.3  # font sizes between them
 _MIN_LETTERS = 3  # of a word that is no symbol
 _MAX_PLAIN = 0.15  # of a bold line's characters
 _NO_BLANK = 0.05  # font sizes between parts of one word that the file draws apart
-_NO_BLANK_AT_RAISED = 0.25  # the same beside raised text
+NO_BLANK_AT_RAISED = 0.25  # the same beside raised text
 _UNDERSCORE_WIDTH = 12.0  # points
 _MONOSPACED_SHARE = 0.85  # of a line's characters
 
@@ -172,7 +172,7 @@ def _line(words: Sequence[PageWord], page: int, underscores: Sequence[Box]) -> L
         elif monospaced and cell > 0 and one.upright:
             text += " " * max(1, round(gap / cell))
         elif (
-            gap > (_NO_BLANK_AT_RAISED if was_up or is_up else _NO_BLANK) * max(one.size, other.size)
+            gap > (NO_BLANK_AT_RAISED if was_up or is_up else _NO_BLANK) * max(one.size, other.size)
             or one.size == other.size
             or not one.upright
         ):

@@ -121,10 +121,11 @@ def _apart(one: Character, other: Character) -> bool:
     """Whether two characters that follow each other in the file belong to different words."""
     if one.style.turn != other.style.turn or one.style.visible != other.style.visible:
         return True
-    large, small = max(one.style.size, other.style.size), min(one.style.size, other.style.size)
-    if large >= LARGER * small and abs(one.bottom - other.bottom) > 0.5 * small:  # an initial
-        return True
-    size = max(large, other.top - other.bottom)
+    size = max(one.style.size, other.style.size, other.top - other.bottom)
+    if one.style is not other.style:
+        small, large = sorted((one.style.size, other.style.size))
+        if large >= LARGER * small and abs(one.bottom - other.bottom) > 0.5 * small:  # an initial
+            return True
     gap = max(other.left - one.right, one.left - other.right, other.bottom - one.top, one.bottom - other.top)
     return gap > _GAP * size
 
@@ -161,9 +162,10 @@ def _word(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) ->
 
 def _parts(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) -> list[tuple[bool, list[Character]]]:
     """A word in parts, each with whether it is raised; one part where nothing is."""
-    largest = max(run, key=lambda letter: letter.style.size)
-    if largest.style.turn != 0 or all(letter.style.size == largest.style.size for letter in run):
+    first = run[0].style
+    if first.turn != 0 or all(letter.style is first for letter in run):
         return [(False, run)]
+    largest = max(run, key=lambda letter: letter.style.size)
     base = placed.point(*origin(text, largest.position))[1]
     parts: list[tuple[bool, list[Character]]] = []
     for style, letters in groupby(run, key=lambda letter: letter.style):

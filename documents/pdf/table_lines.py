@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from statistics import median
 
 from documents.pdf.hyphenation import joined
-from documents.pdf.lines import baseline
+from documents.pdf.lines import NO_BLANK_AT_RAISED, baseline
 from documents.pdf.page import Box, PageWord
 from documents.pdf.word_text import is_raised, superscript
 
@@ -55,7 +55,8 @@ def cell_text(words: Iterable[PageWord]) -> str:
         largest = max(line, key=lambda word: word.size)
         for index, word in enumerate(line):
             is_up = word.upright and is_raised(word.size, baseline(largest) - baseline(word), largest.size)
-            apart = index and word.box.left - line[index - 1].box.right > NO_BLANK * word.size
+            gap = word.box.left - line[index - 1].box.right if index else 0.0
+            apart = gap > (NO_BLANK_AT_RAISED * largest.size if is_up else NO_BLANK * word.size)
             part += (" " if apart else "") + (superscript(word.text, part) if is_up else word.text)
         text = joined(text, part, ()) if text else part
     return text

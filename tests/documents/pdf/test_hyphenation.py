@@ -12,6 +12,7 @@ WORDS = vocabulary(
         "re-enter",
         "an island",
         "le mot et le reste",
+        "the main machine",
         "the art",
     ]
 )
@@ -34,6 +35,8 @@ WORDS = vocabulary(
         ("avant-", "et après-guerre", "avant- et après-guerre"),  # "et" is a word of the document
         ("the pap-", "en of", "the papen of"),  # and "en" is not
         ("state-of-the-", "art", "state-of-the-art"),
+        ("to main-", "tain main parts", "to maintain main parts"),  # "tain" is no word
+        ("the machine-", "dependent code", "the machine-dependent code"),
         ("a well-estab-", "lished", "a well-established"),
         ("a range -", "of values", "a range - of values"),
         ("the pump", "moves", "the pump moves"),
