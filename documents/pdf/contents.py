@@ -123,7 +123,7 @@ def _at_the_right(line: Line) -> bool:
 
 
 def _value(label: str) -> int | None:
-    return int(label) if label.isdigit() else None
+    return int(label) if label.isdecimal() else None
 
 
 def _counts_up(found: Sequence[_Found]) -> bool:

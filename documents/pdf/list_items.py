@@ -21,7 +21,7 @@ def item_mark(text: str) -> tuple[str, str] | None:
         return "-", text[match.end() :]
     if match := _NUMBER.match(text):
         digits = match["mark"].strip("().")
-        return (f"{digits}.", text[match.end() :]) if digits.isdigit() else ("-", text)
+        return (f"{digits}.", text[match.end() :]) if digits.isdecimal() else ("-", text)
     return None
 
 

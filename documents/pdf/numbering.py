@@ -51,8 +51,8 @@ def number_of(text: str) -> Number | None:
         return _named(match)
     if match := _DOTTED.match(text):
         first, *rest = match["value"].split(".")
-        values = (int(first) if first.isdigit() else ord(first) - 64, *map(int, rest))
-        return Number("arabic" if first.isdigit() else "letter", values, match.end())
+        values = (int(first) if first.isdecimal() else ord(first) - 64, *map(int, rest))
+        return Number("arabic" if first.isdecimal() else "letter", values, match.end())
     if match := _ARABIC.match(text):
         return Number("arabic", (int(match["value"]),), match.end())
     if (match := _ROMAN_NUMBER.match(text)) and (value := roman(match["value"])) and match["value"] not in ("C", "L"):
@@ -71,7 +71,7 @@ def _named(match: re.Match[str]) -> Number | None:
     kind: Kind = "arabic"
     if text.lower() in _WORDS:
         value: int | None = _WORDS.index(text.lower()) + 1
-    elif text.isdigit():
+    elif text.isdecimal():
         value = int(text)
     elif (
         (value := roman(text)) is not None

@@ -249,7 +249,7 @@ def _offsets(text: str, page: int, counter: re.Pattern[str]) -> set[tuple[bool, 
     numbers = [match[match.lastgroup or 0] for match in counter.finditer(text)]
     found = set()
     for number in {*numbers[:1], *numbers[-1:]}:
-        value = int(number) if number.isdigit() else roman(number)
+        value = int(number) if number.isdecimal() else roman(number)
         if value is not None:
-            found.add((number.isdigit(), value - page))
+            found.add((number.isdecimal(), value - page))
     return found

@@ -73,7 +73,7 @@ def _is_aligned(column: Sequence[Line]) -> bool:
     """Whether most lines of a column begin, end or are centered at one place, or are numbers."""
     if len(column) < ALIGNED_LINES:
         return True
-    if sum(any(letter.isdigit() for letter in part[-1].text) for part in column) >= NUMBERS * len(column):
+    if sum(any(letter.isdecimal() for letter in part[-1].text) for part in column) >= NUMBERS * len(column):
         return True
     edges = [(part[0].box.left, part[-1].box.right) for part in column]
     for places in ([left for left, _ in edges], [right for _, right in edges], [sum(edge) / 2 for edge in edges]):
@@ -93,7 +93,7 @@ def _is_code(words: Sequence[PageWord]) -> bool:
     measured = {
         word.text: (word.box.right - word.box.left) / len(word.text) / word.size
         for word in words
-        if len(word.text) > 1 and not any(letter.isdigit() for letter in word.text)
+        if len(word.text) > 1 and not any(letter.isdecimal() for letter in word.text)
     }
     widths = [width for text, width in measured.items() if len(text) > 2]
     if len(widths) < MIN_MEASURED:  # digits are equally wide in most fonts
@@ -121,7 +121,7 @@ def _is_contents(lines: Sequence[Line], columns: Sequence[Sequence[Line]]) -> bo
     if leaders >= 2 and leaders >= 0.3 * len(lines):
         return True
     last = [part[-1].text for part in columns[-1]]
-    numbers = [int(text) for text in last if text.isdigit()]
+    numbers = [int(text) for text in last if text.isdecimal()]
     return (
         len(columns) <= 3
         and len(last) >= 3

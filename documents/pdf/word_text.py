@@ -32,7 +32,7 @@ def is_raised(size: float, height: float, text_size: float) -> bool:
 
 def superscript(text: str, before: str = "") -> str:
     """Raised text in its place, as `raised` writes it; words, and the A of LATEX, stay as they are."""
-    if len(text) > 2 and text != "TM" and not any(char.isdigit() for char in text):
+    if len(text) > 2 and text != "TM" and not any(char.isdecimal() for char in text):
         return text
     shown = raised(text, before)
     return text if shown[:1] == "^" and text.isupper() else shown
