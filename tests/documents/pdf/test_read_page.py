@@ -128,7 +128,7 @@ def test_invisible_text_stays_only_where_nothing_else_is_written() -> None:
     left_out = LeftOut()
     document = pypdfium2.PdfDocument(pdf(both))
     assert texts(read_page(document[0], 1, left_out)) == ["Hello", "wide", "world"]
-    assert left_out.lines == ('invisible text left out: 1 x, 1 words, e.g. "recognized"',)
+    assert left_out.lines == ('invisible text left out: 1 x, 1 word, e.g. "recognized"',)
     assert texts(page_of(invisible)) == ["recognized"]
 
 
