@@ -71,7 +71,3 @@ def test_roman_numerals(text: str, value: int | None) -> None:
 def test_any_text_is_parsed(text: str) -> None:
     number = number_of(text)
     assert number is None or 0 < number.length <= len(text)
-
-
-def test_a_raised_figure_is_no_number() -> None:
-    assert number_of("9\u00b2 cases") is None

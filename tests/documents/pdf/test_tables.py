@@ -13,8 +13,10 @@ from reportlab.platypus import Paragraph, Spacer
 from reportlab.platypus import Table as Flowable
 
 from documents.pdf.page import Box, Page, PageWord, Rule
+from documents.pdf.table_lines import lines_of
 from documents.pdf.table_reader import words_in
 from documents.pdf.tables import find_tables, ruled_figures
+from documents.pdf.tabular import is_tabular
 from tests.helpers.hand_made_pages import cells, drawn_pages, moved, page, rule, story_pdf, words
 
 Rows = tuple[tuple[str, ...], ...]
@@ -328,6 +330,11 @@ def test_the_lines_of_a_product_are_one_cell(columns: int, pitch: float) -> None
     found = cells(rows, [60.0 + 120 * column for column in range(columns)], 100, pitch)
     (table,) = rows_of(page(found))
     assert table == tuple(tuple(text.replace("|", " ") for text in row) for row in rows)
+
+
+def test_raised_figures_in_a_column_of_numbers() -> None:
+    found = cells([["Name", "Size"], ["Pump", "9\u00b2"], ["Valve", "10"], ["Motor", "11"]], [100, 200], 100)
+    assert is_tabular(lines_of(found))
 
 
 def test_words_in_columns_that_nothing_says_are_a_table() -> None:
