@@ -19,7 +19,8 @@ def join_initials(words: Sequence[PageWord]) -> list[PageWord]:
     The lines beside it begin where it does.
     """
     found = list(words)
-    for initial in [word for word in words if _is_letter(word)]:
+    smallest = min((word.size for word in words), default=0.0)
+    for initial in [word for word in words if smallest * LARGER <= word.size and _is_letter(word)]:
         beside = [_first(row) for row in baseline_rows(word for word in found if _beside(initial, word))]
         if len(beside) < 2 or baseline(beside[0]) > baseline(initial) - 0.5 * beside[0].size:
             continue
@@ -48,11 +49,9 @@ def _first(row: Sequence[PageWord]) -> PageWord:
 
 def _beside(initial: PageWord, word: PageWord) -> bool:
     """Whether a word begins a line beside an initial."""
-    gap = word.box.left - initial.box.right
-    higher = baseline(initial) - baseline(word)
     return (
-        word.upright
-        and word.size * LARGER <= initial.size
-        and _NEAR[0] * initial.size <= gap <= _NEAR[1] * initial.size
-        and -0.3 * word.size <= higher <= 0.85 * initial.size
+        word.size * LARGER <= initial.size
+        and word.upright
+        and _NEAR[0] * initial.size <= word.box.left - initial.box.right <= _NEAR[1] * initial.size
+        and -0.3 * word.size <= baseline(initial) - baseline(word) <= 0.85 * initial.size
     )
