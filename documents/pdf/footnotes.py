@@ -13,7 +13,7 @@ from documents.raised import note_mark
 RAISED = "\u2070\u00b9\u00b2\u00b3\u2074-\u2079"  # figures
 _NUMBER = re.compile(rf"([\d{RAISED}]{{1,3}})\s*")
 _MARKS = re.compile(  # behind a word, but not the exponents of 10 and of metres
-    rf"(?<=[^\s{RAISED}])(?<!\b10)(?<!\bm)(?<!\b[kcmd]m)([{RAISED}]+(?:[,;] ?[{RAISED}]+)*)(?!\w)"
+    rf"(?<=[^\s{RAISED}\u207a\u207b])(?<!\b10)(?<!\bm)(?<!\b[kcmd]m)([{RAISED}]+(?:[,;] ?[{RAISED}]+)*)(?!\w)"
 )
 _MARK = re.compile(rf"(?:[\d{RAISED}]{{1,3}}|[*\u2217\u2020\u2021§¶\u2016#]{{1,3}}|[a-z](?=\s))\s*\S")
 _SMALLER = 0.93  # of the body's size

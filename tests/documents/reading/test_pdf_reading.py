@@ -110,13 +110,13 @@ def test_raised_figures_keep_their_place_and_the_marks_of_notes_are_set_apart() 
         "1,2",
         " and then for",
     )
-    top += row(113, "x", "2n", " or 5 x 10", "-3", " people.", "2")
+    top += row(113, "x", "2n", " or 5 x 10", "-2", " people.", "2")
     notes = [(40, 560, "1 Without tax.", "Times-Roman", 8), (40, 570, "2 Census.", "Times-Roman", 8)]
     document = parse_pdf(pdf(text_page([*top, *prose(140, 9), *notes])), "x.pdf")
     first, *_, one, two = [block.text for block in document.blocks if isinstance(block, Paragraph)]
     assert first == (
         "The fee is $320 [1] for 10\u2076 people on 9 km\u00b2 since May of 1990 [1,2] and then for "
-        "x\u00b2\u207f or 5 x 10\u207b\u00b3 people. [2]"
+        "x\u00b2\u207f or 5 x 10\u207b\u00b2 people. [2]"
     )
     assert (one, two) == ("1 Without tax.", "2 Census.")
     assert document.left_out == ('footnotes put behind their paragraphs: 2 x, 5 words, e.g. "1 Without tax."',)
