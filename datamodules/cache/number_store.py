@@ -10,7 +10,6 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
 from uuid import uuid4
 
 from common.errors import ArtifactError
@@ -33,7 +32,7 @@ class NumberStore:
         self.folder = folder
         self._numbers: dict[int, float] = {}
         self._read: dict[Path, int] = {}  # bytes read of each file
-        self._own: BinaryIO | None = None
+        self._own: Path | None = None  # file that it writes
 
     def found(self, keys: Sequence[int]) -> list[float | None]:
         """The number of each key; None for one that no process has written."""
@@ -53,9 +52,10 @@ class NumberStore:
         with write_errors(self.folder):
             if self._own is None:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                file = self.folder / f"{uuid4().hex}.bin"
-                self._own, self._read[file] = file.open("ab", buffering=0), 1 << 62  # its own are known
-            self._own.write(b"".join(_record(key, number) for key, number in numbers.items()))
+                self._own = self.folder / f"{uuid4().hex}.bin"
+                self._read[self._own] = 1 << 62  # its own are known
+            with self._own.open("ab", buffering=0) as file:
+                file.write(b"".join(_record(key, number) for key, number in numbers.items()))
 
     def _read_others(self) -> None:
         for file in sorted(self.folder.glob("*.bin")) if self.folder is not None else ():
