@@ -176,7 +176,7 @@ def test_a_document_that_takes_too_long_hurts_only_itself(tmp_path: Path) -> Non
         tmp_path / "manuals",
         {"a.md": manual("Alba"), "slow.md": manual("Slow", chapters=15_000), "z.md": manual("Zulu")},
     )
-    ended = index(tmp_path, "--reading.seconds", "0.5", "--workers", "1")
+    ended = index(tmp_path, "--reading.seconds", "1", "--workers", "1")
     assert ended.code == 0, ended.err
     rows = report(tmp_path)
     assert {name: row["status"] for name, row in rows.items()} == {
@@ -184,10 +184,10 @@ def test_a_document_that_takes_too_long_hurts_only_itself(tmp_path: Path) -> Non
         "slow.md": "failed",
         "z.md": "indexed",
     }
-    assert rows["slow.md"]["why"] == "takes more than 0.5 s to read (--reading.seconds)"
+    assert rows["slow.md"]["why"] == "takes more than 1 s to read (--reading.seconds)"
     (failure,) = (tmp_path / "indexes/manuals.documents/read").glob("*/*/failure.json")
     known_since = failure.stat().st_mtime_ns
-    index(tmp_path, "--reading.seconds", "0.5")
+    index(tmp_path, "--reading.seconds", "1")
     assert failure.stat().st_mtime_ns == known_since  # it is not tried again
     index(tmp_path, "--reading.seconds", "200")
     assert report(tmp_path)["slow.md"]["status"] == "indexed"  # with more time it is
