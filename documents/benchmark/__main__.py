@@ -29,9 +29,9 @@ from documents.records import Document
 _COLUMNS = {
     "precision": "heading precision", "recall": "heading recall", "f1": "heading F1", "mhs": "MHS",
     "mhs_structure": "MHS-S", "outline": "outline", "teds": "TEDS", "extra_tables": "extra tables", "lost": "text lost",
-    "invented": "text invented", "torn": "text torn",
+    "invented": "text invented", "pairs_lost": "pairs lost",
 }  # fmt: skip
-_WITH_INTERVALS = ("mhs", "teds", "lost", "torn")
+_WITH_INTERVALS = ("mhs", "teds", "lost", "pairs_lost")
 _RESAMPLES = 10_000
 
 

@@ -1,6 +1,6 @@
 """Scores of a document that was read beside its truth.
 
-Headings (precision, recall, F1, MHS), tables (TEDS), text lost, invented and torn.
+Headings (precision, recall, F1, MHS), tables (TEDS), text lost and invented, pairs of words lost.
 
 What each score means stands in `benchmarks/results/documents/README.md`.
 """
@@ -44,7 +44,7 @@ class Scores:
     extra_tables: int | None  # read, but no true one's
     lost: float  # share of the true words
     invented: float  # share of the words read
-    torn: float  # share of the pairs of neighbouring true words that are no neighbours any more
+    pairs_lost: float  # share of the pairs of neighbouring true words that are no neighbours any more
 
 
 def scores(truth: Document, read: Document, judge_tables: bool = True) -> Scores:
@@ -74,8 +74,8 @@ def scores(truth: Document, read: Document, judge_tables: bool = True) -> Scores
         extra = len(tables) - matched
     true_text, text = _text(true_blocks), _text(blocks)
     lost, invented = fidelity(true_text, text)
-    torn = fidelity(true_text, text, in_a_row=2).lost
-    return Scores(precision, recall, f1, mhs, mhs_structure, outline, teds_mean, extra, lost, invented, torn)
+    pairs_lost = fidelity(true_text, text, in_a_row=2).lost
+    return Scores(precision, recall, f1, mhs, mhs_structure, outline, teds_mean, extra, lost, invented, pairs_lost)
 
 
 def _judged(document: Document, title: str) -> list[Block]:

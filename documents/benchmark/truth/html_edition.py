@@ -236,4 +236,4 @@ def grid(table: markup.HtmlElement) -> tuple[tuple[str, ...], ...]:
 
 def _span(cell: markup.HtmlElement, name: str) -> int:
     value = cell.get(name) or "1"
-    return min(max(int(value), 1), 100) if value.isdigit() else 1
+    return min(max(int(value), 1), 100) if value.isdecimal() else 1
