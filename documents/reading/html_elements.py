@@ -52,6 +52,7 @@ _FRAME_CLASSES = names(  # of documentation generators: navigation and tables of
 )
 _FRAME_IDS = names("toc table-of-contents sec_contents sec_shortcontents")
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.IGNORECASE)
+_HIDDEN_TEXT = "hidden text left out"
 _STRUCK = re.compile(r"text-decoration[^;]*line-through", re.IGNORECASE)
 _ANCHOR_SIGNS = names("\u00b6 # \u00a7 \U0001f517 \uf0c1 \u2691 permalink")  # links of a heading to itself
 
@@ -80,16 +81,30 @@ def is_content(element: etree._Element, left_out: LeftOut) -> bool:
     return bool(tag) and not rule and tag not in _NO_TEXT
 
 
+def is_shown(element: etree._Element, left_out: LeftOut) -> bool:
+    """Whether an element does not say that it is hidden; if it does, `left_out` is told."""
+    hidden = _is_hidden(element)
+    if hidden:
+        left_out.text(_HIDDEN_TEXT, " ".join(element.itertext()))
+    return not hidden
+
+
+def _is_hidden(element: etree._Element) -> bool:
+    attributes = element.attrib
+    if attributes.get("hidden", "until-found") != "until-found" or attributes.get("aria-hidden") == "true":
+        return True
+    return _HIDDEN.search(attributes.get("style") or "") is not None
+
+
 def _rule(element: etree._Element, tag: str) -> str:
     """The rule that leaves an element out for what it says of itself; empty if none does."""
     attributes = element.attrib
-    style = attributes.get("style") or ""
     if tag in ("body", "html", "main"):
         return ""
-    if attributes.get("hidden", "until-found") != "until-found" or attributes.get("aria-hidden") == "true":
-        return "hidden text left out"
-    if style and (_HIDDEN.search(style) or _STRUCK.search(style)):
-        return "hidden text left out" if _HIDDEN.search(style) else "struck text left out"
+    if _is_hidden(element):
+        return _HIDDEN_TEXT
+    if _STRUCK.search(attributes.get("style") or ""):
+        return "struck text left out"
     if tag in HEADINGS:
         return ""
     frame = "navigation and contents left out"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from documents.left_out import LeftOut
-from documents.reading.html_elements import HEADINGS, classes_of, tag_of, text_of
+from documents.reading.html_elements import HEADINGS, classes_of, is_shown, tag_of, text_of
 from documents.records import Table
 
 MAX_CELLS = 200_000  # of a table; a span can claim millions
@@ -22,7 +22,8 @@ def is_layout(table: etree._Element) -> bool:
         return True
     if next(table.iter(*HEADINGS, "pre"), None) is not None or sum(1 for _ in table.iter("table")) > 1:
         return True
-    widths = [sum(_span(cell, "colspan") for cell in _cells(row)) for row in _rows(table)]
+    ignored = LeftOut()  # `read_table` tells
+    widths = [sum(_span(cell, "colspan") for cell in _cells(row, ignored)) for row in _rows(table, ignored)]
     return len(widths) < 2 or max(widths) < 2
 
 
@@ -38,9 +39,9 @@ def read_table(element: etree._Element, caption: str, left_out: LeftOut) -> Tabl
     below: dict[int, tuple[int, _Cell]] = {}  # column -> rows still to fill, cell
     head = cells = 0
     own = element.find("caption")
-    for row in _rows(element):
+    for row in _rows(element, left_out):
         line: list[_Cell] = []
-        for cell in _cells(row):
+        for cell in _cells(row, left_out):
             _fill(line, below)
             given = (text_of(cell, left_out), tag_of(cell) == "th")
             width = min(_span(cell, "colspan"), _MAX_COLUMNS - len(line))
@@ -77,17 +78,18 @@ def _fill(line: list[_Cell], below: dict[int, tuple[int, _Cell]]) -> None:
         line.append(cell)
 
 
-def _rows(table: etree._Element) -> Iterator[etree._Element]:
-    """The rows of a table, not those of tables within."""
+def _rows(table: etree._Element, left_out: LeftOut) -> Iterator[etree._Element]:
+    """The rows of a table that are shown, not those of tables within."""
     for child in table:
-        if tag_of(child) == "tr":
-            yield child
-        elif tag_of(child) in ("thead", "tbody", "tfoot"):
-            yield from (row for row in child if tag_of(row) == "tr")
+        if tag_of(child) in ("tr", "thead", "tbody", "tfoot") and is_shown(child, left_out):
+            if tag_of(child) == "tr":
+                yield child
+            else:
+                yield from (row for row in child if tag_of(row) == "tr" and is_shown(row, left_out))
 
 
-def _cells(row: etree._Element) -> Iterator[etree._Element]:
-    return (cell for cell in row if tag_of(cell) in ("td", "th"))
+def _cells(row: etree._Element, left_out: LeftOut) -> Iterator[etree._Element]:
+    return (cell for cell in row if tag_of(cell) in ("td", "th") and is_shown(cell, left_out))
 
 
 def _span(cell: etree._Element, name: str) -> int:

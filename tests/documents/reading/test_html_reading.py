@@ -186,6 +186,14 @@ def test_text_that_is_none_of_the_document_is_counted(markup: str, text: str, le
     assert read(f"<table><tr><td>{markup}<td>b</tr><tr><td>c</tr></table>").left_out == (left_out,)
 
 
+def test_hidden_rows_and_cells_of_a_table_are_left_out() -> None:
+    hidden = "<tr style='display: none'><td>e<td>f</tr><tbody aria-hidden=true><tr><td>g<td>h</tbody>"
+    found = read(f"<table><tr><td>a<td hidden>b<td>c<tr><td>1<td>2</tr>{hidden}</table>")
+    assert found.blocks == (Table((("a", "c"), ("1", "2")), 0),)
+    assert found.left_out == ('hidden text left out: 3 x, 5 words, e.g. "b"',)
+    assert read("<table><tr><td>a<td>b<tr hidden><td>1<td>2</table>").blocks == (Paragraph("a"), Paragraph("b"))
+
+
 def test_what_stands_outside_of_the_main_part_is_counted() -> None:
     page = "<nav>Home</nav><div>Before <b>it</b></div><main><p>x</main><div><p>Behind it</div>"
     assert read(page).blocks == (Paragraph("x"),)
