@@ -44,6 +44,7 @@ class Line:
     pieces: int = 1  # between wide gaps
     lead: int = 0  # characters at its beginning that are bold, or have a number and are italic, if the rest is not
     is_run_in: bool = False  # whether it is a heading that text followed on the same line
+    upright: bool = True  # whether it runs from left to right
 
     @property
     def baseline(self) -> float:
@@ -182,7 +183,10 @@ def _line(words: Sequence[PageWord], page: int, underscores: Sequence[Box]) -> L
     plain = sum(len(word.text) for word in words if _is_plain(word))
     bold = bold and plain <= _MAX_PLAIN * sum(len(word.text) for word in words)
     lead = 0 if bold or monospaced else _lead(words)
-    return Line(text, box, page, box.left, box.right, size, font, bold, italic, monospaced, color, cell, lead=lead)
+    return Line(
+        text, box, page, box.left, box.right, size, font, bold, italic, monospaced, color, cell,
+        lead=lead, upright=words[0].upright,
+    )  # fmt: skip
 
 
 def _lead(words: Sequence[PageWord]) -> int:

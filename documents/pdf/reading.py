@@ -9,7 +9,6 @@ from documents.pdf.lines import Line, Placed, union
 
 _WIDE_GAP = 2.0  # font sizes between pieces of a line that are apart: a label and its value, not a word and the next
 _MIN_RUNNING = 6  # characters
-_TURNED = 2.0  # font sizes; text that is higher does not run from left to right, and is read last
 _OVERLAP = 3.0  # points that pieces of one line may overlap
 
 
@@ -19,11 +18,11 @@ def read(pieces: Sequence[Line], placed: Sequence[Placed] = ()) -> list[Line | P
     The order of `pieces` does not count.
 
     Args:
-        pieces: See `lines.page_lines`.
+        pieces: See `lines.page_lines`; those that do not run from left to right are read last.
         placed: Tables and images; the words in them must have been left out.
     """
-    turned = [piece for piece in pieces if piece.box.bottom - piece.box.top > _TURNED * piece.size]
-    level = [piece for piece in pieces if piece not in turned] if turned else pieces
+    turned = [piece for piece in pieces if not piece.upright]
+    level = [piece for piece in pieces if piece.upright]
     everything: list[Line | Placed] = [*sorted(level, key=lambda piece: (piece.box, piece.text)), *placed]
     if not everything:
         return [*turned]

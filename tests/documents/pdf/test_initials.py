@@ -1,6 +1,7 @@
-"""Initials: the first letter of a paragraph, as high as two lines or more."""
+"""Initials: the first letter of a paragraph, as high as two lines or more, or large on its line."""
 
 import pytest
+from reportlab.pdfbase.pdfmetrics import stringWidth
 
 from documents.reading.pdf_reading import parse_pdf
 from documents.records import Paragraph
@@ -46,3 +47,23 @@ def test_an_initial_joins_its_line(
     text = story(initial, rest, lines, size, shift, before)
     assert text.startswith(" ".join([expected, FIRST, SECOND, THIRD][: lines + 1]))
     assert "went out to the wood" in text  # which ends neither the paragraph nor its line
+
+
+@pytest.mark.parametrize(
+    ("initial", "rest", "gap", "size", "expected"),
+    [
+        ("O", "nce upon a", 2, 30, "Once upon a"),
+        ("W", "hen upon a", 5, 24, "When upon a"),
+        ("A", "king upon a", 5, 30, "A king upon a"),  # a word of the page
+        ("O", "nce upon a", 12, 30, "O nce upon a"),  # too far
+    ],
+)  # fmt: skip
+def test_an_initial_that_stands_on_its_line_begins_it(
+    initial: str, rest: str, gap: float, size: float, expected: str
+) -> None:
+    left = 40 + stringWidth(initial, "Times-Roman", size) + gap
+    rows = [(40, 100, initial, "Times-Roman", size), (left, 100, f"{rest} {FIRST}", "Times-Roman", 11)]
+    rows += [(40, 114 + 14 * at, f"{SECOND} the king {THIRD}", "Times-Roman", 11) for at in range(3)]
+    found = parse_pdf(pdf(text_page(rows)), "x.pdf").blocks[0]
+    assert isinstance(found, Paragraph)
+    assert found.text.startswith(f"{expected} {FIRST} {SECOND}")
