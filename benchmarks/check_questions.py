@@ -17,13 +17,13 @@ from common.errors import DataError
 from common.gold_segments import is_relevant
 from common.records import GoldSegment, Passage, Question, nfkc
 from datamodules.formats.reading import read_questions
-from documents.benchmark.catalogue import catalogue
+from documents.benchmark.catalogue import FILE, catalogue
 from documents.benchmark.question_places import plain_pages
 from harness.evaluation.tables import markdown_table
 from harness.indexing.passage_store import PassageStore
 
 HALVES = ("validation", "test")
-FOLDER = Path(__file__).with_name("questions")
+FOLDER = FILE.with_name("questions")
 _LETTERS = re.compile(r"[^\W_]+")
 
 

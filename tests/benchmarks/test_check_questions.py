@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.check_questions import is_verbatim, missing
+from benchmarks.check_questions import HALVES, is_verbatim, missing, questions
 from common.records import GoldSegment, Passage, Question
 from documents.benchmark.catalogue import catalogue
 
@@ -51,3 +51,11 @@ def test_evidence_cut_in_two_or_in_another_document_is_missing() -> None:
     assert missing([question], cut) == [(question, question.gold_segments[0])]
     elsewhere = [passage(one.text, catalogue()[0].file) for one in whole]
     assert [lost for _, lost in missing([question], elsewhere)] == list(question.gold_segments)
+
+
+def test_the_questions_of_both_halves_are_about_listed_documents() -> None:
+    listed = {entry.file for entry in catalogue()}
+    for half in HALVES:
+        asked = questions(half)
+        assert len(asked) == 66
+        assert {gold.document for question in asked for gold in question.gold_segments} <= listed
