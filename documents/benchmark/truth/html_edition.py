@@ -3,9 +3,11 @@
 import posixpath
 import re
 from collections.abc import Sequence
+from itertools import product
 
 from lxml import html as markup
 
+from documents.benchmark.truth.blocks import TrueBlocks, from_level_one
 from documents.records import Block, Document, Heading, Paragraph, Table
 
 _SKIPPED_TAGS = ("script", "style", "head", "nav", "title")
@@ -14,46 +16,10 @@ _SKIPPED_CLASSES = {  # navigation, tables of contents, indexes, signs that link
     "related", "sphinxsidebar", "footer", "header", "navigation", "headerlink", "contents", "Contents_element", "index",
     "footnotes-heading", "summary-letter", "index-cp", "index-fn", "index-vr", "copiable-link",
 }  # fmt: skip
-_BLOCKS = [
-    "address",
-    "article",
-    "aside",
-    "blockquote",
-    "body",
-    "caption",
-    "center",
-    "dd",
-    "div",
-    "dl",
-    "dt",
-    "fieldset",
-    "figcaption",
-    "figure",
-    "footer",
-    "form",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hr",
-    "li",
-    "main",
-    "ol",
-    "p",
-    "pre",
-    "section",
-    "table",
-    "tbody",
-    "td",
-    "tfoot",
-    "th",
-    "thead",
-    "tr",
-    "ul",
-]
+_BLOCKS = (
+    "address article aside blockquote body caption center dd div dl dt fieldset figcaption figure footer form h1 h2 h3 "
+    "h4 h5 h6 header hr li main ol p pre section table tbody td tfoot th thead tr ul"
+).split()
 _HEADING = re.compile(r"h([1-6])")
 
 
@@ -89,12 +55,7 @@ def html_document(pages: Sequence[tuple[str, bytes]], name: str) -> Document:
                 blocks.append(block)
             elif block.text != title and block.level + shift > 0:
                 blocks.append(Heading(block.text, block.level + shift))
-    highest = min((block.level for block in blocks if isinstance(block, Heading)), default=1) - 1
-    return Document(
-        name,
-        title,
-        tuple(Heading(block.text, block.level - highest) if isinstance(block, Heading) else block for block in blocks),
-    )
+    return Document(name, title, from_level_one(blocks))
 
 
 def _title(tree: markup.HtmlElement) -> str:
@@ -121,10 +82,8 @@ def _above(path: str, tree: markup.HtmlElement) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), links[0].partition("#")[0])) if links else ""
 
 
-def _line(element: markup.HtmlElement | None) -> str:
+def _line(element: markup.HtmlElement) -> str:
     """An element's text without signs that link to it, as one line."""
-    if element is None:
-        return ""
     return " ".join("".join(_texts(element)).split())
 
 
@@ -142,7 +101,7 @@ def _skipped(element: markup.HtmlElement) -> bool:
     return element.tag in _SKIPPED_TAGS or bool(_SKIPPED_CLASSES & set((element.get("class") or "").split()))
 
 
-class _Reader:
+class _Reader(TrueBlocks):
     """Collects the blocks of a page.
 
     Args:
@@ -150,35 +109,29 @@ class _Reader:
     """
 
     def __init__(self, docbook: bool) -> None:
-        self.blocks: list[Block] = []
+        super().__init__()
         self._docbook = docbook
-        self._text: list[str] = []
 
     def read(self, element: markup.HtmlElement) -> None:
         """Add an element's blocks."""
         if not isinstance(element.tag, str) or _skipped(element):
             return
+        if element.tag in _BLOCKS:
+            self.end()
         if heading := _HEADING.fullmatch(element.tag):
-            self._end()
             self._heading(element, int(heading[1]))
         elif element.tag == "table":
-            self._end()
             self._table(element)
         elif element.tag == "pre":
-            self._end()
-            code = "".join(_texts(element)).strip("\n")
-            if code:
+            if code := "".join(_texts(element)).strip("\n"):
                 self.blocks.append(Paragraph(code, code=True))
         else:
-            separate = element.tag in _BLOCKS
-            if separate:
-                self._end()
-            self._text.append(" " if element.tag == "br" else element.text or "")
+            self.text.append(" " if element.tag == "br" else element.text or "")
             for child in element:
                 self.read(child)
-                self._text.append(child.tail or "")
-            if separate:
-                self._end()
+                self.text.append(child.tail or "")
+        if element.tag in _BLOCKS:
+            self.end()
 
     def _heading(self, element: markup.HtmlElement, level: int) -> None:
         text = _line(element)
@@ -188,8 +141,7 @@ class _Reader:
             classes & {"titlepage", "bibliodiv"} for classes in above
         )
         if self._docbook and not is_title and not in_reference:
-            self._text.append(text)
-            self._end()
+            self.text.append(text)
         elif text and not any("footnote" in classes for classes in above):
             deeper = sum(bool(classes & {"refsect1", "refsection", "refsynopsisdiv"}) for classes in above)
             self.blocks.append(Heading(text, level + deeper))
@@ -207,12 +159,6 @@ class _Reader:
             if next(cell.iterancestors("table")) is element:
                 self.read(cell)
 
-    def _end(self) -> None:
-        text = " ".join("".join(self._text).split())
-        self._text = []
-        if text:
-            self.blocks.append(Paragraph(text))
-
 
 def grid(table: markup.HtmlElement) -> tuple[tuple[str, ...], ...]:
     """A table's rows, all equally long; a cell that spans several stands in each of them."""
@@ -220,15 +166,11 @@ def grid(table: markup.HtmlElement) -> tuple[tuple[str, ...], ...]:
     rows = [row for row in table.iter("tr") if next(row.iterancestors("table")) is table]
     for y, row in enumerate(rows):
         x = 0
-        for cell in row:
-            if cell.tag not in ("td", "th"):
-                continue
+        for cell in row.iterchildren("td", "th"):
             while (y, x) in cells:
                 x += 1
-            for dy in range(_span(cell, "rowspan")):
-                for dx in range(_span(cell, "colspan")):
-                    if y + dy < len(rows):
-                        cells[y + dy, x + dx] = _line(cell)
+            down, right = range(y, y + _span(cell, "rowspan")), range(x, x + _span(cell, "colspan"))
+            cells |= dict.fromkeys(product(down, right), _line(cell))
     width = max((x for _, x in cells), default=-1) + 1
     filled = [tuple(cells.get((y, x), "") for x in range(width)) for y in range(len(rows))]
     return tuple(row for row in filled if any(row))

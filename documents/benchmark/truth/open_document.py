@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
+from documents.benchmark.truth.blocks import equally_long
 from documents.records import Block, Document, Heading, Paragraph, Table
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -51,9 +52,5 @@ def _line(element: etree._Element) -> str:
 
 
 def _rows(table: etree._Element) -> tuple[tuple[str, ...], ...]:
-    rows = [
-        [_line(cell) for cell in row if cell.tag in (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell")]
-        for row in table.iter(f"{_TABLE}table-row")
-    ]
-    width = max(map(len, rows), default=0)
-    return tuple(tuple([*row, *[""] * (width - len(row))]) for row in rows)
+    cells = (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell")
+    return equally_long([[*map(_line, row.iterchildren(cells))] for row in table.iter(f"{_TABLE}table-row")])

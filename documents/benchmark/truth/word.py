@@ -6,6 +6,7 @@ import zipfile
 
 from lxml import etree
 
+from documents.benchmark.truth.blocks import equally_long
 from documents.records import Block, Document, Heading, Paragraph, Table
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -48,5 +49,4 @@ def _rows(table: etree._Element) -> tuple[tuple[str, ...], ...]:
                 text = rows[-1][len(cells)] if len(cells) < len(rows[-1]) else ""
             cells += [text] * (int(span.get(f"{_W}val")) if span is not None else 1)
         rows.append(cells)
-    width = max(map(len, rows), default=0)
-    return tuple(tuple([*row, *[""] * (width - len(row))]) for row in rows)
+    return equally_long(rows)

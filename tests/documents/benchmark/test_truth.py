@@ -207,7 +207,7 @@ Last
     assert "comment" not in str(document.blocks)
 
 
-def test_asciidoc_headings_of_both_kinds_and_blocks_of_code() -> None:
+def test_asciidoc_headings_and_blocks_of_code() -> None:
     source = """= Title
 
 [[one]]
@@ -215,8 +215,7 @@ def test_asciidoc_headings_of_both_kinds_and_blocks_of_code() -> None:
 
 Text.
 
-Two
-~~~
+=== Two
 
 -------
 == not this
