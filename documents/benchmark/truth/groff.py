@@ -53,9 +53,8 @@ def groff_document(source: str, name: str) -> Document:
             code = request == "DS"
         elif request in _BREAKS:
             end()
-            lines += (
-                [_plain(rest.split('"')[1] if '"' in rest else rest.split()[0])] if request == "IP" and rest else []
-            )
+            if request == "IP" and rest:
+                lines.append(_plain(rest.split('"')[1] if '"' in rest else rest.split()[0]))
         elif request == "TS":
             end()
             table = True  # its format ends with a full stop

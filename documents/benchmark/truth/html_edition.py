@@ -17,9 +17,10 @@ _SKIPPED_CLASSES = {  # navigation, tables of contents, indexes, signs that link
     "footnotes-heading", "summary-letter", "index-cp", "index-fn", "index-vr", "copiable-link",
 }  # fmt: skip
 _BLOCKS = (
-    "address article aside blockquote body caption center dd div dl dt fieldset figcaption figure footer form h1 h2 h3 "
-    "h4 h5 h6 header hr li main ol p pre section table tbody td tfoot th thead tr ul"
-).split()
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main",
+    "ol", "p", "pre", "section", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+)  # fmt: skip
 _HEADING = re.compile(r"h([1-6])")
 
 

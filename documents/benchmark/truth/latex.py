@@ -6,6 +6,7 @@ formulas are left out, inline ones keep their letters and digits.
 
 import re
 
+from documents.benchmark.truth.blocks import TrueBlocks, equally_long, from_level_one
 from documents.benchmark.truth.latex_source import (
     SYMBOLS,
     Macro,
@@ -16,10 +17,11 @@ from documents.benchmark.truth.latex_source import (
     split,
     without_comments,
 )
-from documents.records import Block, Document, Heading, Paragraph, Table
+from documents.records import Document, Heading, Paragraph, Table
 
 SECTIONS = ("part", "chapter", "section", "subsection", "subsubsection")  # a paragraph's run-in title is no heading
 _TOKEN = re.compile(r"\\([a-zA-Z@]+)\*?|\\(.)|\$\$?|\n[ \t]*\n\s*|[{}~]|``|''|---?|[^\\${}~\n`'-]+|.", re.DOTALL)
+_BLANKS = re.compile(r"[ \t]*")
 _RULES = re.compile(r"\\(?:hline|toprule|midrule|bottomrule|botrule|colrule|Xhline\{[^}]*\})\b(?:\[[^]]*\])?")
 _TABLES = ("tabular", "tabular*", "tabularx", "longtable", "supertabular", "tabulary")
 _CODE = ("verbatim", "verbatim*", "lstlisting", "Verbatim", "vquote")
@@ -27,52 +29,35 @@ _DROPPED = (
     "equation", "align", "eqnarray", "gather", "multline", "displaymath", "alignat", "flalign", "subequations",
     "widetext", "CCSXML", "comment", "filecontents", "tikzpicture", "picture", "thebibliography",
 )  # fmt: skip
-_WITHOUT_TEXT = {  # commands whose arguments print nothing: how many in braces
+_WITHOUT_TEXT = {  # commands of the list's sources whose arguments print nothing: how many in braces
     "label": 1, "ref": 1, "pageref": 1, "eqref": 1, "autoref": 1, "nameref": 1, "cite": 1, "citep": 1, "citet": 1,
-    "citealt": 1, "citealp": 1, "citeauthor": 1, "citeyear": 1, "onlinecite": 1, "nocite": 1, "vspace": 1, "hspace": 1,
-    "includegraphics": 1, "includeclip": 1, "setlength": 2, "addtolength": 2, "setcounter": 2, "addtocounter": 2,
-    "rule": 2, "bibliographystyle": 1, "bibliography": 1, "pagestyle": 1, "thispagestyle": 1, "index": 1, "input": 1,
-    "include": 1, "color": 1, "hypersetup": 1, "cline": 1, "cmidrule": 1, "newcommand": 2, "renewcommand": 2,
-    "providecommand": 2, "usepackage": 1, "fontsize": 2, "selectlanguage": 1, "markboth": 2, "ccsdesc": 1,
-    "definecolor": 3, "lstset": 1, "newtheorem": 2, "setcitestyle": 1, "hypertarget": 1, "addcontentsline": 3,
-    "pdfbookmark": 2, "thanksref": 1, "fnref": 1, "corref": 1, "tnoteref": 1, "stepcounter": 1, "phantom": 1,
-    "orcid": 1, "orcidID": 1, "tnotemark": 1, "newlength": 1, "theoremstyle": 1, "resizebox": 2, "extracolsep": 1,
-    "bibinfo": 1, "bibfield": 1, "href": 1, "textcolor": 1, "begingroup": 0, "acmConference": 3, "citestyle": 1,
-    "received": 1, "linespread": 1, "ead": 1, "title": 1, "titlerunning": 1, "raisebox": 1, "multirow": 2,
-    "fontencoding": 1, "fontfamily": 1, "setfloatlink": 1,
+    "citealt": 1, "citeauthor": 1, "onlinecite": 1, "nocite": 1, "vspace": 1, "hspace": 1, "includegraphics": 1,
+    "includeclip": 1, "setlength": 2, "addtolength": 2, "rule": 2, "bibliographystyle": 1, "bibliography": 1,
+    "color": 1, "cline": 1, "cmidrule": 1, "newcommand": 2, "renewcommand": 2, "selectlanguage": 1, "ccsdesc": 1,
+    "lstset": 1, "hypertarget": 1, "addcontentsline": 3, "orcid": 1, "href": 1, "textcolor": 1,
+    "received": 1, "title": 1, "setfloatlink": 1,
 }  # fmt: skip
 
 
 def latex_document(source: str, name: str) -> Document:
     """Blocks of a LaTeX source file; levels count from the highest sectioning command that it uses."""
     plain = without_comments(source)
-    body = re.search(
-        r"\\begin\s*\{document\}(.*)\\end\s*\{document\}", plain, re.DOTALL
-    )  # which may be quoted in between
+    body = re.search(r"\\begin\s*\{document\}(.*)\\end\s*\{document\}", plain, re.DOTALL)  # quoted ones in between
     reader = _Reader(macros(plain))
     title = re.search(r"\\title\s*(?:\[[^]]*\])?\s*(?=\{)", plain)
     title_text = reader.inline(argument(plain, title.end())[0]) if title else name
     reader.read(body[1] if body else plain)
-    blocks = [*reader.blocks, *map(Paragraph, reader.notes)]
-    highest = min((block.level for block in blocks if isinstance(block, Heading)), default=1)
-    return Document(
-        name,
-        title_text,
-        tuple(
-            Heading(block.text, block.level - highest + 1) if isinstance(block, Heading) else block for block in blocks
-        ),
-    )
+    return Document(name, title_text, from_level_one([*reader.blocks, *map(Paragraph, reader.notes)]))
 
 
-class _Reader:
+class _Reader(TrueBlocks):
     """Collects blocks while it goes through a source."""
 
     def __init__(self, own: dict[str, Macro], depth: int = 0) -> None:
-        self.blocks: list[Block] = []
+        super().__init__()
         self.notes: list[str] = []  # footnotes: they stand elsewhere on the page
         self._own = own
         self._depth = depth
-        self._text: list[str] = []
 
     def inline(self, source: str) -> str:
         """The running text of a piece of source, as one line."""
@@ -97,30 +82,30 @@ class _Reader:
                 end = source.find(token, position)
                 end = end if end >= 0 else len(source)
                 if token == "$":
-                    self._text.append(self._formula(source[position:end]))
+                    self.text.append(self._formula(source[position:end]))
                 position = end + len(token)
             elif token.startswith("\n") and len(token) > 1:
-                self._end()
+                self.end()
             elif token not in "{}":
-                self._text.append({"~": " ", "``": "“", "''": "”", "--": "\u2013", "---": "—"}.get(token, token))
-        self._end()
+                self.text.append({"~": " ", "``": "“", "''": "”", "--": "\u2013", "---": "—"}.get(token, token))
+        self.end()
 
     def _symbol(self, symbol: str, source: str, position: int) -> int:
         if symbol in "([":
             end = source.find("\\)" if symbol == "(" else "\\]", position)
             end = end if end >= 0 else len(source)
             if symbol == "(":
-                self._text.append(self._formula(source[position:end]))
+                self.text.append(self._formula(source[position:end]))
             return end + 2
         if symbol == "\\":
-            self._text.append(" ")
+            self.text.append(" ")
             return optional_argument(source, position)[1]
         letter, end = argument(source, position)
         accent = accented(symbol, letter)
         if accent is not None:
-            self._text.append(accent)
+            self.text.append(accent)
             return end
-        self._text.append({",": " ", ";": " ", ":": " ", "!": "", "/": "", "-": "", "@": ""}.get(symbol, symbol))
+        self.text.append({",": " ", ";": " ", ":": " ", "!": "", "/": "", "-": "", "@": ""}.get(symbol, symbol))
         return position
 
     def _command(self, command: str, source: str, position: int) -> int:
@@ -129,29 +114,29 @@ class _Reader:
         if command in SECTIONS:
             _, position = optional_argument(source, position)
             title, position = argument(source, position)
-            self._end()
-            self.blocks.append(Heading(self.inline(title), SECTIONS.index(command)))
+            self.add(Heading(self.inline(title), SECTIONS.index(command)))
             return position
         if command in ("verb", "lstinline"):
             if command == "lstinline":
                 _, position = optional_argument(source, position)
             end = source.find(source[position : position + 1] or " ", position + 1)
             end = end if end >= 0 else len(source)
-            self._text.append(source[position + 1 : end])
+            self.text.append(source[position + 1 : end])
             return end + 1
         if command in ("cmd", "string", "command"):  # of classes' manuals: they print a command's name
             name, position = argument(source, position)
-            self._text.append(name)
+            self.text.append(name)
             return position
         if command == "char":
             code = re.compile(r"\s*(?:'([0-7]+)|(\d+))").match(source, position)
-            self._text.append(chr(int(code[1], 8) if code[1] else int(code[2])) if code else "")
+            self.text.append(chr(int(code[1], 8) if code[1] else int(code[2])) if code else "")
             return code.end() if code else position
         if command in ("par", "item", "maketitle", "bibitem"):
-            self._end()
+            self.end()
             if command == "item":
-                self._text.append("- ")
-            return self._item(source, position) if command == "item" else position
+                label, position = optional_argument(source, position)
+                self.text.append(f"- {self.inline(label)} " if label else "- ")
+            return position
         if command in ("footnote", "footnotetext", "thanks", "tablefootnote"):
             _, position = optional_argument(source, position)
             note, position = argument(source, position)
@@ -160,35 +145,24 @@ class _Reader:
         if command == "caption":
             _, position = optional_argument(source, position)
             caption, position = argument(source, position)
-            self._end()
-            self._text.append(self.inline(caption))
-            self._end()
+            self.end()
+            self.text.append(self.inline(caption))
+            self.end()
             return position
         if command in self._own and command not in SYMBOLS:
             return self._macro(self._own[command], source, position)
         if accented(command, "a") is not None:
             letter, end = argument(source, position)
-            self._text.append(accented(command, letter) or "")
+            self.text.append(accented(command, letter) or "")
             return end
         if command in SYMBOLS:
-            self._text.append(SYMBOLS[command])
+            self.text.append(SYMBOLS[command])
             return re.compile(r"\s*(?:\{\})?").match(source, position).end()  # type: ignore[union-attr]
         _, position = optional_argument(source, position)
         for _ in range(_WITHOUT_TEXT.get(command, 0)):
             _, position = optional_argument(source, position)
             _, position = argument(source, position)
-        return self._after_name(source, position)
-
-    def _after_name(self, source: str, position: int) -> int:
-        while position < len(source) and source[position] in " \t":
-            position += 1
-        return position
-
-    def _item(self, source: str, position: int) -> int:
-        label, position = optional_argument(source, position)
-        if label:
-            self._text.append(self.inline(label) + " ")
-        return position
+        return _BLANKS.match(source, position).end()  # type: ignore[union-attr]
 
     def _macro(self, macro: Macro, source: str, position: int) -> int:
         arguments = []
@@ -200,7 +174,7 @@ class _Reader:
                 given, position = argument(source, position)
                 arguments.append(given)
         body = re.sub(r"#(\d)", lambda match: (["", *arguments, *[""] * 9])[int(match[1])], macro.body)
-        self._text.append(self.inline(body))
+        self.text.append(self.inline(body))
         return position
 
     def _environment(self, source: str, position: int) -> int:
@@ -215,7 +189,7 @@ class _Reader:
                 break
         if name.rstrip("*") in _DROPPED:
             return after
-        self._end()
+        self.end()
         if name in _CODE:
             lines = content.partition("\n")[2] if name == "lstlisting" else content
             self.blocks.append(Paragraph(lines.strip("\n"), code=True))
@@ -248,15 +222,8 @@ class _Reader:
                 cells += [self.inline(cell)] * width
             if any(cells):
                 rows.append(cells)
-        width = max(map(len, rows), default=0)
-        return tuple(tuple([*row, *[""] * (width - len(row))]) for row in rows)
+        return equally_long(rows)
 
     def _formula(self, source: str) -> str:
         """Letters, digits and signs of a formula in the order of the source."""
         return self.inline(re.sub(r"[\^_&$]|\\[,;!: ]|\\(?:left|right)\b", "", source)).replace(" ", "")
-
-    def _end(self) -> None:
-        text = " ".join("".join(self._text).split())
-        self._text = []
-        if text.strip("- "):
-            self.blocks.append(Paragraph(text))

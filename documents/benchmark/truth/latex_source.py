@@ -3,36 +3,27 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from html.entities import html5
 
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)%[^\n]*(?:\n[ \t]*(?=\S))?")
 _VERBATIM = re.compile(
     r"\\begin\{(verbatim\*?|lstlisting|Verbatim|vquote|comment)\}.*?\\end\{\1\}|\\verb\*?([^a-zA-Z\s*]).*?\2", re.DOTALL
 )
 _DEFINITION = re.compile(
-    r"\\(?:(?:re|provide)?newcommand|DeclareRobustCommand)\*?\s*\{?\\([a-zA-Z]+)\}?\s*(?:\[(\d)\])?\s*(\[[^]]*\])"
-    r"?\s*(?=\{)"
+    r"\\(?:(?:re|provide)?newcommand|DeclareRobustCommand)\*?\s*\{?\\([a-zA-Z]+)\}?\s*(?:\[(\d)\])?\s*(\[[^]]*\])?\s*(?=\{)"
     r"|\\def\s*\\([a-zA-Z]+)\s*((?:#\d)*)\s*(?=\{)"
 )
 _ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307"}
 _ACCENTS |= {"c": "\u0327", "v": "\u030c", "u": "\u0306", "H": "\u030b", "r": "\u030a", "k": "\u0328"}
-_GREEK = (
+_AS_IN_HTML = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
-    "omega"
+    "omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega times pm le leq ge geq dagger bullet"
 )
-SYMBOLS = {
-    name: unicodedata.lookup(f"GREEK SMALL LETTER {_NAMES}")
-    for name, _NAMES in ((name, {"lambda": "LAMDA"}.get(name, name.upper())) for name in _GREEK.split())
-}
-SYMBOLS |= {name.capitalize(): letter.upper() for name, letter in SYMBOLS.items()}
-SYMBOLS |= {
-    "LaTeX": "LaTeX", "LaTeXe": "LaTeX2e", "TeX": "TeX", "BibTeX": "BibTeX", "XeTeX": "XeTeX", "revtex": "REVTeX",
-    "LuaTeX": "LuaTeX", "textbackslash": "\\", "bs": "\\", "textasciitilde": "~", "textasciicircum": "^",
-    "textbar": "|", "textless": "<", "textgreater": ">", "textbullet": "•", "ldots": "…", "dots": "…",
-    "textellipsis": "…", "times": "\u00d7", "pm": "±", "cdot": "·", "leq": "≤", "geq": "≥", "le": "≤", "ge": "≥",
-    "neq": "≠", "infty": "∞", "degr": "°", "deg": "°", "ss": "ß", "o": "ø", "O": "Ø", "ae": "æ", "AE": "Æ", "oe": "œ",
-    "aa": "å", "AA": "Å", "l": "ł", "i": "i", "j": "j", "copyright": "©", "S": "§", "P": "¶", "dag": "†", "ddag": "‡",
-    "pounds": "£", "textendash": "\u2013", "textemdash": "—", "quad": " ", "qquad": " ", "newline": " ",
-    "linebreak": " ", "slash": "/", "lbrack": "[", "rbrack": "]",
+SYMBOLS = {name: html5[f"{name};"] for name in _AS_IN_HTML.split()} | {
+    "LaTeX": "LaTeX", "LaTeXe": "LaTeX2e", "TeX": "TeX", "BibTeX": "BibTeX", "revtex": "REVTeX", "LuaTeX": "LuaTeX",
+    "textbackslash": "\\", "bs": "\\", "textbullet": "•", "ldots": "…", "dots": "…", "textellipsis": "…", "cdot": "·",
+    "neq": "≠", "infty": "∞", "degr": "°", "o": "ø", "O": "Ø", "AA": "Å", "textendash": "\u2013", "textemdash": "—",
+    "quad": " ", "newline": " ", "linebreak": " ",
 }  # fmt: skip
 
 
