@@ -2,12 +2,11 @@
 
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from documents.manuals import phrasing
 from documents.manuals.manual import Manual
 from documents.manuals.parameters import SHARED, Value
-from documents.manuals.questions import Draws, LibraryQuestion, amount
+from documents.manuals.questions import PHRASES, Draws, LibraryQuestion, amount
 
 LETTERS = "ABCD"
 _TERM = re.compile(r"\{(\w+)\}")
@@ -21,7 +20,7 @@ _OPERATIONS: dict[str, Callable[[float, float], float]] = {
 
 def descriptive(draws: Draws, manual: Manual) -> LibraryQuestion:
     """What a paragraph, or a list of steps, describes; the answer is all of it."""
-    phrases = phrasing.DESCRIBED | manual.product.family.asked
+    phrases = PHRASES["described"] | manual.product.family.asked
     key = draws.random.choice([*phrases])
     block = manual.facts[key].block
     answer = " ".join(row[0] for row in block.rows) or block.text
@@ -35,14 +34,13 @@ def choice(draws: Draws, manual: Manual) -> LibraryQuestion:
 
 def _one_choice(draws: Draws, manual: Manual) -> LibraryQuestion:
     key = draws.random.choice([*draws.parameters(manual)])
-    right = manual.facts[key]
+    right = manual.facts[key].answers
     wrong = [other.facts[key].answers[0] for other in draws.random.sample(draws.siblings(manual), 3)]
-    values = draws.random.sample([right.answers[0], *wrong], len(LETTERS))
-    letter = LETTERS[values.index(right.answers[0])]
+    options = dict(zip(LETTERS, draws.random.sample([right[0], *wrong], len(LETTERS)), strict=True))
+    letter = next(letter for letter, value in options.items() if value == right[0])
     question = draws.parameters(manual)[key].ask[draws.form].format(n=draws.name(manual))
-    text = phrasing.ONE_CHOICE[draws.form].format(question=question, options=_options(values))
-    answers = (letter, f"{letter}) {values[LETTERS.index(letter)]}", *right.answers)
-    return LibraryQuestion(text, answers, ((manual, key),), {"options": dict(zip(LETTERS, values, strict=True))})
+    text = PHRASES["one_choice"][draws.form].format(question=question, options=_listed(options))
+    return LibraryQuestion(text, (letter, f"{letter}) {right[0]}", *right), ((manual, key),), {"options": options})
 
 
 def _several_choices(draws: Draws, manual: Manual) -> LibraryQuestion:
@@ -51,31 +49,31 @@ def _several_choices(draws: Draws, manual: Manual) -> LibraryQuestion:
     keys = draws.random.sample([*parameters], len(LETTERS))
     true = set(draws.random.sample(keys, draws.random.choice((2, 2, 3))))
     sibling = draws.random.choice(draws.siblings(manual))
-    values = []
-    for key in keys:
+    options = {}
+    for letter, key in zip(LETTERS, keys, strict=True):
         noun = parameters[key].noun[draws.form]
-        values.append(f"{noun[0].upper()}{noun[1:]}: {(manual if key in true else sibling).facts[key].answers[0]}")
+        value = (manual if key in true else sibling).facts[key].answers[0]
+        options[letter] = f"{noun[0].upper()}{noun[1:]}: {value}"
     right = [letter for letter, key in zip(LETTERS, keys, strict=True) if key in true]
-    text = phrasing.SEVERAL_CHOICES[draws.form].format(n=draws.name(manual), options=_options(values))
+    text = PHRASES["several_choices"][draws.form].format(n=draws.name(manual), options=_listed(options))
     answers = (f"{', '.join(right[:-1])} and {right[-1]}", ", ".join(right), "".join(right))
-    more: dict[str, object] = {"options": dict(zip(LETTERS, values, strict=True))}
-    return LibraryQuestion(text, answers, tuple((manual, key) for key in keys), more)
+    return LibraryQuestion(text, answers, tuple((manual, key) for key in keys), {"options": options})
 
 
 def table(draws: Draws, manual: Manual) -> LibraryQuestion:
     """A cell of a table's row."""
     rows = [key for key, fact in manual.facts.items() if fact.kind == "table"]
-    start = draws.random.choice([*phrasing.ENTRIES, "", ""])  # "": a parameter
+    start = draws.random.choice([*PHRASES["entries"], "", ""])  # "": a parameter
     key = draws.random.choice([key for key in rows if key.startswith(f"{start} ") or (not start and " " not in key)])
     name, (_, _, entry) = draws.name(manual), key.partition(" ")
-    phrases = phrasing.ENTRIES[start] if start else draws.parameters(manual)[key].ask
+    phrases = PHRASES["entries"][start] if start else draws.parameters(manual)[key].ask
     text = phrases[draws.form].format(n=name, x=entry)
     return LibraryQuestion(text, manual.facts[key].answers, ((manual, key),))
 
 
 def calculation(draws: Draws, manual: Manual) -> LibraryQuestion:
     """A number to be computed of two that the manual states."""
-    template = draws.random.choice([*phrasing.CALCULATIONS, "", ""])
+    template = draws.random.choice([*PHRASES["calculations"], "", ""])
     if not template:
         return _prices(draws, manual)
     keys = _TERM.findall(template)
@@ -83,9 +81,9 @@ def calculation(draws: Draws, manual: Manual) -> LibraryQuestion:
     operation = _TERM.sub("", template).strip()
     unit, places = ("A", 1) if operation == "/" else (SHARED[keys[0]].unit, 2)
     total = Value(round(_OPERATIONS[operation](*terms.values()), places), unit)
-    text = phrasing.CALCULATIONS[template][draws.form].format(n=draws.name(manual))
-    more: dict[str, object] = {"expression": template.format(**{key: f"{n:.10g}" for key, n in terms.items()})}
-    return LibraryQuestion(text, tuple(total.answers), tuple((manual, key) for key in keys), more)
+    text = PHRASES["calculations"][template][draws.form].format(n=draws.name(manual))
+    expression = template.format(**{key: f"{number:.10g}" for key, number in terms.items()})
+    return LibraryQuestion(text, tuple(total.answers), tuple((manual, key) for key in keys), {"expression": expression})
 
 
 def _prices(draws: Draws, manual: Manual) -> LibraryQuestion:
@@ -94,20 +92,20 @@ def _prices(draws: Draws, manual: Manual) -> LibraryQuestion:
     keys = (f"price {first}", f"price {second}")
     one, other = (amount(manual.facts[key]) for key in keys)
     total = f"{count * one + other:.2f}"
-    text = phrasing.PRICES[draws.form].format(count=count, x=first, y=second, n=draws.name(manual))
+    text = PHRASES["prices"][draws.form].format(count=count, x=first, y=second, n=draws.name(manual))
     answers = (f"EUR {total}", total, f"{total} EUR", f"{float(total):.10g}")
-    more: dict[str, object] = {"expression": f"{count} * {one:.2f} + {other:.2f}"}
-    return LibraryQuestion(text, answers, tuple((manual, key) for key in keys), more)
+    expression = f"{count} * {one:.2f} + {other:.2f}"
+    return LibraryQuestion(text, answers, tuple((manual, key) for key in keys), {"expression": expression})
 
 
 def image(draws: Draws, manual: Manual) -> LibraryQuestion:
     """Which figure shows something, or what stands in a drawing."""
-    start = draws.random.choice([*phrasing.FIGURES, "terminal", "terminal"])
+    start = draws.random.choice([*PHRASES["figures"], "terminal", "terminal"])
     signals = [f"terminal {label}" for label in manual.product.family.terminals[3:]]
     key = draws.random.choice(signals) if start == "terminal" else start
-    text = phrasing.FIGURES[start][draws.form].format(n=draws.name(manual), x=key.partition(" ")[2])
+    text = PHRASES["figures"][start][draws.form].format(n=draws.name(manual), x=key.partition(" ")[2])
     return LibraryQuestion(text, manual.facts[key].answers, ((manual, key),))
 
 
-def _options(values: Sequence[str]) -> str:
-    return " ".join(f"{letter}) {value}" for letter, value in zip(LETTERS, values, strict=True))
+def _listed(options: dict[str, str]) -> str:
+    return " ".join(f"{letter}) {value}" for letter, value in options.items())

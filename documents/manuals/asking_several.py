@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from documents.manuals import phrasing
 from documents.manuals.manual import Manual
 from documents.manuals.parameters import SHARED, Parameter, Value
-from documents.manuals.questions import UNORDERED, Draws, LibraryQuestion, amount
+from documents.manuals.questions import PHRASES, UNORDERED, Draws, LibraryQuestion, amount
 
 
 def comparison(draws: Draws, manual: Manual) -> LibraryQuestion:
@@ -25,7 +24,7 @@ def _both(draws: Draws, manual: Manual) -> LibraryQuestion:
     pair = draws.strangers(manual, 1)
     key = draws.random.choice([*SHARED])
     first, second = (draws.name(one) for one in pair)
-    text = phrasing.BOTH[draws.form].format(noun=SHARED[key].noun[draws.form], n=first, other=second)
+    text = PHRASES["both"][draws.form].format(noun=SHARED[key].noun[draws.form], n=first, other=second)
     values = [one.facts[key].answers[0] for one in pair]
     answers = (" and ".join(values), ", ".join(values), f"{first}: {values[0]}, {second}: {values[1]}")
     return LibraryQuestion(text, answers, tuple((one, key) for one in pair))
@@ -33,13 +32,13 @@ def _both(draws: Draws, manual: Manual) -> LibraryQuestion:
 
 def _total(draws: Draws, manual: Manual) -> LibraryQuestion:
     pair = draws.strangers(manual, 1)
-    key = draws.random.choice([*phrasing.TOTALS])
+    key = draws.random.choice([*PHRASES["totals"]])
     first, second = (draws.name(one) for one in pair)
-    text = phrasing.TOTALS[key][draws.form].format(n=first, other=second)
+    text = PHRASES["totals"][key][draws.form].format(n=first, other=second)
     amounts = [amount(one.facts[key]) for one in pair]
     total = Value(round(sum(amounts), 2), SHARED[key].unit)
-    more: dict[str, object] = {"expression": " + ".join(f"{amount:.10g}" for amount in amounts)}
-    return LibraryQuestion(text, tuple(total.answers), tuple((one, key) for one in pair), more)
+    expression = " + ".join(f"{amount:.10g}" for amount in amounts)
+    return LibraryQuestion(text, tuple(total.answers), tuple((one, key) for one in pair), {"expression": expression})
 
 
 def _best_of_families(draws: Draws, manual: Manual) -> LibraryQuestion:
@@ -57,18 +56,18 @@ def _room(draws: Draws, manual: Manual) -> LibraryQuestion:
     best = max(several, key=lambda one: amount(one.facts["ambient_high"]))
     limit = Value(draws.random.randint(int(limits[-2]) + 1, int(limits[-1])), "°C")
     names = _listed([f"the {draws.name(one)}" for one in several], "or")
-    text = phrasing.ROOM[draws.form].format(limit=limit.text, names=names)
+    text = PHRASES["room"][draws.form].format(limit=limit.text, names=names)
     return LibraryQuestion(text, _called(best), tuple((one, "ambient_high") for one in several))
 
 
 def _extreme(draws: Draws, compared: list[Manual], parameters: dict[str, Parameter]) -> LibraryQuestion:
     """Which product has the highest or the lowest value of a parameter that all differ in."""
     keys = [key for key in parameters if len({one.facts[key].amount for one in compared}) == len(compared)]
-    key, direction = draws.random.choice(keys), draws.random.choice([*phrasing.MOST])
+    key, direction = draws.random.choice(keys), draws.random.choice([*PHRASES["most"]])
     best = {"max": max, "min": min}[direction](compared, key=lambda one: amount(one.facts[key]))
     names = _listed([f"the {draws.name(one)}" for one in compared], "or" if draws.form == 0 else "and")
-    text = phrasing.COMPARISON[draws.form].format(
-        most=phrasing.MOST[direction][draws.form], noun=parameters[key].noun[draws.form], names=names
+    text = PHRASES["comparison"][draws.form].format(
+        most=PHRASES["most"][direction][draws.form], noun=parameters[key].noun[draws.form], names=names
     )
     return LibraryQuestion(text, _called(best), tuple((one, key) for one in compared))
 

@@ -8,10 +8,11 @@ braces a parameter: the sentence, or the row, states a fact.
 """
 
 import re
-from itertools import takewhile
+from collections.abc import Iterator
+from itertools import chain, takewhile
 from pathlib import Path
 
-from documents.manuals.manual import Fact, Manual, ManualBlock
+from documents.manuals.manual import Evidence, Fact, Manual, ManualBlock
 from documents.manuals.products import Product
 from documents.manuals.styles import STYLES, ManualStyle
 
@@ -21,6 +22,7 @@ KINDS = {  # wording -> what such a manual calls itself; its template is the fil
 _FIELD = re.compile(r"\{(?:(table|figure):)?(\w+)\}")
 _SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-Z{])")
 _STEP = re.compile(r"\d\. ")
+_Stated = tuple[str, tuple[str, ...], float | None]  # key, answers and amount of a fact
 
 
 def compose(product: Product) -> Manual:
@@ -53,8 +55,7 @@ class _Composer:
         """Make all blocks."""
         place = 0
         while place < len(self.lines):
-            taken = self._block(self.lines[place:])
-            place += taken
+            place += self._block(self.lines[place:])
 
     def _block(self, lines: list[str]) -> int:
         """Make the block with which the lines begin; returns the number of lines that it took."""
@@ -114,53 +115,40 @@ class _Composer:
     def _table(self, line: str, lines: list[str]) -> None:
         name, caption = self._caption("table", line)
         block = self._add(ManualBlock("table", caption, name=name))
-        for line in lines:
-            if line in _DRAWN_ROWS:
-                _DRAWN_ROWS[line](self, block)
-            elif line == "*specifications":
-                for specification in self.product.family.specifications:
-                    self._row(specification, block)
-            else:
-                self._row(line, block)
-
-    def _row(self, line: str, block: ManualBlock) -> None:
-        cells = [self._text(cell.strip()) for cell in line.split("|")]
-        block.rows.append(cells)
-        for key in self._parameters(line):
-            value = self.product.values[key]
-            self._fact(key, tuple(value.answers), tuple(cells), block, len(block.rows) - 1, value.amount)
-
-    def _errors(self, block: ManualBlock) -> None:
-        for code, place in self.product.codes.items():
-            cells = [code, *self.product.family.errors[place]]
-            block.rows.append(cells)
-            for key, answer in ((f"error {code}", cells[1]), (f"remedy {code}", cells[2])):
-                self._fact(key, (answer,), tuple(cells), block, len(block.rows) - 1)
-
-    def _parts(self, block: ManualBlock) -> None:
-        for part, number, price in zip(
-            self.product.family.parts, self.product.numbers, self.product.prices, strict=True
-        ):
-            cells = (part, number, f"{price:.2f}")
+        for cells, stated in chain.from_iterable(map(self._rows, lines)):
             block.rows.append([*cells])
-            row = len(block.rows) - 1
-            self._fact(f"part {part}", (number, number.replace("-", " ")), cells, block, row)
-            self._fact(
-                f"price {part}", (f"EUR {price:.2f}", f"{price:.2f} EUR", f"{price:.2f}"), cells, block, row, price
-            )
+            for key, answers, amount in stated:
+                self._fact(key, answers, cells, block, len(block.rows) - 1, amount)
 
-    def _jobs(self, block: ManualBlock) -> None:
-        for (job, _, who), interval in zip(self.product.family.jobs, self.product.intervals, strict=True):
-            cells = (job, f"{interval.text}", who)
-            block.rows.append([*cells])
-            answers = (*interval.answers, *(f"every {answer}" for answer in interval.answers))
-            self._fact(f"job {job}", answers, cells, block, len(block.rows) - 1, interval.amount)
-
-    def _joints(self, block: ManualBlock) -> None:
-        for (joint, thread), torque in zip(self.product.family.joints, self.product.torques, strict=True):
-            cells = (joint, thread, torque.text)
-            block.rows.append([*cells])
-            self._fact(f"torque {joint}", tuple(torque.answers), cells, block, len(block.rows) - 1, torque.amount)
+    def _rows(self, line: str) -> Iterator[tuple[Evidence, list[_Stated]]]:
+        """The cells of a template's line, or of the rows that it stands for, and what each row states."""
+        product, family = self.product, self.product.family
+        match line:
+            case "*specifications":
+                yield from chain.from_iterable(map(self._rows, family.specifications))
+            case "*errors":
+                for code, place in product.codes.items():
+                    fault, remedy = family.errors[place]
+                    yield (
+                        (code, fault, remedy),
+                        [(f"error {code}", (fault,), None), (f"remedy {code}", (remedy,), None)],
+                    )
+            case "*parts":
+                for part, number, price in zip(family.parts, product.numbers, product.prices, strict=True):
+                    text = f"{price:.2f}"
+                    priced = (f"price {part}", (f"EUR {text}", f"{text} EUR", text), price)
+                    yield (part, number, text), [(f"part {part}", (number, number.replace("-", " ")), None), priced]
+            case "*intervals":
+                for (job, _, who), interval in zip(family.jobs, product.intervals, strict=True):
+                    answers = (*interval.answers, *(f"every {answer}" for answer in interval.answers))
+                    yield (job, interval.text, who), [(f"job {job}", answers, interval.amount)]
+            case "*torques":
+                for (joint, thread), torque in zip(family.joints, product.torques, strict=True):
+                    yield (joint, thread, torque.text), [(f"torque {joint}", tuple(torque.answers), torque.amount)]
+            case _:
+                values = {key: product.values[key] for key in self._parameters(line)}
+                stated = [(key, tuple(value.answers), value.amount) for key, value in values.items()]
+                yield tuple(self._text(cell.strip()) for cell in line.split("|")), stated
 
     def _caption(self, kind: str, line: str) -> tuple[str, str]:
         name, _, text = line.removeprefix(f"@{kind} ").partition(": ")
@@ -179,7 +167,7 @@ class _Composer:
         self,
         key: str,
         answers: tuple[str, ...],
-        evidence: tuple[str, ...],
+        evidence: Evidence,
         block: ManualBlock,
         row: int,
         amount: float | None = None,
@@ -204,11 +192,3 @@ class _Composer:
             return self.product.values[name].text if name in self.product.values else self._text(words[name])
 
         return _FIELD.sub(shown, template)
-
-
-_DRAWN_ROWS = {
-    "*errors": _Composer._errors,
-    "*parts": _Composer._parts,
-    "*intervals": _Composer._jobs,
-    "*torques": _Composer._joints,
-}

@@ -1,8 +1,8 @@
-"""What the manuals of one product family have in common."""
+"""What the manuals of one product family have in common, from a file `family_NAME.json`."""
 
 from dataclasses import dataclass, field
 
-from documents.manuals.parameters import Parameter
+from documents.manuals.parameters import Parameter, parameters_of, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +30,12 @@ class Family:
     joints: list[list[str]]  # screw connection and thread
     axes: list[str]  # of the curve
     asked: dict[str, list[str]] = field(default_factory=dict)  # parameter -> what its paragraph describes
+
+
+def read_family(name: str) -> Family:
+    """A family by the name in its file's."""
+    table = read_table(f"family_{name}")
+    return Family(**table | {"parameters": parameters_of(table["parameters"])})
+
+
+FAMILIES = tuple(map(read_family, ("pumps", "ventilation", "coffee", "printers", "drives", "centrifuges")))

@@ -18,9 +18,7 @@ class ManualBlock:
     rows: list[list[str]] = field(default_factory=list)  # of a table, its header first; of steps, one cell each
     name: str = ""  # of a table or figure
     whole: bool = False  # whether it may not be broken over pages
-    pages: list[int] = field(
-        default_factory=list
-    )  # where each row begins, else where the block begins; set by `typesetting`
+    pages: list[int] = field(default_factory=list)  # where each row, or else the block, begins; set by `typesetting`
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +69,16 @@ class Manual:
 
 
 def _truth(block: ManualBlock) -> dict:
-    page = block.pages[0]
     match block.kind:
         case "heading":
-            return {"kind": "heading", "level": block.level, "text": block.text, "page": page}
+            about = {"kind": "heading", "level": block.level, "text": block.text}
         case "table":
-            return {"kind": "table", "caption": block.text, "header_rows": 1, "rows": block.rows, "page": page}
+            about = {"kind": "table", "caption": block.text, "header_rows": 1, "rows": block.rows}
         case "figure":
-            return {
-                "kind": "image",
-                "caption": block.text,
-                "labels": [cell for row in block.rows for cell in row],
-                "page": page,
-            }
+            about = {"kind": "image", "caption": block.text, "labels": [cell for row in block.rows for cell in row]}
         case "steps":
             text = "\n".join(f"{number}. {row[0]}" for number, row in enumerate(block.rows, 1))
-            return {"kind": "paragraph", "text": text, "page": page}
+            about = {"kind": "paragraph", "text": text}
         case _:
-            return {"kind": "paragraph", "text": block.text, "page": page}
+            about = {"kind": "paragraph", "text": block.text}
+    return about | {"page": block.pages[0]}

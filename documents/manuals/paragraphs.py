@@ -8,7 +8,7 @@ from reportlab.platypus import Paragraph
 from documents.manuals.manual import ManualBlock
 from documents.manuals.styles import ManualStyle
 
-HEAD_SIZES = (1.5, 1.2, 1.05)  # of headings, relative to the text
+HEADS = ((1.5, 1.6), (1.2, 1.2), (1.05, 0.9))  # size of headings by level and room above, relative to the text
 
 
 class PlacedParagraph(Paragraph):
@@ -43,42 +43,19 @@ class ParagraphStyles:
             "text", fontName=regular, fontSize=size, leading=1.28 * size, alignment=aligned, spaceAfter=0.6 * size
         )
         self.bold = ParagraphStyle("bold", self.text, fontName=bold, alignment=0)
-        self.warning = ParagraphStyle(
-            "warning",
-            self.bold,
-            borderWidth=1,
-            borderColor=black,
-            borderPadding=5,
-            spaceBefore=9,
-            spaceAfter=12,
-            leftIndent=6,
-            rightIndent=6,
-        )
-        self.step = ParagraphStyle(
-            "step",
-            self.text,
-            leftIndent=16,
-            bulletIndent=2,
-            bulletFontName=regular,
-            bulletFontSize=size,
-            spaceAfter=0.25 * size,
-        )
+        box = {"borderWidth": 1, "borderColor": black, "borderPadding": 5, "leftIndent": 6, "rightIndent": 6}
+        self.warning = ParagraphStyle("warning", self.bold, spaceBefore=9, spaceAfter=12, **box)
+        bullet = {"bulletIndent": 2, "bulletFontName": regular, "bulletFontSize": size}
+        self.step = ParagraphStyle("step", self.text, leftIndent=16, spaceAfter=0.25 * size, **bullet)
         self.cell = ParagraphStyle(
             "cell", self.text, fontSize=0.9 * size, leading=1.1 * size, spaceAfter=0, alignment=0
         )
         self.cell_head = ParagraphStyle("cell head", self.cell, fontName=bold)
         self.caption = ParagraphStyle("caption", self.bold, fontSize=0.88 * size, spaceBefore=4, spaceAfter=4)
         self.under = ParagraphStyle("under", self.caption, alignment=TA_CENTER, spaceAfter=10)
+        color = HexColor(style.color)
+        head = ParagraphStyle("head", fontName=heading, spaceAfter=0.5 * size, keepWithNext=1, textColor=color)
         self.heads = [
-            ParagraphStyle(
-                f"head{level}",
-                fontName=heading,
-                fontSize=share * size,
-                leading=1.2 * share * size,
-                spaceBefore=(1.6, 1.2, 0.9)[level] * size,
-                spaceAfter=0.5 * size,
-                keepWithNext=1,
-                textColor=HexColor(style.color),
-            )
-            for level, share in enumerate(HEAD_SIZES)
+            ParagraphStyle("head", head, fontSize=share * size, leading=1.2 * share * size, spaceBefore=before * size)
+            for share, before in HEADS
         ]

@@ -63,12 +63,8 @@ def steps(low: float, high: float, step: float) -> tuple[float, ...]:
 
 def parameters_of(table: Mapping[str, Any]) -> dict[str, Parameter]:
     """The parameters of a table, whose values are a list, or `steps` with its three arguments."""
-    return {
-        name: Parameter(
-            each["unit"], each["values"] if "values" in each else steps(*each["steps"]), each["ask"], each["noun"]
-        )
-        for name, each in table.items()
-    }
+    values = {name: each["values"] if "values" in each else steps(*each["steps"]) for name, each in table.items()}
+    return {name: Parameter(each["unit"], values[name], each["ask"], each["noun"]) for name, each in table.items()}
 
 
 def read_table(name: str) -> dict[str, Any]:

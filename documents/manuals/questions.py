@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from random import Random
 
 from documents.manuals.manual import Fact, Manual
-from documents.manuals.parameters import SHARED, Parameter
+from documents.manuals.parameters import SHARED, Parameter, read_table
 
+# Of each pair of phrasings the first is for test, the second for validation. {n} is a product's name, {x} the entry of
+# a table or a drawing. By the first word of a fact's key (entries, figures), by the parameter that a paragraph states
+# (described), by an expression of parameters whose result has the unit of the first (calculations), by parameter
+# (totals), by "max" and "min" (most); else one pair.
+PHRASES = read_table("phrasing")
 UNORDERED = ("code", "address")  # numbers of which none is more than another
 
 

@@ -55,24 +55,14 @@ class Story:
         kind_text = self.manual.title.removeprefix(product.name).strip()
         number = self.random.randrange(100_000, 999_999)
         story = [Spacer(1, 150), Paragraph(product.name, big), Paragraph(kind_text, kind), Spacer(1, 240)]
-        story += [
-            Paragraph(f"{product.family.maker} Ltd.", small),
-            Paragraph(f"Document {number}, edition {self.random.randrange(1, 13):02}/2025", small),
-        ]
+        edition = f"Document {number}, edition {self.random.randrange(1, 13):02}/2025"
+        story += [Paragraph(line, small) for line in (f"{product.family.maker} Ltd.", edition)]
         story += [NextPageTemplate("text"), PageBreak()]
         if self.style.contents:
-            contents = TableOfContents()
-            levels = [
-                ParagraphStyle(f"toc{n}", self.styles.text, leftIndent=14 * n, spaceAfter=0, alignment=0)
-                for n in (0, 1)
-            ]
-            contents.levelStyles = levels
-            contents.dotsMinLevel = 0
-            story += [
-                Paragraph("Contents", ParagraphStyle("contents", self.styles.heads[0], keepWithNext=0)),
-                contents,
-                PageBreak(),
-            ]
+            head = ParagraphStyle("contents", self.styles.heads[0], keepWithNext=0)
+            contents = TableOfContents(dotsMinLevel=0)
+            contents.levelStyles = [ParagraphStyle("toc", small, leftIndent=14 * n, spaceAfter=0) for n in (0, 1)]
+            story += [Paragraph("Contents", head), contents, PageBreak()]
         return story
 
     def _paragraph(
@@ -90,11 +80,9 @@ class Story:
             case "warning":
                 return [self._paragraph(block.text, self.styles.warning, block)]
             case "steps":
-                rows = enumerate(block.rows)
-                return [
-                    self._paragraph(text, self.styles.step, block, row, bulletText=f"{row + 1}.")
-                    for row, (text,) in rows
-                ]
+                steps = enumerate(step for (step,) in block.rows)
+                style = self.styles.step
+                return [self._paragraph(step, style, block, row, bulletText=f"{row + 1}.") for row, step in steps]
             case "table":
                 return self._table(block)
             case "figure":

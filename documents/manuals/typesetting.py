@@ -2,7 +2,7 @@
 
 import io
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -18,6 +18,7 @@ from documents.manuals.styles import STYLES, VERA, ManualStyle
 
 VERA_FACES = ("Vera", "VeraBd", "VeraIt", "VeraBI")  # embedded fonts that come with reportlab
 MARGIN, GAP = 56.0, 18.0  # points; around the text and between its columns
+_PADDINGS = ("leftPadding", "bottomPadding", "rightPadding", "topPadding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +62,11 @@ class _Document(BaseDocTemplate):
         )
         self.manual, self.look, self.chapter = manual, style, ""
         self.column = (width - 2 * MARGIN - (style.columns - 1) * GAP) / style.columns
-        whole = Frame(MARGIN, MARGIN, width - 2 * MARGIN, height - 2 * MARGIN, 0, 0, 0, 0, id="whole")
-        columns = [
-            Frame(
-                MARGIN + n * (self.column + GAP), MARGIN, self.column, height - 2 * MARGIN, 0, 0, 0, 0, id=f"column{n}"
-            )
-            for n in range(style.columns)
-        ]
-        self.addPageTemplates(
-            [PageTemplate("title", whole), PageTemplate("text", columns, onPageEnd=self._header_and_footer)]
-        )
+        frame = partial(Frame, y1=MARGIN, height=height - 2 * MARGIN, **dict.fromkeys(_PADDINGS, 0))
+        whole = frame(MARGIN, width=width - 2 * MARGIN, id="whole")
+        columns = [frame(MARGIN + n * (self.column + GAP), width=self.column) for n in range(style.columns)]
+        text = PageTemplate("text", columns, onPageEnd=self._header_and_footer)
+        self.addPageTemplates([PageTemplate("title", whole), text])
 
     def beforeDocument(self) -> None:  # noqa: N802
         """Forget what the pass before this one noted."""

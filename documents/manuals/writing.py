@@ -12,7 +12,7 @@ from random import Random
 from common.packages import require
 from documents.manuals.asking import QUESTIONS, ask
 from documents.manuals.composing import compose
-from documents.manuals.families import FAMILIES
+from documents.manuals.family import FAMILIES
 from documents.manuals.products import draw_products
 from documents.manuals.questions import LibraryQuestion
 

@@ -14,7 +14,7 @@ import pytest
 
 from documents.manuals.asking import ask
 from documents.manuals.composing import compose
-from documents.manuals.families import FAMILIES
+from documents.manuals.family import FAMILIES
 from documents.manuals.manual import Manual
 from documents.manuals.products import draw_products
 from documents.manuals.questions import LibraryQuestion

@@ -22,7 +22,7 @@ from datamodules.world.world import WorldConfig
 from datamodules.world.writing import write_world
 from documents.manuals.asking import QUESTIONS
 from documents.manuals.composing import compose
-from documents.manuals.families import FAMILIES
+from documents.manuals.family import FAMILIES
 from documents.manuals.manual import Manual
 from documents.manuals.products import draw_products
 from documents.manuals.typesetting import typeset
