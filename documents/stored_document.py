@@ -10,18 +10,13 @@ import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from common.files import write_atomically, write_text
-from documents.records import Block, Document, Heading, Image, Paragraph, Table
+from documents.records import Block, Document, Image, Table
 
 DOCUMENT, MARKDOWN, IMAGES = "document.jsonl", "document.md", "images"
-_KINDS: dict[str, type[Heading | Paragraph | Table | Image]] = {
-    "heading": Heading,
-    "paragraph": Paragraph,
-    "table": Table,
-    "image": Image,
-}
+_KINDS: dict[str, type[Block]] = {class_.__name__.lower(): class_ for class_ in get_args(Block)}
 
 
 def save_document(folder: Path, document: Document, markdown: str, about: dict[str, Any]) -> None:
@@ -42,13 +37,8 @@ def save_document(folder: Path, document: Document, markdown: str, about: dict[s
     write_text(folder / MARKDOWN, markdown)
     head = {**about, "name": document.name, "title": document.title, "pages": document.pages}
     head |= {"left_out": document.left_out, "blocks": len(document.blocks)}
-    lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in (head, *map(_row, document.blocks)))
-
-    def write(temporary: Path) -> None:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(lines)
-
-    write_atomically(folder / DOCUMENT, write)
+    rows = (head, *map(_row, document.blocks))
+    write_text(folder / DOCUMENT, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def load_document(folder: Path) -> Document:
@@ -80,8 +70,10 @@ def _row(block: Block) -> dict[str, Any]:
     fields = {field.name: getattr(block, field.name) for field in dataclasses.fields(block)}
     if isinstance(block, Image):
         fields["data"] = block.file
-    kind = next(name for name, class_ in _KINDS.items() if isinstance(block, class_))
-    return {"kind": kind, **{name: value for name, value in fields.items() if value not in (None, "")}}
+    return {
+        "kind": type(block).__name__.lower(),
+        **{name: value for name, value in fields.items() if value not in (None, "")},
+    }
 
 
 def _blocks(lines: Iterator[str], images: Path) -> Iterator[Block]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from docx.oxml.ns import qn
 from lxml import etree
 
+from documents.reading.docx_styles import number_of, value
+
 _MAX_LEVELS = 9
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
     (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
@@ -38,18 +40,18 @@ class Numbering:
             return
         abstract: dict[str, _List] = {}
         for element in root.iterfind(qn("w:abstractNum")):
-            levels = {_number(level, "w:ilvl"): _level(level) for level in element.iterfind(qn("w:lvl"))}
+            levels = {number_of(level.get(qn("w:ilvl"))): _level(level) for level in element.iterfind(qn("w:lvl"))}
             abstract[element.get(qn("w:abstractNumId")) or ""] = _List(levels)
         for element in root.iterfind(qn("w:num")):
-            shared = abstract.get(_value(element, "w:abstractNumId"), _List())
+            shared = abstract.get(value(element, "w:abstractNumId"), _List())
             overrides = list(element.iterfind(qn("w:lvlOverride")))
             if overrides:  # counts for itself
                 shared = _List(dict(shared.levels))
             for override in overrides:
-                place, own = _number(override, "w:ilvl"), override.find(qn("w:lvl"))
+                place, own = number_of(override.get(qn("w:ilvl"))), override.find(qn("w:lvl"))
                 level = _level(own) if own is not None else shared.levels.get(place, Level())
-                start = _value(override, "w:startOverride")
-                shared.levels[place] = Level(level.style, level.text, int(start) if start.isdecimal() else level.start)
+                start = number_of(value(override, "w:startOverride"), level.start)
+                shared.levels[place] = Level(level.style, level.text, start)
             self._lists[element.get(qn("w:numId")) or ""] = shared
 
     def next(self, list_id: str, place: int) -> tuple[str, int] | None:
@@ -75,26 +77,14 @@ class Numbering:
         text = level.text
         for above in range(place + 1):
             known = found.levels.get(above, Level())
-            value = found.counts[above]
-            text = text.replace(f"%{above + 1}", written(known.start if value is None else value, known.style))
+            last = found.counts[above]
+            text = text.replace(f"%{above + 1}", written(known.start if last is None else last, known.style))
         return ("" if level.style == "none" else text), number
 
 
 def _level(element: etree._Element) -> Level:
-    start = _value(element, "w:start")
-    return Level(
-        _value(element, "w:numFmt") or "decimal", _value(element, "w:lvlText"), int(start) if start.isdecimal() else 1
-    )
-
-
-def _value(element: etree._Element, child: str) -> str:
-    found = element.find(qn(child))
-    return "" if found is None else (found.get(qn("w:val")) or "")
-
-
-def _number(element: etree._Element, attribute: str) -> int:
-    text = element.get(qn(attribute)) or ""
-    return int(text) if text.isdecimal() and len(text) < 3 else 0
+    start = number_of(value(element, "w:start"), 1)
+    return Level(value(element, "w:numFmt") or "decimal", value(element, "w:lvlText"), start)
 
 
 def written(number: int, style: str) -> str:
@@ -103,9 +93,9 @@ def written(number: int, style: str) -> str:
         text = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
     elif style in ("lowerRoman", "upperRoman") and 0 < number < 4000:
         text, left = "", number
-        for value, letters in _ROMAN:
-            text += letters * (left // value)
-            left %= value
+        for worth, letters in _ROMAN:
+            text += letters * (left // worth)
+            left %= worth
     elif style == "decimalZero":
         text = f"{number:02}"
     else:

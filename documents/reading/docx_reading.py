@@ -22,10 +22,10 @@ from lxml import etree
 
 from common.errors import DataError
 from documents.left_out import LeftOut
-from documents.normal_form import normalized, one_line, title_of
+from documents.normal_form import MAX_LIST_LEVELS, normalized, one_line, title_of
 from documents.reading.captions import CaptionPiece, with_captions
 from documents.reading.docx_numbering import Numbering
-from documents.reading.docx_styles import BODY_LEVEL, DocxStyle, Styles, value
+from documents.reading.docx_styles import BODY_LEVEL, DocxStyle, Styles, number_of, value
 from documents.reading.docx_text import DocxText, all_text, boxes_of, cells_of, images_of, rows_of
 from documents.reading.image_files import image_of
 from documents.reading.outline import titled
@@ -161,7 +161,7 @@ class _Reader:
 
     def _place(self, properties: etree._Element | None, style: DocxStyle) -> int:
         own = "" if properties is None else value(properties, "w:numPr/w:ilvl")
-        return int(own) if own.isdecimal() and len(own) < 3 else style.list_level
+        return min(number_of(own, style.list_level), MAX_LIST_LEVELS)
 
     def _item(self, text: str, number: tuple[str, int], place: int) -> None:
         line = f"{'  ' * place}{f'{number[1]}.' if number[0] else '-'} {text}"

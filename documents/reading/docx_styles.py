@@ -134,3 +134,8 @@ def value(element: etree._Element, path: str) -> str:
     """
     found = element.find("/".join(map(qn, path.split("/"))))
     return "" if found is None else (found.get(qn("w:val")) or "")
+
+
+def number_of(text: str | None, default: int = 0) -> int:
+    """A whole number of up to six digits; `default` for anything else."""
+    return int(text) if text and text.isdecimal() and len(text) < 7 else default

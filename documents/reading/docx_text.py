@@ -12,7 +12,7 @@ from documents.left_out import LeftOut
 from documents.normal_form import one_line
 from documents.raised import lowered, note_mark, raised
 from documents.reading.docx_numbering import written
-from documents.reading.docx_styles import RunLook, Styles, value
+from documents.reading.docx_styles import RunLook, Styles, number_of, value
 from documents.reading.html_tables import MAX_CELLS
 from documents.records import Table
 
@@ -104,12 +104,12 @@ class DocxText:
         rows: list[tuple[str, ...]] = []
         cells = marked = 0
         for row in rows_of(element):
-            line = [""] * min(_count(row.find(f"{qn('w:trPr')}/{qn('w:gridBefore')}"), 0), _MAX_COLUMNS)
+            line = [""] * min(number_of(value(row, "w:trPr/w:gridBefore")), _MAX_COLUMNS)
             for cell in cells_of(row):
                 merged = cell.find(f"{qn('w:tcPr')}/{qn('w:vMerge')}")
                 continues = merged is not None and merged.get(qn("w:val")) != "restart"
                 above = rows[-1][len(line)] if continues and rows and len(line) < len(rows[-1]) else ""
-                width = min(_count(cell.find(f"{qn('w:tcPr')}/{qn('w:gridSpan')}"), 1), _MAX_COLUMNS - len(line))
+                width = min(number_of(value(cell, "w:tcPr/w:gridSpan"), 1), _MAX_COLUMNS - len(line))
                 line += [above or self._cell(cell)] * width
             cells += len(line)
             if cells > MAX_CELLS:
@@ -202,8 +202,3 @@ def _first_row_is_header(table: etree._Element) -> bool:
 
 def _is_on(element: etree._Element | None) -> bool:
     return element is not None and element.get(qn("w:val")) not in ("0", "false", "off")
-
-
-def _count(element: etree._Element | None, default: int) -> int:
-    text = "" if element is None else (element.get(qn("w:val")) or "")
-    return int(text) if text.isdecimal() and len(text) < 7 else default

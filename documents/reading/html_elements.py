@@ -27,22 +27,14 @@ BLOCKS = names(
 )
 MAIN = names("main article section")  # headers, footers and asides within are content
 _NO_TEXT = names("title link meta base")
-_LEFT_OUT = {  # element -> the rule that leaves it out
-    tag: rule
-    for rule, tags in (
-        ("scripts and styles left out", "script style"),
-        ("navigation and contents left out", "nav"),
-        (
-            "embedded objects left out",
-            "noscript template iframe object embed applet svg canvas audio video map frameset",
-        ),
-        ("dialogs, fields and buttons left out", "dialog button select textarea input datalist"),
-        ("other forms of formulas left out", "annotation annotation-xml"),
-        ("struck text left out", "del s strike"),
-        ("readings of ruby left out", "rt rp rtc"),
-    )
-    for tag in tags.split()
-}
+_RULES = {  # the rule that leaves elements out -> the elements
+    "scripts and styles left out": "script style", "navigation and contents left out": "nav",
+    "embedded objects left out": "noscript template iframe object embed applet svg canvas audio video map frameset",
+    "dialogs, fields and buttons left out": "dialog button select textarea input datalist",
+    "other forms of formulas left out": "annotation annotation-xml", "struck text left out": "del s strike",
+    "readings of ruby left out": "rt rp rtc",
+}  # fmt: skip
+_LEFT_OUT = {tag: rule for rule, tags in _RULES.items() for tag in tags.split()}
 _FRAME = names("header footer aside")  # around the content, where they stand outside of it
 _FRAME_ROLES = names("navigation banner contentinfo search complementary menu doc-toc doc-index")
 _FRAME_CLASSES = names(  # of documentation generators: navigation and tables of contents, which repeat the headings

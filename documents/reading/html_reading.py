@@ -24,7 +24,7 @@ from documents.reading.html_elements import (
     text_of,
 )
 from documents.reading.html_tables import is_layout, read_table
-from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, data_of_uri, image_of
+from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, linked_image
 from documents.reading.outline import titled
 from documents.reading.text_encoding import decoded
 from documents.records import Block, Document, Heading, Image, Paragraph
@@ -237,10 +237,7 @@ class _Reader:
         source, alt = (element.get("src") or "").strip(), one_line(element.get("alt") or "")
         if not alt and not self._figures:
             return
-        data = data_of_uri(source) if source.startswith("data:") else None
-        if data is None and self._load_image is not None and source:
-            data = self._load_image(source)
-        found = image_of(data or b"")
+        found = linked_image(source, self._load_image)
         if found is None:
             self._left_out.append(f"image {source[:LONGEST_SOURCE]}: not read")
             self._text.append(f" {alt} ")

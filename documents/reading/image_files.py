@@ -44,7 +44,20 @@ def image_of(data: bytes) -> tuple[bytes, Literal[".png", ".jpg", ".svg"]] | Non
     return made.getvalue(), ".png"
 
 
-def data_of_uri(uri: str) -> bytes | None:
+def linked_image(source: str, load_image: ImageLoader | None) -> tuple[bytes, Literal[".png", ".jpg", ".svg"]] | None:
+    """The image that an address holds or names, as `image_of` gives it; None if it is not read.
+
+    Args:
+        source: The address.
+        load_image: Reads images that are files.
+    """
+    data = _data_of_uri(source)
+    if data is None and load_image is not None and source:
+        data = load_image(source)
+    return image_of(data or b"")
+
+
+def _data_of_uri(uri: str) -> bytes | None:
     """The file that a `data:` address holds in base 64; None if it holds none."""
     head, comma, body = uri.partition(",")
     if not comma or not head.startswith("data:image/") or not head.endswith(";base64") or len(body) > 2 * MAX_BYTES:

@@ -20,7 +20,7 @@ from documents.normal_form import normalized, one_line, title_of
 from documents.raised import lowered, note_mark, raised
 from documents.reading.block_builder import BlockBuilder
 from documents.reading.html_reading import html_blocks, html_text
-from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, data_of_uri, image_of
+from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, linked_image
 from documents.reading.outline import titled
 from documents.records import Block, Document, Heading, Image, Paragraph, Table
 
@@ -228,10 +228,7 @@ class _Reader:
     def _image(self, token: Token) -> Iterator[str]:
         source, title = str(token.attrs["src"]), str(token.attrs.get("title", ""))
         caption = "".join(self._pieces(token.children or []))
-        data = data_of_uri(source) if source.startswith("data:") else None
-        if data is None and self._load_image is not None:
-            data = self._load_image(unquote(source))
-        if found := image_of(data or b""):
+        if found := linked_image(unquote(source), self._load_image):
             self._images.append(Image(*found, caption, title, self.built.page))
             return
         self._left_out.append(f"image {source[:LONGEST_SOURCE]}: not read")
