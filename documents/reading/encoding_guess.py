@@ -15,20 +15,11 @@ _SURE = 0.6  # a worse best score is no guess
 _RARE = 0.7  # what a rare letter counts, where a common one counts 1
 # of no language: quotes, dashes, signs
 _NEUTRAL = re.compile("[\x00-\x7f\xa0\u2010-\u203a€£§°©®™«»²³¹½¼¾µ±·\xd7\u3000-\u3030\uff01-\uff5e]")
-_LATIN = {  # encoding -> the letters of its languages; without those of ASCII
-    "windows-1252": (
-        "àâæçèéêëîïôœùûüÿ",
-        "äöüß",
-        "åäöæøé",
-        "áéíóúüñ¿¡ªº",
-        "àáâãçéêíóôõú",
-        "àèéìíòóùúç",
-        "àçèéíïòóúü·",
-        "áæéíóöú|ðýþ",
-    ),
-    "windows-1250": ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "ăâîşţ", "čćđšž"),
-    "windows-1254": ("âçîğöıİşüû",),
-    "windows-1257": ("ąčęėįšųūž", "āčēģīķļņšūž", "äõöšüž"),
+_LATIN = {  # encoding -> the letters of each of its languages, behind | the rare ones; without those of ASCII
+    "windows-1252": "àâæçèéêëîïôœùûüÿ äöüß åäöæøé áéíóúüñ¿¡ªº àáâãçéêíóôõú àèéìíòóùúç àçèéíïòóúü· áæéíóöú|ðýþ",
+    "windows-1250": "ąćęłńóśźż áčďéěíňóřšťúůýž áäčďéíĺľňóôŕšťúýž áéíóöőúüű ăâîşţ čćđšž",
+    "windows-1254": "âçîğöıİşüû",
+    "windows-1257": "ąčęėįšųūž āčēģīķļņšūž äõöšüž",
 }
 _LATIN |= {"iso-8859-2": _LATIN["windows-1250"]}
 _GLUED = re.compile(r"(?<=[^\W\d_])[²³¹½¼¾ªº¿¡£§¤¦¨¬¯\xb4¶\xb8°](?=[^\W\d_])")  # a sign in a word
@@ -80,7 +71,7 @@ def _weights(encoding: str, char: str) -> tuple[float, ...]:
     if encoding in _LATIN:
         return tuple(
             1.0 if char in common else 0.95 * (char in rare)
-            for common, _, rare in (letters.partition("|") for letters in _LATIN[encoding])
+            for common, _, rare in (letters.partition("|") for letters in _LATIN[encoding].split())
         )
     if encoding in _OTHERS:
         common, rare = _OTHERS[encoding]
