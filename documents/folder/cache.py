@@ -97,12 +97,7 @@ class ConversionCache:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        documents: Path,
-        reading: ConversionOptions,
-        cutting: Cutting,
-        limits: ReadingLimits,
+        self, folder: Path, documents: Path, reading: ConversionOptions, cutting: Cutting, limits: ReadingLimits
     ) -> None:
         self.folder, self.documents = folder, documents.resolve()
         self.limits = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}

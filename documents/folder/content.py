@@ -3,11 +3,10 @@
 import hashlib
 import os
 import stat
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from common.errors import DataError
 from common.progress import in_bytes
-from documents.folder.listing import File
 from documents.reading.file_types import SUFFIXES, file_type
 
 NO_DOCUMENT = "no PDF, HTML, DOCX or Markdown file"
@@ -24,11 +23,12 @@ def is_named_document(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 
-def digest(file: File, max_mebibytes: int) -> str:
+def digest(path: Path, name: str, max_mebibytes: int) -> str:
     """SHA-256 of a file's content.
 
     Args:
-        file: The file.
+        path: The file.
+        name: Its name in the folder of documents.
         max_mebibytes: A larger file is not read.
 
     Raises:
@@ -38,12 +38,12 @@ def digest(file: File, max_mebibytes: int) -> str:
     hashed = hashlib.sha256()
     try:
         # without waiting: the file may have become a pipe since it was listed
-        with open(os.open(file.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
             about = os.fstat(opened.fileno())
             if not stat.S_ISREG(about.st_mode):
                 raise NoDocumentError("no regular file")
             block = opened.read(_BLOCK_BYTES)
-            if not is_named_document(file.name) and not _begins_like_document(block, file.name):
+            if not is_named_document(name) and not _begins_like_document(block, name):
                 raise NoDocumentError(NO_DOCUMENT)
             if about.st_size > max_mebibytes * 2**20:
                 raise DataError(

@@ -5,8 +5,8 @@ What has changed is read, several documents at a time, and all segments are pass
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import replace
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from common.records import Passage
 from common.threads import as_completed
 from documents.folder.cache import CachedDocument, ConversionCache
 from documents.folder.document_reader import DocumentReader
-from documents.folder.listing import File, check_folder, list_files
+from documents.folder.listing import check_folder, list_files
 from documents.folder.options import ConversionOptions, Cutting, DocumentPass, ReadingLimits
 from documents.folder.passes import convert
 from documents.folder.report import DocumentRow, say_summary, write_report
@@ -49,43 +49,31 @@ def read_folder(
         UserError: If a folder is not one, or a package is missing that reads files with these suffixes.
         MissingInputError: If the folder of documents does not exist.
     """
-    cutting, limits, readings = cutting or Cutting(), limits or ReadingLimits(), [ConversionOptions(outline)]
+    cutting, limits = cutting or Cutting(), limits or ReadingLimits()
     check_folder(folder)
     for kind in {named_type(file.name) for file in list_files(folder) if not file.left_out}:
         if kind is not None:
             check_packages(kind)
-    for each in passes:
-        readings.append(readings[-1].by(each))
+    readings = [ConversionOptions(outline, tuple(passes[:count])) for count in range(len(passes) + 1)]
     caches = [ConversionCache(document_cache, folder, reading, cutting, limits) for reading in readings]
     return DocumentFolder(folder, caches, passes, limits, strict, {**readings[-1].recipe, **cutting.options})
 
 
+@dataclass
 class DocumentFolder:
-    """What `read_folder` gives.
+    """What `read_folder` gives."""
 
-    Args:
-        folder: The folder of documents.
-        caches: What keeps the documents as they were read, then as each pass changed them.
-        passes: The passes.
-        limits: What reading may take.
-        strict: Whether a document that cannot be read ends the work.
-        recipe: How documents are read and cut into segments, for an index's recipe; JSON types only.
-    """
+    folder: Path
+    caches: Sequence[ConversionCache]  # what keeps the documents as they were read, then as each pass changed them
+    passes: Sequence[DocumentPass]
+    limits: ReadingLimits
+    strict: bool
+    recipe: dict[str, Any]  # how documents are read and cut into segments, for an index's recipe; JSON types only
+    _images: dict[str, Path] = field(default_factory=dict)  # by file name, of the segments that were given
 
-    def __init__(
-        self,
-        folder: Path,
-        caches: Sequence[ConversionCache],
-        passes: Sequence[DocumentPass],
-        limits: ReadingLimits,
-        strict: bool,
-        recipe: dict[str, Any],
-    ) -> None:
-        self.folder, self.limits, self.strict, self.recipe = folder, limits, strict, recipe
-        self.cache = caches[0]
-        self.locked = self.cache.locked  # keeps other processes from writing what is kept, in a `with` block
-        self._passes = list(zip(passes, caches[1:], strict=True))
-        self._images: dict[str, Path] = {}  # by file name, of the segments that were given
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep other processes from writing what is kept, in a `with` block; see `ConversionCache.locked`."""
+        return self.caches[0].locked()
 
     def passages(self) -> Iterator[Passage]:
         """Read the documents, write the report, and give the segments, in order of the documents' names.
@@ -96,10 +84,11 @@ class DocumentFolder:
             ArtifactError: If writing to disk fails.
         """
         rows, entries = self._read()
-        write_report(self.cache.folder, self.folder, rows)
-        say_summary(self.cache.folder, self.folder, rows)
+        cache = self.caches[0]
+        write_report(cache.folder, self.folder, rows)
+        say_summary(cache.folder, self.folder, rows)
         self._check(rows)
-        self.cache.prune({row.sha256 for row in rows if row.sha256})
+        cache.prune({row.sha256 for row in rows if row.sha256})
         for row in rows:
             if row.name in entries:
                 yield from self._passages_of(entries[row.name], row.copies)
@@ -133,45 +122,36 @@ class DocumentFolder:
 
     def _read(self) -> tuple[list[DocumentRow], dict[str, CachedDocument]]:
         """What each file gave; and the segments by document, of those that have any."""
-        files = list_files(self.folder)
-        rows = [DocumentRow(file.name, why=file.left_out) for file in files]
-        reader = DocumentReader(self.folder, self.cache, self.limits)
-        different = self._different(files, rows, reader)
+        rows = [DocumentRow(file.name, file.path, file.left_out) for file in list_files(self.folder)]
+        reader = DocumentReader(self.folder, self.caches[0], self.limits)
+        different = self._different(rows, reader)
         entries = self._read_all(reader, different, "reading documents")
-        for each, cache in self._passes if entries else ():
-            different = [(file, row) for file, row in different if row.name in entries]
-            convert(each, cache, [(entries[row.name], cache.entry(row.sha256, row.name)) for _, row in different])
+        for each, cache in zip(self.passes, self.caches[1:], strict=True) if entries else ():
+            different = [row for row in different if row.name in entries]
+            convert(each, cache, [(entries[row.name], cache.entry(row.sha256, row.name)) for row in different])
             reader = DocumentReader(self.folder, cache, self.limits)
             entries = self._read_all(reader, different, "cutting documents")
         return rows, entries
 
-    def _read_all(
-        self, reader: DocumentReader, documents: list[tuple[File, DocumentRow]], what: str
-    ) -> dict[str, CachedDocument]:
+    def _read_all(self, reader: DocumentReader, rows: list[DocumentRow], what: str) -> dict[str, CachedDocument]:
         """The segments by document, of those that have any."""
         entries: dict[str, CachedDocument] = {}
-        with Progress(what, len(documents)) as progress, closing(reader):
-            read = as_completed(lambda job: (job[1], reader.read(*job)), documents, self.limits.processes)
-            for row, entry in read:
+        with Progress(what, len(rows)) as progress, closing(reader):
+            for row, entry in as_completed(lambda row: (row, reader.read(row)), rows, self.limits.processes):
                 if entry is not None:
                     entries[row.name] = entry
                 progress.advance() if row.read_now else progress.skip()
         return entries
 
     @staticmethod
-    def _different(
-        files: list[File], rows: list[DocumentRow], reader: DocumentReader
-    ) -> list[tuple[File, DocumentRow]]:
+    def _different(rows: list[DocumentRow], reader: DocumentReader) -> list[DocumentRow]:
         """The documents that differ in content: of equal ones the first by name."""
         first: dict[str, DocumentRow] = {}
-        different = []
-        for file, row in track(zip(files, rows, strict=True), len(files), "looking for changed files"):
-            if row.why or not reader.identify(file, row):
+        for row in track(rows, len(rows), "looking for changed files"):
+            if row.why or not reader.identify(row):
                 continue
-            if row.sha256 in first:
-                row.copy_of = first[row.sha256].name
-                first[row.sha256].copies.append(row.name)
-            else:
-                first[row.sha256] = row
-                different.append((file, row))
-        return different
+            same = first.setdefault(row.sha256, row)
+            if same is not row:
+                row.copy_of = same.name
+                same.copies.append(row.name)
+        return list(first.values())

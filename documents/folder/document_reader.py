@@ -7,7 +7,6 @@ from common.errors import ArtifactError, DataError, UserError
 from common.killable import CallError, Killable
 from documents.folder.cache import CachedDocument, ConversionCache
 from documents.folder.content import NoDocumentError, digest, is_named_document
-from documents.folder.listing import File
 from documents.folder.options import ReadingLimits
 from documents.folder.report import DocumentRow
 from documents.reading.linked_images import LinkedImages
@@ -30,17 +29,17 @@ class DocumentReader:
         self.processes = Killable(function, limits.processes, limits.seconds, limits.mebibytes)
         self.close = self.processes.close
 
-    def identify(self, file: File, row: DocumentRow) -> bool:
+    def identify(self, row: DocumentRow) -> bool:
         """Fill in the digest of a file's content; False, and why in the row, if it is not to be read."""
         try:
-            row.sha256 = digest(file, self._limits.mebibytes)
+            row.sha256 = digest(row.path, row.name, self._limits.mebibytes)
         except NoDocumentError as error:
             row.fail(str(error), is_document=False)
         except DataError as error:
-            row.fail(str(error), is_named_document(file.name))
+            row.fail(str(error), is_named_document(row.name))
         return not row.why
 
-    def read(self, file: File, row: DocumentRow) -> CachedDocument | None:
+    def read(self, row: DocumentRow) -> CachedDocument | None:
         """Where the segments of a document are, which `identify` has accepted; None if it cannot be read, or has none.
 
         Fills in what the document gave, or why nothing.
@@ -49,15 +48,15 @@ class DocumentReader:
             UserError: If no document of its type can be read, as its packages are missing.
             ArtifactError: If writing to disk fails.
         """
-        linked = LinkedImages(file.path, self._root)
+        linked = LinkedImages(row.path, self._root)
         for _ in range(_TRIES):
             entry = self._cache.entry(row.sha256, row.name)
             about, why = entry.about(linked), entry.failure
             if about is None and not why:
                 row.read_now = True
-                reply = self._reply(file, row, entry)
+                reply = self._reply(row, entry)
                 if "changed" in reply:
-                    if not self.identify(file, row):
+                    if not self.identify(row):
                         return None
                     continue
                 about, why = entry.about(linked), reply.get("why", "")
@@ -72,9 +71,9 @@ class DocumentReader:
         row.fail("it changes while it is read")
         return None
 
-    def _reply(self, file: File, row: DocumentRow, entry: CachedDocument) -> dict[str, Any]:
+    def _reply(self, row: DocumentRow, entry: CachedDocument) -> dict[str, Any]:
         """What a process says; what it says of the document's content is kept."""
-        asked: dict[str, Any] = {"file": str(file.path), "root": str(self._root), "name": row.name}
+        asked: dict[str, Any] = {"file": str(row.path), "root": str(self._root), "name": row.name}
         asked |= {"sha256": row.sha256, "folder": str(entry.folder), "segments": str(entry.segments)}
         asked |= {"reading": self._cache.reading, "cutting": self._cache.cutting}
         try:

@@ -4,7 +4,7 @@ import hashlib
 import importlib.metadata
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,7 @@ from common.records import TEXT_VERSION
 from documents.records import Document
 from documents.segments.augmentation import MAX_WORDS, Cascade
 
-SECONDS, MEBIBYTES = (
-    600.0,
-    2048,
-)  # of CPU time and memory that reading one document may take; most take seconds and 200 MiB
+SECONDS, MEBIBYTES = 600.0, 2048  # of CPU time and memory that one document may take; most take seconds and 200 MiB
 OVERLAP_WORDS = 40  # of chunks
 _PACKAGES = ("pypdfium2", "pillow", "lxml", "python-docx", "markdown-it-py")  # that read documents
 NO_REPLY = "no reply ("  # in a line of `left_out`: the document is given to the pass again the next time
@@ -60,10 +57,6 @@ class ConversionOptions:
 
     outline: bool = True
     passes: tuple[DocumentPass, ...] = ()
-
-    def by(self, each: DocumentPass) -> "ConversionOptions":
-        """This reading, changed once more."""
-        return replace(self, passes=(*self.passes, each))
 
     @property
     def recipe(self) -> dict[str, Any]:

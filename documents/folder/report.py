@@ -22,6 +22,7 @@ class DocumentRow:
     """What one file gave."""
 
     name: str
+    path: Path
     why: str = ""  # why it gave nothing
     failed: bool = False  # whether it is a document that should have given something
     sha256: str = ""
