@@ -22,17 +22,18 @@ from common.progress import say
 from documents.benchmark.catalogue import CatalogueEntry, Half, catalogue
 from documents.benchmark.engines import ENGINES
 from documents.benchmark.reading import OURS, ReadDocument, formats, read_by
-from documents.benchmark.scores import Scores, scores
+from documents.benchmark.scores import scores
 from documents.benchmark.truth.editions import WITH_TABLES, true_document
 from documents.records import Document
 
 _COLUMNS = {
     "precision": "heading precision", "recall": "heading recall", "f1": "heading F1", "mhs": "MHS",
     "mhs_structure": "MHS-S", "outline": "outline", "teds": "TEDS", "extra_tables": "extra tables", "lost": "text lost",
-    "invented": "text invented", "pairs_lost": "pairs lost",
+    "invented": "text invented", "pairs_lost": "pairs lost", "seconds": "s/{unit}",
 }  # fmt: skip
 _WITH_INTERVALS = ("mhs", "teds", "lost", "pairs_lost")
 _RESAMPLES = 10_000
+Row = dict[str, float] | str  # what an engine has in the columns for a document, or why it has nothing
 
 
 def parser() -> argparse.ArgumentParser:
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if engine in ENGINES and not python:
                 raise UserError(f"--engines {engine} needs --python PYTHON, of an environment that has it.")
             result = read_by(engine, entry, file, python, work)
-            rows[engine][entry.id] = result, _scores(entry, truth, result)
+            rows[engine][entry.id] = _row(entry, truth, result)
             say(f"{entry.id}: {engine} {result.note}")
         parts.append(
             _document_table(entry, truth.title, {name: row[entry.id] for name, row in rows.items() if entry.id in row})
@@ -88,27 +89,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_text(options.out, "\n\n".join(parts) + "\n")
 
 
-def _scores(entry: CatalogueEntry, truth: Document, result: ReadDocument) -> Scores | None:
-    return scores(truth, result.document, entry.truth.kind in WITH_TABLES) if result.document else None
-
-
-Row = tuple[ReadDocument, Scores | None]
+def _row(entry: CatalogueEntry, truth: Document, result: ReadDocument) -> Row:
+    if result.document is None or result.seconds is None:
+        return f"did not run: {result.note}"
+    scored = asdict(scores(truth, result.document, entry.truth.kind in WITH_TABLES))
+    scored["seconds"] = result.seconds / (entry.pages or 1)
+    return {name: value for name, value in scored.items() if value is not None}
 
 
 def _document_table(entry: CatalogueEntry, title: str, rows: dict[str, Row]) -> str:
-    about = [
-        entry.format,
-        *([f"{entry.pages} pages", f"{entry.columns} columns"] if entry.pages else []),
-        *entry.contains,
-    ]
-    lines = [f"## {entry.id}: {title}", "", f"{', '.join(about)}; truth: {entry.truth.kind}", ""]
-    table = []
-    for engine, (result, scored) in rows.items():
-        if scored is None or result.seconds is None:
-            table.append([engine, f"did not run: {result.note}"])
-        else:
-            table.append([engine, *_cells(asdict(scored)), _seconds(result.seconds / (entry.pages or 1))])
-    return "\n".join([*lines, *_table(["engine", *_COLUMNS.values(), _unit([entry])], table)])
+    of_pdf = (f"{entry.pages} pages", f"{entry.columns} columns") if entry.pages else ()
+    about = f"{', '.join([entry.format, *of_pdf, *entry.contains])}; truth: {entry.truth.kind}"
+    table = [[engine, *([row] if isinstance(row, str) else _cells(row))] for engine, row in rows.items()]
+    return "\n".join([f"## {entry.id}: {title}", "", about, "", *_table(_head([entry]), table)])
 
 
 def _mean_table(kind: str, entries: Sequence[CatalogueEntry], rows: dict[str, dict[str, Row]]) -> str:
@@ -116,33 +109,27 @@ def _mean_table(kind: str, entries: Sequence[CatalogueEntry], rows: dict[str, di
 
     The last column is the difference to the first engine's MHS, over the documents that both read.
     """
-    ids = {entry.id for entry in entries}
-    pages = {entry.id: entry.pages or 1 for entry in entries}
     table = []
-    first = {id_: row[1].mhs for id_, row in next(iter(rows.values())).items() if row[1] is not None}
+    first = {
+        id_: row["mhs"] for id_, row in next(iter(rows.values())).items() if isinstance(row, dict) and "mhs" in row
+    }
     for engine, of_documents in rows.items():
-        found = {id_: row for id_, row in of_documents.items() if id_ in ids}
-        scored = [row[1] for row in found.values() if row[1] is not None]
+        found = {entry.id: of_documents[entry.id] for entry in entries if entry.id in of_documents}
+        scored = {id_: row for id_, row in found.items() if isinstance(row, dict)}
         if not scored:
-            if found:
-                table.append([engine, f"did not run: {next(iter(found.values()))[0].note}"])
+            table += [[engine, str(row)] for row in found.values()][:1]
             continue
-        values = {name: [value for one in scored if (value := getattr(one, name)) is not None] for name in _COLUMNS}
-        cells = _cells({name: fmean(of_documents) if of_documents else None for name, of_documents in values.items()})
+        values = {name: [row[name] for row in scored.values() if name in row] for name in _COLUMNS}
+        cells = _cells({name: fmean(of_column) for name, of_column in values.items() if of_column})
         cells = [
             f"{cell} {_interval(values[name])}" if name in _WITH_INTERVALS and values[name] else cell
             for name, cell in zip(_COLUMNS, cells, strict=True)
         ]
-        less = [
-            row[1].mhs - mhs
-            for id_, row in found.items()
-            if row[1] is not None and row[1].mhs is not None and (mhs := first.get(id_)) is not None
-        ]
+        less = [row["mhs"] - first[id_] for id_, row in scored.items() if "mhs" in row and id_ in first]
         difference = f"{fmean(less):+.3f} {_interval(less, '+')}" if any(less) else "-"
-        seconds = [row[0].seconds / pages[id_] for id_, row in found.items() if row[0].seconds is not None]
         name = engine if len(scored) == len(entries) else f"{engine} ({len(scored)} of {len(entries)} documents)"
-        table.append([name, *cells, _seconds(fmean(seconds)), difference])
-    head = ["engine", *_COLUMNS.values(), _unit(entries), f"MHS less that of {next(iter(rows))}"]
+        table.append([name, *cells, difference])
+    head = [*_head(entries), f"MHS less that of {next(iter(rows))}"]
     return "\n".join([f"## Means over {len(entries)} {kind}", "", *_table(head, table)])
 
 
@@ -153,20 +140,14 @@ def _interval(values: Sequence[float], sign: str = "") -> str:
     return f"[{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
-def _unit(entries: Iterable[CatalogueEntry]) -> str:
-    return "s/page" if all(entry.pages for entry in entries) else "s/document"
+def _head(entries: Iterable[CatalogueEntry]) -> list[str]:
+    unit = "page" if all(entry.pages for entry in entries) else "document"
+    return ["engine", *(column.format(unit=unit) for column in _COLUMNS.values())]
 
 
-def _cells(values: dict[str, float | None]) -> list[str]:
-    cells = []
-    for name in _COLUMNS:
-        value = values[name]
-        cells.append("-" if value is None else f"{value:g}" if isinstance(value, int) else f"{value:.3f}")
-    return cells
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.3f}"
+def _cells(values: dict[str, float]) -> list[str]:
+    found = (values.get(name) for name in _COLUMNS)
+    return ["-" if one is None else f"{one:g}" if isinstance(one, int) else f"{one:.3f}" for one in found]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -12,7 +12,7 @@ from documents.benchmark import __main__ as comparison
 from documents.benchmark import fetch
 from documents.benchmark.catalogue import CatalogueEntry, Truth, catalogue
 from documents.benchmark.reading import ReadDocument
-from documents.benchmark.scores import Scores
+from documents.records import Document, Paragraph
 
 TRUE = (
     b"<html><title>T</title><body><h1>Pump</h1><h2>Safety</h2><p>Mind the gap.</p>"
@@ -54,13 +54,24 @@ def test_the_tables_hold_each_engines_scores(documents: Path) -> None:
 
 
 def test_means_have_intervals_and_differences_to_the_first_engine() -> None:
-    def row(mhs: float) -> comparison.Row:
-        return ReadDocument(None, 1.0), Scores(1.0, 1.0, 1.0, mhs, mhs, mhs, None, None, 0.0, 0.0, 0.0)
-
     entries = [replace(_entry("pdf"), id=id_, pages=2) for id_ in "ab"]
-    rows = {"x": {"a": row(0.5), "b": row(0.9)}, "y": {"a": row(0.4), "b": row(0.6)}}
+    truth = Document("m", "Manual", (Paragraph("Text."),))
+
+    def row(entry: CatalogueEntry, mhs: float) -> comparison.Row:
+        made = comparison._row(entry, truth, ReadDocument(truth, 1.0))
+        assert isinstance(made, dict)
+        assert "mhs" not in made  # a truth without headings
+        return made | {"mhs": mhs}
+
+    of_engine = {"x": (0.5, 0.9), "y": (0.4, 0.6)}
+    rows = {
+        engine: {e.id: row(e, mhs) for e, mhs in zip(entries, values, strict=True)}
+        for engine, values in of_engine.items()
+    }
+    rows["z"] = {"a": comparison._row(entries[0], truth, ReadDocument(None, None, "no Java"))}
     lines = comparison._mean_table("PDFs", entries, rows).splitlines()[4:]
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert cells.pop()[:3] == ["z", "did not run: no Java", ""]
     assert [(line[0], line[4], line[7], line[-2], line[-1]) for line in cells] == [
         ("x", "0.700 [0.500, 0.900]", "-", "0.500", "-"),
         ("y", "0.500 [0.400, 0.600]", "-", "0.500", "-0.200 [-0.300, -0.100]"),
