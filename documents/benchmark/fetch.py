@@ -20,26 +20,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import create_parents, write_atomically
+from common.files import write_atomically
 from common.progress import say
 from documents.benchmark.catalogue import CatalogueEntry, catalogue
 from documents.benchmark.truth.editions import truth_pages, unpacked
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fetch what is missing; fails after all packages with one line that says which are not to be had."""
     options = argparse.ArgumentParser(
         "python -m documents.benchmark.fetch",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_argument("--out", type=Path, required=True)
-    return options
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Fetch what is missing; fails after all packages with one line that says which are not to be had."""
-    out: Path = parser().parse_args(arguments).out
+    out: Path = options.parse_args(arguments).out
     missing = [entry for entry in catalogue() if not _is_complete(entry, out)]
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -118,7 +113,6 @@ def _lay(entry: CatalogueEntry, document: Path, truth: Path, out: Path) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    create_parents(path)
     write_atomically(path, lambda temporary: temporary.write_bytes(content))
 
 

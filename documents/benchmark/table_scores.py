@@ -55,24 +55,14 @@ def teds(one: Rows, other: Rows) -> float:
 
 def _table_tree(rows: Rows) -> Tree[tuple[str, str]]:
     plain = [[" ".join(normalize("NFKC", cell).split()) for cell in row] for row in rows]
-    return Tree(
-        ("table", ""),
-        tuple(
-            Tree(
-                ("row", ""),
-                tuple(
-                    Tree(
-                        (
-                            "cell",
-                            "" if (x and row[x - 1] == cell) or (y and plain[y - 1][x : x + 1] == [cell]) else cell,
-                        )
-                    )
-                    for x, cell in enumerate(row)
-                ),
-            )
-            for y, row in enumerate(plain)
-        ),
-    )
+
+    def cell(x: int, y: int) -> Tree[tuple[str, str]]:
+        text = plain[y][x]
+        is_repeated = (x and plain[y][x - 1] == text) or (y and plain[y - 1][x : x + 1] == [text])
+        return Tree(("cell", "" if is_repeated else text))
+
+    lines = [tuple(cell(x, y) for x in range(len(row))) for y, row in enumerate(plain)]
+    return Tree(("table", ""), tuple(Tree(("row", ""), cells) for cells in lines))
 
 
 def _cell_cost(one: tuple[str, str], other: tuple[str, str]) -> float:

@@ -8,7 +8,7 @@ braces a parameter: the sentence, or the row, states a fact.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, takewhile
 from pathlib import Path
 
@@ -42,10 +42,10 @@ class _Composer:
             own = line.startswith("@own ")
             lines += product.family.own.get(line.removeprefix("@own "), ()) if own else [line]
         self.lines = lines
-        self.names = {
-            kind: [line.split(":")[0].split()[1] for line in lines if line.startswith(f"@{kind} ")]
-            for kind in ("table", "figure")
-        }
+        self.numbers: dict[str, dict[str, int]] = {}  # of tables and figures, by name
+        for kind in ("table", "figure"):
+            names = [line.split(":")[0].split()[1] for line in lines if line.startswith(f"@{kind} ")]
+            self.numbers[kind] = {name: number for number, name in enumerate(names, 1)}
         self.counts = [0, 0, 0]  # of headings, by level
         self.headings: list[str] = []
         self.blocks: list[ManualBlock] = []
@@ -99,7 +99,7 @@ class _Composer:
         family = self.product.family
         labels = {"blocks": family.components, "terminals": self._terminals(), "curve": family.axes}.get(name, ())
         block = self._add(ManualBlock("figure", caption, rows=[[label] for label in labels], name=name))
-        number = self.names["figure"].index(name) + 1
+        number = self.numbers["figure"][name]
         answers = dict.fromkeys((self.style.figure.format(number=number), f"Figure {number}", caption))
         self._fact(f"figure {name}", tuple(answers), (caption,), block, 0)
         if name == "terminals":
@@ -120,7 +120,7 @@ class _Composer:
             for key, answers, amount in stated:
                 self._fact(key, answers, cells, block, len(block.rows) - 1, amount)
 
-    def _rows(self, line: str) -> Iterator[tuple[Evidence, list[_Stated]]]:
+    def _rows(self, line: str) -> Iterator[tuple[Evidence, Sequence[_Stated]]]:
         """The cells of a template's line, or of the rows that it stands for, and what each row states."""
         product, family = self.product, self.product.family
         match line:
@@ -152,8 +152,7 @@ class _Composer:
 
     def _caption(self, kind: str, line: str) -> tuple[str, str]:
         name, _, text = line.removeprefix(f"@{kind} ").partition(": ")
-        number = self.names[kind].index(name) + 1
-        return name, self.style.caption(kind, number, self._text(text))
+        return name, self.style.caption(kind, self.numbers[kind][name], self._text(text))
 
     def _state(self, template: str, block: ManualBlock, row: int) -> None:
         """Record the facts that the sentences of a paragraph or a step state."""
@@ -187,8 +186,7 @@ class _Composer:
         def shown(match: re.Match) -> str:
             kind, name = match.groups()
             if kind:
-                number = self.names[kind].index(name) + 1
-                return getattr(self.style, kind).format(number=number)
+                return getattr(self.style, kind).format(number=self.numbers[kind][name])
             return self.product.values[name].text if name in self.product.values else self._text(words[name])
 
         return _FIELD.sub(shown, template)

@@ -45,15 +45,6 @@ class DocxStyle:
         return re.search(r"\b(?:code|preformatted|listing|verbatim|macro text|macro)\b", self.name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class RunLook:
-    """How a run of text stands in its line."""
-
-    hidden: bool
-    struck: bool
-    script: str  # "superscript", "subscript", or another word or nothing on the line
-
-
 class Styles:
     """The styles of a document.
 
@@ -80,14 +71,19 @@ class Styles:
             self._known[id_] = self._read(id_)
         return self._known[id_]
 
-    def look(self, run: etree._Element, paragraph_style: str | None) -> RunLook:
-        """How a run looks: by its own properties, its style, or that of its paragraph (None for the default one)."""
+    def look(self, run: etree._Element, paragraph_style: str | None) -> tuple[str, str]:
+        """The rule that leaves a run of text out, or nothing; and how it stands in its line.
+
+        By its own properties, its style, or that of its paragraph (None for the default one). In its line it is a
+        "superscript", a "subscript", or stands on the line: another word or nothing.
+        """
         own = run.find(qn("w:rPr"))
         values = self._values(self._default if paragraph_style is None else paragraph_style)
         if own is not None:
             values = values | self._values(value(own, "w:rStyle")) | _run_values(own)
         is_on = {name for name, given in values.items() if given not in ("0", "false", "off")}
-        return RunLook("vanish" in is_on, bool(is_on & {"strike", "dstrike"}), values.get("vertAlign", ""))
+        rules = {"vanish": "hidden text left out", "strike": "struck text left out", "dstrike": "struck text left out"}
+        return next((rule for name, rule in rules.items() if name in is_on), ""), values.get("vertAlign", "")
 
     def _values(self, id_: str) -> dict[str, str]:
         """The properties of the text of a style."""

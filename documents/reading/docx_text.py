@@ -12,7 +12,7 @@ from documents.left_out import LeftOut
 from documents.normal_form import one_line
 from documents.raised import lowered, note_mark, raised
 from documents.reading.docx_numbering import written
-from documents.reading.docx_styles import RunLook, Styles, number_of, value
+from documents.reading.docx_styles import Styles, number_of, value
 from documents.reading.html_tables import MAX_CELLS
 from documents.records import Table
 
@@ -66,15 +66,14 @@ class DocxText:
         walk = etree.iterwalk(element, events=("start",))
         for _, part in walk:
             tag = part.tag
-            if rule := _RULES.get(tag) or (
-                (look := self._styles.look(part, style)) and _rule(look) if tag == _RUN else ""
-            ):
+            rule = _RULES.get(tag)
+            if tag == _RUN:
+                rule, script = self._styles.look(part, style)
+            if rule:
                 self.left_out.text(rule, all_text(part))
                 walk.skip_subtree()
             elif tag in _LEFT_OUT or (tag == _BOX and part is not element):
                 walk.skip_subtree()
-            elif tag == _RUN:
-                script = look.script
             elif tag in _MATH_SCRIPTS and part is not element:
                 pieces.append((_MATH_SCRIPTS[tag], self.of(part)))
                 walk.skip_subtree()
@@ -134,10 +133,6 @@ class DocxText:
 def all_text(element: etree._Element) -> str:
     """All text below an element, deleted and hidden text too."""
     return " ".join(part.text or "" for part in element.iter(qn("w:t"), qn("w:delText")))
-
-
-def _rule(look: RunLook) -> str:
-    return "hidden text left out" if look.hidden else "struck text left out" if look.struck else ""
 
 
 def _in_line(script: str, text: str, before: str) -> str:

@@ -9,10 +9,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
+from typing import TypeVar
 
 from common.words import word_spans
 from documents.records import Paragraph, Table
 
+Item = TypeVar("Item")
 _SENTENCE_END = re.compile(
     r"""(?<=[.!?\u2026])["')\]\u201d\u2019]*\s+(?=[^\W\d_a-z]|["'(\[\u201c\u2018])  """
     r"""# neither before a lower-case letter nor before a number: abbreviations
@@ -64,16 +67,7 @@ def packed(parts: Iterable[TextPiece], max_words: int) -> list[list[TextPiece]]:
     if any(words > max_words for _, words in counted):
         raise ValueError("a piece is too long")
     total = sum(words for _, words in counted)
-    target = total / max(1, -(-total // max_words))
-    groups: list[list[TextPiece]] = []
-    held = 0
-    for piece, words in counted:
-        if not groups or held + words > max_words or held >= target:
-            groups.append([])
-            held = 0
-        groups[-1].append(piece)
-        held += words
-    return groups
+    return _grouped(counted, max_words, total / max(1, -(-total // max_words)))
 
 
 def joined(group: Sequence[TextPiece]) -> str:
@@ -91,15 +85,21 @@ def split_table(table: Table, max_words: int) -> list[Table]:
     room = max(max_words - header, max_words // 2, 1)  # also below a long header
     if sum(words[table.header_rows :]) <= room:
         return [table]
-    groups: list[list[tuple[str, ...]]] = []
+    groups = _grouped([*zip(table.rows, words, strict=True)][table.header_rows :], room)
+    return [replace(table, rows=(*table.rows[: table.header_rows], *group)) for group in groups]
+
+
+def _grouped(counted: Iterable[tuple[Item, int]], most: int, enough: float = inf) -> list[list[Item]]:
+    """Neighbouring items together, at most `most` words unless one alone has more; `enough` words end a group."""
+    groups: list[list[Item]] = []
     held = 0
-    for row, count in zip(table.rows[table.header_rows :], words[table.header_rows :], strict=True):
-        if not groups or held + count > room:
+    for item, words in counted:
+        if not groups or held + words > most or held >= enough:
             groups.append([])
             held = 0
-        groups[-1].append(row)
-        held += count
-    return [replace(table, rows=(*table.rows[: table.header_rows], *group)) for group in groups]
+        groups[-1].append(item)
+        held += words
+    return groups
 
 
 def _runs(text: str, max_words: int) -> list[str]:
