@@ -126,11 +126,11 @@ class _Reader:
 
     def _paragraph(self, element: etree._Element) -> None:
         properties = element.find(qn("w:pPr"))
-        style = self._styles.style(None if properties is None else value(properties, "w:pStyle") or None)
+        style = self._styles.style(value(properties, "w:pStyle") or None)
         if style.is_contents:
             self.left_out.text(_CONTENTS, all_text(element))
             return
-        given = "" if properties is None else value(properties, "w:outlineLvl")
+        given = value(properties, "w:outlineLvl")
         outline = int(given) if given.isdecimal() else style.outline
         text = self._text.of(element)
         if text.strip():
@@ -155,13 +155,11 @@ class _Reader:
 
     def _number(self, properties: etree._Element | None, style: DocxStyle) -> tuple[str, int] | None:
         """What Word prints before a paragraph; None if it has no number and no bullet."""
-        own = "" if properties is None else value(properties, "w:numPr/w:numId")
-        list_id = own or style.list_id
+        list_id = value(properties, "w:numPr/w:numId") or style.list_id
         return self._numbering.next(list_id, self._place(properties, style)) if list_id not in ("", "0") else None
 
     def _place(self, properties: etree._Element | None, style: DocxStyle) -> int:
-        own = "" if properties is None else value(properties, "w:numPr/w:ilvl")
-        return min(number_of(own, style.list_level), MAX_LIST_LEVELS)
+        return min(number_of(value(properties, "w:numPr/w:ilvl"), style.list_level), MAX_LIST_LEVELS)
 
     def _item(self, text: str, number: tuple[str, int], place: int) -> None:
         line = f"{'  ' * place}{f'{number[1]}.' if number[0] else '-'} {text}"

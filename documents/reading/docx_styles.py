@@ -123,12 +123,12 @@ def _run_values(properties: etree._Element) -> dict[str, str]:
     return {name: found.get(qn("w:val")) or "" for name, found in known.items() if found is not None}
 
 
-def value(element: etree._Element, path: str) -> str:
+def value(element: etree._Element | None, path: str) -> str:
     """The attribute `w:val` of an element below; empty if there is none.
 
     `path`: names with prefixes between slashes.
     """
-    found = element.find("/".join(map(qn, path.split("/"))))
+    found = None if element is None else element.find("/".join(map(qn, path.split("/"))))
     return "" if found is None else (found.get(qn("w:val")) or "")
 
 

@@ -60,8 +60,7 @@ class DocxText:
     def of(self, element: etree._Element) -> str:
         """The text of a paragraph, with its line breaks and tabs."""
         pieces: list[tuple[str, str]] = []  # how they stand in the line, text
-        properties = element.find(qn("w:pPr"))
-        style = None if properties is None else value(properties, "w:pStyle") or None
+        style = value(element, "w:pPr/w:pStyle") or None
         script = ""
         walk = etree.iterwalk(element, events=("start",))
         for _, part in walk:
