@@ -13,9 +13,9 @@ from documents.pdf.clusters import around
 from documents.pdf.columns import ColumnPiece, reading_order
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.ruled_tables import area_of, is_horizontal
-from documents.pdf.table_columns import column_at, separators
-from documents.pdf.table_lines import Line, center, font_size, fragments, lines_of, middle
-from documents.pdf.table_reader import Area, words_in
+from documents.pdf.table_columns import cells_of, column_ends
+from documents.pdf.table_lines import Line, font_size, fragments, lines_of, words_outside
+from documents.pdf.table_reader import Area
 from documents.pdf.table_rows import records
 from documents.pdf.tabular import is_prose, is_tabular
 
@@ -25,7 +25,6 @@ MIN_LINES = 3
 MIN_ROWS_OF_TWO = 4  # of a table of two columns
 FILLED_SHARE = 0.6  # of the cells
 MAX_WORDS = 6.0  # in a cell, on average: cells are short
-CROSSING_SHARE = 0.2  # of the lines that have words across two columns
 MARGIN = 0.07  # of the page's height at its top and bottom, where running headers and footers are
 MAX_SIZE_RATIO = 1.3  # of a line's font size to the line's before
 
@@ -37,9 +36,9 @@ def aligned(page: Page, taken: Sequence[Box]) -> list[Area]:
         page: The page.
         taken: Areas that are tables already.
     """
-    words = [word for word in page.words if word.upright and not any(words_in([word], box) for box in taken)]
+    words = words_outside([word for word in page.words if word.upright], taken)
     parts = [part for line in lines_of(words) for part in fragments(line, CELL_GAP)]
-    boxes = [around([word.box for word in part]) for part in parts]
+    boxes = [around(word.box for word in part) for part in parts]
     areas = []
     for region in reading_order([ColumnPiece(box, len(part) > 2) for box, part in zip(boxes, parts, strict=True)]):
         lines = lines_of(word for index in region.pieces for word in parts[index])
@@ -79,18 +78,11 @@ def _joined_records(runs: Iterable[Sequence[Line]]) -> list[list[Line]]:
             and joined
             and any(one[0].text == other[0].text for one, other in zip(joined[-1][1:], run[1:], strict=False))
         )
-        if alike and records(together, _borders(together)):
+        if alike and records(together, column_ends(together, CELL_GAP)):
             joined[-1] = together
         else:
             joined.append([*run])
     return joined
-
-
-def _borders(run: Sequence[Line]) -> list[float]:
-    """Where the columns of a run end."""
-    inside = [word for line in run for word in line]
-    box = around([word.box for word in inside])
-    return separators(run, box.left, box.right, font_size(inside), CELL_GAP)
 
 
 def _follows(above: Line, below: Line) -> bool:
@@ -109,33 +101,26 @@ def _trimmed(run: list[Line]) -> list[Line]:
 
 def _believed(run: Sequence[Line], page: Page, words: Sequence[PageWord]) -> Area | None:
     """The area of a run that is a table; None if it is something else."""
-    inside = [word for line in run for word in line]
-    box = around([word.box for word in inside])
-    borders = _borders(run)
+    borders = column_ends(run, CELL_GAP)
     if not borders or not is_tabular(run, borders):
         return None
-    columns = [[_part(line, borders, column) for line in run] for column in range(len(borders) + 1)]
-    filled = [part for column in columns for part in column if part]
-    crossing = sum(
-        any(_column(part[0], borders) != _column(part[-1], borders) for part in fragments(line)) for line in run
-    )
+    box = around(word.box for line in run for word in line)
+    rows = [cells_of(line, borders) for line in run]
+    columns = [[row[column] for row in rows if column in row] for column in range(len(borders) + 1)]
+    filled = sum(map(len, rows))
     if (
-        len(filled) < FILLED_SHARE * len(run) * len(columns)
-        or sum(map(len, filled)) > MAX_WORDS * len(filled)
-        or crossing > CROSSING_SHARE * len(run)
-        or any(is_prose([part for part in column if part]) for column in columns)
-        or not MARGIN * page.height < middle(box) < (1 - MARGIN) * page.height
+        filled < FILLED_SHARE * len(rows) * len(columns)
+        or sum(map(len, run)) > MAX_WORDS * filled
+        or any(map(is_prose, columns))
+        or not MARGIN * page.height < box.middle < (1 - MARGIN) * page.height
     ):
         return None
-    rows = sum(sum(bool(column[index]) for column in columns) > 1 for index in range(len(run)))
+    in_cells = sum(len(row) > 1 for row in rows)
     stands_out = _header_stands_out(run, page)
-    if rows < (MIN_ROWS_OF_TWO if stands_out and len(borders) == 1 else MIN_LINES):
+    if in_cells < (MIN_ROWS_OF_TWO if stands_out and len(borders) == 1 else MIN_LINES):
         return None
-    if len(borders) == 1 and not stands_out and not records(run, borders):
-        outside = [word for word in words if not words_in([word], box)]
-        if assign_captions("table", [box], outside) == [None]:
-            return None
-    return area_of([box], page)
+    certain = len(borders) > 1 or stands_out or records(run, borders) or assign_captions("table", [box], words)[0]
+    return area_of([box], page) if certain else None
 
 
 def _header_stands_out(run: Sequence[Line], page: Page) -> bool:
@@ -143,18 +128,10 @@ def _header_stands_out(run: Sequence[Line], page: Page) -> bool:
     first, rest = run[0], [word for line in run[1:] for word in line]
     if all(word.bold for word in first) and sum(word.bold for word in rest) < 0.5 * len(rest):
         return True
-    header, body = around([word.box for word in first]), around([word.box for word in rest])
+    header, body = around(word.box for word in first), around(word.box for word in rest)
     return any(
         is_horizontal(rule.box)
-        and header.bottom - 2 <= middle(rule.box) <= min(word.box.top for word in run[1]) + 2
-        and min(rule.box.right, body.right) - max(rule.box.left, body.left) > 0.5 * (rule.box.right - rule.box.left)
+        and header.bottom - 2 <= rule.box.middle <= min(word.box.top for word in run[1]) + 2
+        and min(rule.box.right, body.right) - max(rule.box.left, body.left) > 0.5 * rule.box.width
         for rule in page.rules
     )
-
-
-def _column(word: PageWord, borders: Sequence[float]) -> int:
-    return column_at(center(word.box), borders)
-
-
-def _part(line: Line, borders: Sequence[float], column: int) -> Line:
-    return [word for word in line if _column(word, borders) == column]

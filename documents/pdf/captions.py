@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from documents.pdf.clusters import around
 from documents.pdf.page import Box, PageWord
-from documents.pdf.table_lines import Line, cell_text, fragments, lines_of
+from documents.pdf.table_lines import Line, cell_text, fragments, lines_of, words_outside
 
 Kind = Literal["table", "figure"]
 
@@ -42,11 +42,13 @@ def assign_captions(kind: Kind, boxes: Sequence[Box], words: Sequence[PageWord])
     Args:
         kind: What the captions name.
         boxes: Where the tables or figures are.
-        words: Of the page, without those in `boxes`.
+        words: Of the page; those in `boxes` are no captions.
     """
     found: list[Caption | None] = [None] * len(boxes)
     pieces = [
-        (around([word.box for word in part]), part) for line in lines_of(words) for part in fragments(line, GUTTER)
+        (around(word.box for word in part), part)
+        for line in lines_of(words_outside(words, boxes))
+        for part in fragments(line, GUTTER)
     ]
     starts = [index for index, (_, part) in enumerate(pieces) if is_caption_start(kind, part)] if boxes else []
     near: list[tuple[float, int, int, Caption]] = []
@@ -88,7 +90,7 @@ def _caption(pieces: Sequence[tuple[Box, Line]], start: int, starts: Collection[
         last = pieces[taken[-1]][0]
         if box.top - last.bottom > LINE_GAP * size or len(taken) == MAX_LINES:
             break
-        block = around([pieces[number][0] for number in taken])
+        block = around(pieces[number][0] for number in taken)
         if (
             index not in starts
             and abs(part[0].size - size) <= SAME_SIZE
@@ -99,9 +101,8 @@ def _caption(pieces: Sequence[tuple[Box, Line]], start: int, starts: Collection[
             )
         ):
             taken.append(index)
-    lines = [pieces[index][1] for index in taken]
-    text = cell_text([word for line in lines for word in line])
-    return Caption(text, around([pieces[index][0] for index in taken]))
+    text = cell_text(word for index in taken for word in pieces[index][1])
+    return Caption(text, around(pieces[index][0] for index in taken))
 
 
 def _distance(caption: Box, box: Box) -> float:
@@ -115,13 +116,11 @@ def _distance(caption: Box, box: Box) -> float:
 def _nothing_between(caption: Box, box: Box, pieces: Sequence[tuple[Box, Line]]) -> bool:
     """Whether nothing is written between a caption and what stands above or below it."""
     top, bottom = min(caption.bottom, box.bottom), max(caption.top, box.top)
-    return not any(
-        top < (piece.top + piece.bottom) / 2 < bottom and _shared_width(piece, caption) > 0 for piece, _ in pieces
-    )
+    return not any(top < piece.middle < bottom and _shared_width(piece, caption) > 0 for piece, _ in pieces)
 
 
 def _shared_width(one: Box, other: Box) -> float:
     """How much of the narrower box's width is over or under the other one, from 0 to 1."""
-    narrower = min(one.right - one.left, other.right - other.left)
+    narrower = min(one.width, other.width)
     shared = min(one.right, other.right) - max(one.left, other.left)
     return max(shared, 0.0) / narrower if narrower > 0 else 0.0

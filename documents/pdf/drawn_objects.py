@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from documents.pdf.drawings import area, cluster, take_in_frames
+from documents.pdf.drawings import cluster, take_in_frames
 from documents.pdf.page import Box, Rule
-from documents.pdf.page_objects import bounds, clip, objects
+from documents.pdf.page_objects import bounds, clipped, objects
 from documents.pdf.paths import PathReader, is_rule
 from documents.pdf.rules import merge_rules
 
@@ -33,12 +33,11 @@ def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], t
     paths = 0
     for item in objects(page):
         around = bounds(item)
-        visible = _within(around, sheet) if around else None
+        visible = around.meet(sheet) if around else None
         if around is None or visible is None:
             continue
-        if item.kind != raw.FPDF_PAGEOBJ_PATH or area(visible) > LARGE_SHARE * area(sheet):
-            clipped = clip(item)
-            visible = _within(visible, clipped) if clipped else visible
+        if item.kind != raw.FPDF_PAGEOBJ_PATH or visible.area > LARGE_SHARE * sheet.area:
+            visible = clipped(item, visible)
             if visible is None:
                 continue
         if item.kind == raw.FPDF_PAGEOBJ_IMAGE:
@@ -48,20 +47,13 @@ def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], t
             if paths <= MAX_PATHS:
                 shown = reader.read(item, around)
                 for found, parts in zip((rules, fills, strokes), shown, strict=True):
-                    found += [part for box in parts if (part := _within(box, visible))]
+                    found += [part for box in parts if (part := box.meet(visible))]
             else:
                 (rules if is_rule(visible) else strokes).append(visible)
         else:
             fills.append(visible)  # a shading
-    limit = BACKGROUND_SHARE * area(sheet)
-    fills = [box for box in fills if area(box) < limit]
-    drawn = cluster([box for box in strokes if area(box) < limit])
+    limit = BACKGROUND_SHARE * sheet.area
+    fills = [box for box in fills if box.area < limit]
+    drawn = cluster([box for box in strokes if box.area < limit])
     kept_rules, kept_fills, drawings = take_in_frames(merge_rules(rules), fills, drawn)
     return kept_rules, kept_fills, tuple(bitmaps), drawings
-
-
-def _within(box: Box, sheet: Box) -> Box | None:
-    """What of a box is on the sheet; None if nothing is."""
-    left, right = max(box.left, sheet.left), min(box.right, sheet.right)
-    top, bottom = max(box.top, sheet.top), min(box.bottom, sheet.bottom)
-    return Box(left, top, right, bottom) if left <= right and top <= bottom else None

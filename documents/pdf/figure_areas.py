@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from documents.pdf.captions import GUTTER, Caption, assign_captions, is_caption_start
 from documents.pdf.clusters import around, groups
-from documents.pdf.drawings import area, contains, overlap
+from documents.pdf.columns import rows
 from documents.pdf.page import Box, Page, PageWord
-from documents.pdf.table_lines import Line, center, fragments, lines_of
-from documents.pdf.table_reader import words_in
+from documents.pdf.table_lines import Line, fragments, lines_of, words_in, words_outside
 
 REACH = 10.0  # points between parts of one figure
 FRAME_REACH = 4.0  # points between lines and areas that hang together
@@ -58,24 +57,23 @@ def figure_areas(page: Page, taken: Sequence[Box]) -> list[FigureArea]:
     if not (bitmaps or drawings or lines):
         return []
     parts = _joined([*bitmaps, *drawings], REACH)
-    small = [box for box in parts if max(_sides(box)) < SMALLEST]  # arrow heads, signs
-    frames = [box for box in _joined([*lines, *small], FRAME_REACH) if min(_sides(box)) >= SMALLEST_FRAME]
+    small = [box for box in parts if max(box.width, box.height) < SMALLEST]  # arrow heads, signs
+    frames = [box for box in _joined([*lines, *small], FRAME_REACH) if min(box.width, box.height) >= SMALLEST_FRAME]
     pictures = [_with_frames(box, frames) for box in parts if box not in small]
-    alone = [frame for frame in frames if not any(overlap(frame, box) for box in pictures)]
-    diagrams = [box for box in _joined(alone, DIAGRAM_REACH) if min(_sides(box)) >= SMALLEST_DIAGRAM]
+    alone = [frame for frame in frames if not any(frame.overlap(box) for box in pictures)]
+    diagrams = [box for box in _joined(alone, DIAGRAM_REACH) if min(box.width, box.height) >= SMALLEST_DIAGRAM]
     if not (pictures or diagrams):
         return []
-    words = [word for word in page.words if not any(words_in([word], box) for box in taken)]
+    words = words_outside(page.words, taken)
     pieces = [part for line in lines_of(word for word in words if word.upright) for part in fragments(line, GUTTER)]
     pieces += _sideways(words)
     areas = [box if box in bitmaps else _with_labels(box, pieces) for box in [*pictures, *diagrams]]
     certain = [box for box in areas[: len(pictures)] if _stands_alone(box, bitmaps, words)]
     areas = _with_parts(areas, pieces)
-    outside = [word for word in words if not any(words_in([word], box) for box in areas)]
     found = [
         FigureArea(box, box in bitmaps, caption)
-        for box, caption in zip(areas, assign_captions("figure", areas, outside), strict=True)
-        if caption or any(contains(box, picture) for picture in certain)
+        for box, caption in zip(areas, assign_captions("figure", areas, words), strict=True)
+        if caption or any(box.contains(picture) for picture in certain)
     ]
     return sorted(found, key=lambda one: (one.box.top, one.box.left))
 
@@ -83,60 +81,44 @@ def figure_areas(page: Page, taken: Sequence[Box]) -> list[FigureArea]:
 def _free(boxes: Sequence[Box], page: Page, taken: Sequence[Box]) -> list[Box]:
     """Boxes that are neither backgrounds nor in what is taken."""
     most = BACKGROUND_SHARE * page.width * page.height
-    return [box for box in boxes if area(box) < most and not any(_mostly_in(box, other) for other in taken)]
+    return [box for box in boxes if box.area < most and not any(_mostly_in(box, other) for other in taken)]
 
 
 def _joined(boxes: Sequence[Box], reach: float) -> list[Box]:
-    return [around([boxes[index] for index in group]) for group in groups(list(boxes), reach)]
-
-
-def _sides(box: Box) -> tuple[float, float]:
-    return box.right - box.left, box.bottom - box.top
+    return [around(boxes[index] for index in group) for group in groups(boxes, reach)]
 
 
 def _mostly_in(box: Box, other: Box) -> bool:
-    x, y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
-    return other.left <= x <= other.right and other.top <= y <= other.bottom and overlap(box, other) >= 0.5 * area(box)
+    return other.holds(box) and box.overlap(other) >= 0.5 * box.area
 
 
 def _with_frames(box: Box, frames: Sequence[Box]) -> Box:
-    return around(
-        [box]
-        + [
-            frame
-            for frame in frames
-            if _mostly_in(frame, box) or (_mostly_in(box, frame) and area(frame) <= ROOMIEST_FRAME * area(box))
-        ]
+    own = (
+        frame
+        for frame in frames
+        if _mostly_in(frame, box) or (_mostly_in(box, frame) and frame.area <= ROOMIEST_FRAME * box.area)
     )
+    return around([box, *own])
 
 
 def _with_parts(areas: Sequence[Box], pieces: Sequence[Line]) -> list[Box]:
     """Pictures with the captions of their parts, "(a) Before"; those in a row that share a caption as one."""
+    labels = [around(word.box for word in piece) for piece in pieces if _PART.match(piece[0].text)]
     named = []
     for box in areas:
-        below = Box(box.left, box.bottom, box.right, box.bottom + PART_REACH)
-        starts = [piece for piece in pieces if _PART.match(piece[0].text)]
-        labels = [label for piece in starts if overlap(label := around([word.box for word in piece]), below) > 0]
-        named.append(around([box, *labels]))
-    words = [word for piece in pieces for word in piece if not any(words_in([word], box) for box in named)]
+        below = box._replace(top=box.bottom, bottom=box.bottom + PART_REACH)
+        named.append(around([box, *(label for label in labels if label.overlap(below) > 0)]))
+    words = [word for piece in pieces for word in piece]
     own = assign_captions("figure", named, words)
-    rows: list[list[int]] = []
-    for index, box in enumerate(named):
-        row = next((row for row in rows if _in_row(box, named[row[0]])), None)
-        if row is None:
-            rows.append([index])
-        else:
-            row.append(index)
     joined = []
-    for row in rows:
-        whole = around([named[index] for index in row])
+    for row in rows(named):
+        whole = around(named[index] for index in row)
         shared = assign_captions("figure", [whole], words)[0]
-        captions = {own[index] for index in row} - {None}
         if (
             len(row) > 1
             and shared
-            and captions <= {shared}
-            and abs(center(shared.box) - center(whole)) <= CENTERED * _sides(whole)[0]
+            and {own[index] for index in row} <= {None, shared}
+            and abs(shared.box.center - whole.center) <= CENTERED * whole.width
         ):
             joined.append(whole)
         else:
@@ -144,20 +126,15 @@ def _with_parts(areas: Sequence[Box], pieces: Sequence[Line]) -> list[Box]:
     return joined
 
 
-def _in_row(one: Box, other: Box) -> bool:
-    shared = min(one.bottom, other.bottom) - max(one.top, other.top)
-    return shared >= 0.5 * min(one.bottom - one.top, other.bottom - other.top)
-
-
 def _with_labels(box: Box, pieces: Sequence[Line]) -> Box:
     """A drawing with what is written in it and next to it."""
     for _ in range(ROUNDS):
         labels = []
         for piece in pieces:
-            label = around([word.box for word in piece])
+            label = around(word.box for word in piece)
             reach = LABEL_REACH if all(word.upright for word in piece) else SIDEWAYS_REACH
             reached = Box(box.left - reach, box.top - reach, box.right + reach, box.bottom + reach)
-            if overlap(label, reached) > 0 and _is_label(piece, label, box):
+            if label.overlap(reached) > 0 and _is_label(piece, label, box):
                 labels.append(label)
         grown = around([box, *labels])
         if grown == box:
@@ -191,9 +168,9 @@ def _is_label(piece: Line, label: Box, box: Box) -> bool:
 
 def _stands_alone(box: Box, bitmaps: Sequence[Box], words: Sequence[PageWord]) -> bool:
     """Whether a picture without a caption is one: large enough, and not a frame or a background of running text."""
-    if max(_sides(box)) < SMALLEST or area(box) < SMALLEST_AREA or min(_sides(box)) < SMALLEST_FRAME:
+    if max(box.width, box.height) < SMALLEST or box.area < SMALLEST_AREA or min(box.width, box.height) < SMALLEST_FRAME:
         return False
-    if sum(overlap(bitmap, box) for bitmap in bitmaps) >= 0.5 * area(box):
+    if sum(bitmap.overlap(box) for bitmap in bitmaps) >= 0.5 * box.area:
         return True
     running = [
         line for line in lines_of(words_in(words, box)) if any(len(part) >= PROSE_WORDS for part in fragments(line))

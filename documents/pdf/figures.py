@@ -7,8 +7,7 @@ from documents.pdf.clusters import around
 from documents.pdf.figure_areas import PROSE_WORDS, FigureArea, figure_areas
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.pictures import Pictures
-from documents.pdf.table_lines import cell_text, fragments, lines_of
-from documents.pdf.table_reader import words_in
+from documents.pdf.table_lines import cell_text, fragments, lines_of, words_in
 from documents.records import Image
 
 if TYPE_CHECKING:
@@ -48,11 +47,7 @@ def _names_of_axes(page: Page, area: FigureArea) -> list[PageWord]:
     if area.caption is None:
         return []
     box, named = area.box, area.caption.box
-    room = (
-        box._replace(top=box.bottom, bottom=named.top)
-        if named.top > box.top
-        else box._replace(top=named.bottom, bottom=box.top)
-    )
+    room = box._replace(top=min(box.bottom, named.bottom), bottom=max(box.top, named.top))
     pieces = (part for line in lines_of(words_in(page.words, room)) for part in fragments(line))
     return [word for part in pieces if len(part) < PROSE_WORDS for word in part]
 

@@ -4,6 +4,7 @@ Words with their fonts, ruling lines, filled areas, bitmaps and drawings. Coordi
 top left corner of the page as it is shown, rotation and crop box applied.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +16,61 @@ class Box(NamedTuple):
     top: float
     right: float
     bottom: float
+
+    @property
+    def width(self) -> float:
+        """Points."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        """Points."""
+        return self.bottom - self.top
+
+    @property
+    def area(self) -> float:
+        """Square points."""
+        return self.width * self.height
+
+    @property
+    def center(self) -> float:
+        """Its place between left and right."""
+        return (self.left + self.right) / 2
+
+    @property
+    def middle(self) -> float:
+        """Its place between top and bottom."""
+        return (self.top + self.bottom) / 2
+
+    def contains(self, inner: "Box", slack: float = 2.0) -> bool:
+        """Whether a box lies within this one, up to `slack` points."""
+        return (
+            inner.left >= self.left - slack
+            and inner.right <= self.right + slack
+            and inner.top >= self.top - slack
+            and inner.bottom <= self.bottom + slack
+        )
+
+    def holds(self, other: "Box") -> bool:
+        """Whether the middle of a box is in this one."""
+        return self.left <= other.center <= self.right and self.top <= other.middle <= self.bottom
+
+    def meet(self, other: "Box") -> "Box | None":
+        """What two boxes share, which may be a line or a point; None if that is nothing."""
+        left, right = max(self.left, other.left), min(self.right, other.right)
+        top, bottom = max(self.top, other.top), min(self.bottom, other.bottom)
+        return Box(left, top, right, bottom) if left <= right and top <= bottom else None
+
+    def overlap(self, other: "Box") -> float:
+        """Square points that two boxes share."""
+        shared = self.meet(other)
+        return shared.area if shared else 0.0
+
+
+def box_of(points: Iterable[tuple[float, float]]) -> Box:
+    """The smallest upright rectangle around one or more points."""
+    xs, ys = zip(*points, strict=True)
+    return Box(min(xs), min(ys), max(xs), max(ys))
 
 
 @dataclass(frozen=True, slots=True)

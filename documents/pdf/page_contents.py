@@ -93,10 +93,4 @@ def in_reading_order(pages: Sequence[PageContents], left_out: LeftOut) -> list[L
 
 def _part(page: Page, boxes: Sequence[Box], *, inside: bool) -> Page:
     """A page with only the words whose middle is inside one of the boxes, or with only those whose middle is not."""
-    words = tuple(word for word in page.words if any(_holds(box, word.box) for box in boxes) is inside)
-    return replace(page, words=words)
-
-
-def _holds(box: Box, word: Box) -> bool:
-    x, y = (word.left + word.right) / 2, (word.top + word.bottom) / 2
-    return box.left <= x <= box.right and box.top <= y <= box.bottom
+    return replace(page, words=tuple(word for word in page.words if any(b.holds(word.box) for b in boxes) is inside))

@@ -1,10 +1,11 @@
 """The objects that a PDF page draws (paths, bitmaps, shadings), also those inside form XObjects, and their places."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ctypes import byref, c_float
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from documents.pdf.page import Box
+from documents.pdf.page import Box, box_of
 from documents.pdf.placement import PlacementMatrix, placement
 
 if TYPE_CHECKING:
@@ -31,27 +32,26 @@ def objects(page: "PdfPage") -> Iterator[PageObject]:
     """
     from pypdfium2 import raw
 
-    looked_at = 0
-    pending: list[tuple[Any, int, int, PlacementMatrix, int]] = [
-        (page.raw, 0, raw.FPDFPage_CountObjects(page), placement(page), 0)
-    ]
-    while pending:
-        holder, index, count, placed, depth = pending.pop()
-        get = raw.FPDFFormObj_GetObject if depth else raw.FPDFPage_GetObject
-        for at in range(index, count):
-            looked_at += 1
-            if looked_at > MAX_OBJECTS:
-                return
-            handle = get(holder, at)
-            kind = raw.FPDFPageObj_GetType(handle)
-            if kind == raw.FPDF_PAGEOBJ_FORM:
-                if depth < DEPTH:
-                    pending.append((holder, at + 1, count, placed, depth))
-                    inner = own_matrix(handle).then(placed)
-                    pending.append((handle, 0, raw.FPDFFormObj_CountObjects(handle), inner, depth + 1))
-                    break
-            elif kind != raw.FPDF_PAGEOBJ_TEXT:
-                yield PageObject(kind, handle, placed)
+    every = _objects(raw.FPDFPage_GetObject, page.raw, raw.FPDFPage_CountObjects(page), placement(page), 0)
+    skipped = (raw.FPDF_PAGEOBJ_TEXT, raw.FPDF_PAGEOBJ_FORM)
+    return (item for item in islice(every, MAX_OBJECTS) if item.kind not in skipped)
+
+
+def _objects(
+    get: Callable[..., Any], holder: Any, count: int, placed: PlacementMatrix, depth: int
+) -> Iterator[PageObject]:
+    """The objects of a page or form, each form followed by its contents."""
+    from pypdfium2 import raw
+
+    for at in range(count):
+        handle = get(holder, at)
+        kind = raw.FPDFPageObj_GetType(handle)
+        yield PageObject(kind, handle, placed)
+        if kind == raw.FPDF_PAGEOBJ_FORM and depth < DEPTH:
+            inner = own_matrix(handle).then(placed)
+            yield from _objects(
+                raw.FPDFFormObj_GetObject, handle, raw.FPDFFormObj_CountObjects(handle), inner, depth + 1
+            )
 
 
 def own_matrix(handle: Any) -> PlacementMatrix:
@@ -74,14 +74,14 @@ def bounds(item: PageObject) -> Box | None:
     return item.placed.box(left.value, bottom.value, right.value, top.value)
 
 
-def clip(item: PageObject) -> Box | None:
-    """The upright rectangle around what clipping leaves of an object; None where it is not clipped."""
+def clipped(item: PageObject, box: Box) -> Box | None:
+    """What clipping leaves of a box that an object is in; None if that is nothing."""
     from pypdfium2 import raw
 
     path = raw.FPDFPageObj_GetClipPath(item.handle)
-    left, top, right, bottom = float("-inf"), float("-inf"), float("inf"), float("inf")
+    shown: Box | None = box
     x, y = c_float(), c_float()
-    for number in range(max(raw.FPDFClipPath_CountPaths(path), 0) if path else 0):
+    for number in range(raw.FPDFClipPath_CountPaths(path) if path else 0):
         count = raw.FPDFClipPath_CountPathSegments(path, number)
         if not 0 < count <= MAX_CLIP_SEGMENTS:
             continue
@@ -89,6 +89,5 @@ def clip(item: PageObject) -> Box | None:
         for index in range(count):
             raw.FPDFPathSegment_GetPoint(raw.FPDFClipPath_GetPathSegment(path, number, index), byref(x), byref(y))
             points.append(item.placed.point(x.value, y.value))
-        xs, ys = zip(*points, strict=True)
-        left, top, right, bottom = max(left, min(xs)), max(top, min(ys)), min(right, max(xs)), min(bottom, max(ys))
-    return None if left == float("-inf") else Box(left, top, right, bottom)
+        shown = shown and shown.meet(box_of(points))
+    return shown

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from ctypes import byref, c_float, c_int, c_uint
 from typing import Any, NamedTuple
 
-from documents.pdf.page import Box
+from documents.pdf.page import Box, box_of
 from documents.pdf.page_objects import PageObject, own_matrix
 
 THICKEST_RULE = 3.5  # points; a thicker straight line is an area
@@ -107,13 +107,8 @@ class PathReader:
 
 def is_rule(box: Box) -> bool:
     """Whether a filled box is thin enough to show as a line."""
-    width, height = box.right - box.left, box.bottom - box.top
-    return min(width, height) <= THICKEST_RULE and max(width, height) >= 2 * min(width, height)
-
-
-def _around(points: list[Point]) -> Box:
-    xs, ys = zip(*points, strict=True)
-    return Box(min(xs), min(ys), max(xs), max(ys))
+    thickness, length = sorted((box.width, box.height))
+    return thickness <= THICKEST_RULE and length >= 2 * thickness
 
 
 def _straight(line: tuple[Point, Point]) -> bool:
@@ -131,12 +126,12 @@ def _is_rectangle(part: _Part, box: Box) -> bool:
         if (abs(x1 - x2) <= STRAIGHT and min(abs(x1 - box.left), abs(x1 - box.right)) <= STRAIGHT)
         or (abs(y1 - y2) <= STRAIGHT and min(abs(y1 - box.top), abs(y1 - box.bottom)) <= STRAIGHT)
     ]
-    outline = 2 * (box.right - box.left + box.bottom - box.top)
+    outline = 2 * (box.width + box.height)
     return len(on_outline) >= 2 and sum(on_outline) >= ROUNDED_SHARE * outline
 
 
 def _sort_filled(part: _Part, shown: Shown) -> None:
-    box = _around(part.points)
+    box = box_of(part.points)
     if is_rule(box):
         shown.rules.append(box)
     elif _is_rectangle(part, box):
@@ -146,16 +141,15 @@ def _sort_filled(part: _Part, shown: Shown) -> None:
 
 
 def _sort_stroked(part: _Part, width: float, shown: Shown) -> None:
-    box = _around(part.points)
+    box = box_of(part.points)
     if not _is_rectangle(part, box):
         shown.strokes.append(box)
         return
     for line in part.lines:
         if _straight(line):
-            x1, y1, x2, y2 = _around(list(line))
-            half = width / 2
-            if abs(x1 - x2) <= abs(y1 - y2):
-                stroke = Box((x1 + x2) / 2 - half, y1, (x1 + x2) / 2 + half, y2)
+            drawn, half = box_of(line), width / 2
+            if drawn.width <= drawn.height:
+                stroke = drawn._replace(left=drawn.center - half, right=drawn.center + half)
             else:
-                stroke = Box(x1, (y1 + y2) / 2 - half, x2, (y1 + y2) / 2 + half)
+                stroke = drawn._replace(top=drawn.middle - half, bottom=drawn.middle + half)
             (shown.rules if width <= THICKEST_RULE else shown.fills).append(stroke)

@@ -4,14 +4,13 @@ A bitmap's own JPEG data where it is shown as it is, else a rendering of the are
 """
 
 import io
-from ctypes import byref, c_char, c_ubyte, c_uint
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from documents.pdf.page import Box
-from documents.pdf.page_objects import PageObject, bounds, clip, objects, own_matrix
+from documents.pdf.page_objects import PageObject, bounds, clipped, objects, own_matrix
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfPage
+    from pypdfium2 import PdfImage, PdfPage
 
 MAX_PIXELS = 2000  # of a picture's longer side
 MIN_PIXELS = 4.0  # of its shorter side
@@ -37,18 +36,25 @@ class Pictures:
     """
 
     def __init__(self, page: "PdfPage") -> None:
+        from pypdfium2 import raw
+
         self._page = page
-        self._bitmaps: list[tuple[Box, PageObject]] | None = None
+        self._bitmaps = [
+            (place, item) for item in objects(page) if item.kind == raw.FPDF_PAGEOBJ_IMAGE and (place := bounds(item))
+        ]
 
     def bitmap(self, box: Box) -> Picture | None:
         """The bitmap shown in a box; None if it is of one color."""
+        from pypdfium2 import PdfImage
+
         item = self._object(box)
         if item is None:
             return self.rendered(box)
-        width, height = _pixels(item)
-        if max(width, height) <= MAX_PIXELS and _is_upright(item) and (data := self._jpeg(item, width, height)):
+        image = PdfImage(item.handle, self._page)
+        longer = max(image.get_px_size())
+        if longer <= MAX_PIXELS and _is_upright(item) and (data := _jpeg(image)):
             return Picture(data, ".jpg")
-        return self.rendered(box, min(max(width, height) / max(*_sides(box), 1.0), LARGEST_SCALE))
+        return self.rendered(box, min(longer / max(box.width, box.height, 1.0), LARGEST_SCALE))
 
     def rendered(self, box: Box, scale: float = DRAWING_SCALE) -> Picture | None:
         """What is shown in a box, as PNG; None if it is of one color.
@@ -58,7 +64,7 @@ class Pictures:
             scale: Pixels a point; less where the picture would be larger than `MAX_PIXELS`.
         """
         width, height = self._page.get_size()
-        shorter, longer = sorted(max(side, 0.1) for side in _sides(box))
+        shorter, longer = sorted(max(side, 0.1) for side in (box.width, box.height))
         scale = max(min(scale, MAX_PIXELS / longer), min(MIN_PIXELS / shorter, LARGEST_SCALE))
         edges = (box.left, height - box.bottom, width - box.right, box.top)
         crop = tuple(max(edge - MARGIN, 0.0) for edge in edges)
@@ -71,60 +77,31 @@ class Pictures:
 
     def _object(self, box: Box) -> PageObject | None:
         """The topmost bitmap that is shown in a box and not clipped."""
-        from pypdfium2 import raw
-
-        if self._bitmaps is None:
-            images = [item for item in objects(self._page) if item.kind == raw.FPDF_PAGEOBJ_IMAGE]
-            self._bitmaps = [(place, item) for item in images if (place := bounds(item))]
         for place, item in reversed(self._bitmaps):
-            if _same(place, box) and ((clipped := clip(item)) is None or _same(_meet(place, clipped), box)):
+            if _same(place, box) and (shown := clipped(item, place)) and _same(shown, box):
                 return item
         return None
 
-    def _jpeg(self, item: PageObject, width: int, height: int) -> bytes | None:
-        """A bitmap's JPEG data, if it is that of a gray or colored picture without a mask."""
-        from PIL import Image, UnidentifiedImageError
-        from pypdfium2 import PdfBitmap, raw
 
-        if _filters(item)[-1:] != ["DCTDecode"]:
-            return None
-        length = raw.FPDFImageObj_GetImageDataDecoded(item.handle, None, 0)  # all filters but DCTDecode are undone
-        if not 0 < length <= MAX_BYTES:
-            return None
-        data = (c_ubyte * length)()
-        raw.FPDFImageObj_GetImageDataDecoded(item.handle, data, length)
-        try:
-            with Image.open(io.BytesIO(bytes(data)), formats=("JPEG",)) as picture:
-                if picture.mode not in ("L", "RGB") or picture.size != (width, height):
-                    return None
-        except (UnidentifiedImageError, OSError):
-            return None
-        rendered: Any = raw.FPDFImageObj_GetRenderedBitmap(self._page.pdf, self._page, item.handle)
-        if not rendered:
-            return None
-        shown = PdfBitmap.from_raw(rendered).to_pil()
-        masked = "A" in shown.getbands() and shown.getchannel("A").getextrema()[0] < 255
-        return None if masked else bytes(data)
+def _jpeg(image: "PdfImage") -> bytes | None:
+    """A bitmap's JPEG data, if it is that of a gray or colored picture without a mask."""
+    from PIL import Image, UnidentifiedImageError
+    from pypdfium2 import PdfiumError
 
-
-def _pixels(item: PageObject) -> tuple[int, int]:
-    from pypdfium2 import raw
-
-    width, height = c_uint(), c_uint()
-    raw.FPDFImageObj_GetImagePixelSize(item.handle, byref(width), byref(height))
-    return width.value, height.value
-
-
-def _filters(item: PageObject) -> list[str]:
-    """Names of the filters that a bitmap's data goes through, in the order that they are undone."""
-    from pypdfium2 import raw
-
-    names = []
-    for index in range(raw.FPDFImageObj_GetImageFilterCount(item.handle)):
-        name = (c_char * 32)()
-        raw.FPDFImageObj_GetImageFilter(item.handle, index, name, len(name))
-        names.append(name.value.decode("ascii", "replace"))
-    return names
+    if image.get_filters()[-1:] != ["DCTDecode"]:
+        return None
+    data = bytes(image.get_data(decode_simple=True))
+    if len(data) > MAX_BYTES:
+        return None
+    try:
+        with Image.open(io.BytesIO(data), formats=("JPEG",)) as picture:
+            if picture.mode not in ("L", "RGB") or picture.size != image.get_px_size():
+                return None
+        shown = image.get_bitmap(render=True, scale_to_original=False).to_pil()
+    except (UnidentifiedImageError, OSError, PdfiumError):
+        return None
+    masked = "A" in shown.getbands() and shown.getchannel("A").getextrema()[0] < 255
+    return None if masked else data
 
 
 def _is_upright(item: PageObject) -> bool:
@@ -134,14 +111,5 @@ def _is_upright(item: PageObject) -> bool:
     return matrix.a > 0 > matrix.d and slant < 0.01 * min(matrix.a, -matrix.d)
 
 
-def _sides(box: Box) -> tuple[float, float]:
-    return box.right - box.left, box.bottom - box.top
-
-
 def _same(one: Box, other: Box) -> bool:
-    return all(abs(a - b) <= SAME_PLACE for a, b in zip(one, other, strict=True))
-
-
-def _meet(one: Box, other: Box) -> Box:
-    left, top = max(one.left, other.left), max(one.top, other.top)
-    return Box(left, top, min(one.right, other.right), min(one.bottom, other.bottom))
+    return one.contains(other, SAME_PLACE) and other.contains(one, SAME_PLACE)

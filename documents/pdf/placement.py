@@ -6,7 +6,7 @@ From the top left corner, turned and cropped.
 from ctypes import byref
 from typing import TYPE_CHECKING, NamedTuple
 
-from documents.pdf.page import Box
+from documents.pdf.page import Box, box_of
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
@@ -39,9 +39,7 @@ class PlacementMatrix(NamedTuple):
 
     def box(self, left: float, bottom: float, right: float, top: float) -> Box:
         """The upright rectangle around a rectangle's image."""
-        corners = [self.point(x, y) for x in (left, right) for y in (bottom, top)]
-        xs, ys = zip(*corners, strict=True)
-        return Box(min(xs), min(ys), max(xs), max(ys))
+        return box_of(self.point(x, y) for x in (left, right) for y in (bottom, top))
 
 
 def placement(page: "PdfPage") -> PlacementMatrix:

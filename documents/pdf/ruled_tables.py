@@ -1,13 +1,12 @@
 """Areas of a page that ruling lines say are tables: grids, and lines of the same extent above each other (booktabs)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
 from documents.pdf.clusters import around, groups
-from documents.pdf.drawings import contains
 from documents.pdf.page import Box, Page
-from documents.pdf.table_lines import lines_of
-from documents.pdf.table_reader import Area, words_in
+from documents.pdf.table_lines import lines_of, words_in
+from documents.pdf.table_reader import Area
 from documents.pdf.tabular import is_tabular
 
 TOUCH = 3.0  # points between rules of one grid
@@ -43,39 +42,49 @@ def lined(page: Page, taken: Sequence[Box]) -> list[Area]:
         taken: Areas that are tables already.
     """
     rules = [
-        rule.box for rule in page.rules if is_horizontal(rule.box) and not any(contains(box, rule.box) for box in taken)
+        rule.box for rule in page.rules if is_horizontal(rule.box) and not any(box.contains(rule.box) for box in taken)
     ]
     if len(rules) > MAX_RULES:
         return []
-    stacks: list[list[Box]] = []
-    for rule in sorted(rules, key=lambda rule: rule.top):
-        if rule.right - rule.left >= NARROWEST:
-            stack = next((stack for stack in stacks if _same_extent(stack[-1], rule)), None)
-            if stack is None:
-                stacks.append([rule])
-            else:
-                stack.append(rule)
-    return [area for stack in stacks for area in _tables_of(stack, page)]
+    found = stacks(sorted((rule for rule in rules if rule.width >= NARROWEST), key=lambda rule: rule.top), SAME_EDGE)
+    return [area for stack in found for area in _tables_of(stack, page)]
+
+
+def stacks(boxes: Iterable[Box], slack: float) -> list[list[Box]]:
+    """Boxes of the same extent above each other.
+
+    Args:
+        boxes: From the top.
+        slack: Points that their ends differ by at most.
+    """
+    found: list[list[Box]] = []
+    for box in boxes:
+        for stack in found:
+            if max(abs(stack[-1].left - box.left), abs(stack[-1].right - box.right)) <= slack:
+                stack.append(box)
+                break
+        else:
+            found.append([box])
+    return found
 
 
 def is_horizontal(rule: Box) -> bool:
     """Whether a rule is wider than high."""
-    return rule.right - rule.left >= rule.bottom - rule.top
+    return rule.width >= rule.height
 
 
 def is_large(box: Box) -> bool:
     """Whether a box is large enough for a table."""
-    return box.right - box.left >= NARROWEST and box.bottom - box.top >= LOWEST
+    return box.width >= NARROWEST and box.height >= LOWEST
 
 
 def area_of(boxes: Sequence[Box], page: Page) -> Area:
     """The area around boxes, with all rules and fills in it."""
-    box = around(list(boxes))
-    inside = [rule.box for rule in page.rules if contains(box, rule.box)]
+    box = around(boxes)
+    inside = [rule.box for rule in page.rules if box.contains(rule.box)]
     horizontals = tuple(rule for rule in inside if is_horizontal(rule))
     verticals = tuple(rule for rule in inside if not is_horizontal(rule))
-    height = box.bottom - box.top
-    fills = tuple(fill for fill in page.fills if contains(box, fill) and fill.bottom - fill.top < 0.9 * height)
+    fills = tuple(fill for fill in page.fills if box.contains(fill) and fill.height < 0.9 * box.height)
     return Area(box, horizontals, verticals, fills)
 
 
@@ -83,7 +92,7 @@ def _is_frame(area: Area, page: Page) -> bool:
     """Whether a grid has no line within it and is as high as a page's text."""
     box = area.box
     within = [rule for rule in area.verticals if box.left + TOUCH < rule.left and rule.right < box.right - TOUCH]
-    return not within and box.bottom - box.top >= FRAME_SHARE * page.height
+    return not within and box.height >= FRAME_SHARE * page.height
 
 
 def _are_boxes_apart(area: Area) -> bool:
@@ -105,10 +114,6 @@ def _are_apart(spans: Sequence[tuple[float, float]]) -> bool:
     ordered = sorted(spans)
     ends = accumulate((end for _, end in ordered), max)
     return any(start - end > APART for (start, _), end in zip(ordered[1:], ends, strict=False))
-
-
-def _same_extent(one: Box, other: Box) -> bool:
-    return abs(one.left - other.left) <= SAME_EDGE and abs(one.right - other.right) <= SAME_EDGE
 
 
 def _tables_of(stack: Sequence[Box], page: Page) -> list[Area]:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from documents.pdf.page import Box
-from documents.pdf.table_lines import Line, center, fragments
+from documents.pdf.table_lines import Line, font_size, fragments
 
 GAP = 0.7  # font sizes between two columns, where three lines or more agree
 GAP_OF_FEW = 1.1  # font sizes, where fewer lines do
@@ -12,6 +11,13 @@ FEW_LINES = 3
 CROSSING_SHARE = 0.25  # of the lines that may run across a strip: cells that span several columns
 SHARED_LINES = 0.5  # of the lines of the emptier one of two columns that have words in both
 MAX_COLUMNS = 60
+
+
+def column_ends(lines: Sequence[Line], gap: float | None = None) -> list[float]:
+    """Where the columns of lines end, see `separators`."""
+    words = [word for line in lines for word in line]
+    left, right = min(word.box.left for word in words), max(word.box.right for word in words)
+    return separators(lines, left, right, font_size(words), gap)
 
 
 def separators(lines: Sequence[Line], left: float, right: float, size: float, gap: float | None = None) -> list[float]:
@@ -25,7 +31,7 @@ def separators(lines: Sequence[Line], left: float, right: float, size: float, ga
         gap: Font sizes between two columns; None takes the usual ones.
     """
     least = size * (gap or (GAP if len(lines) > FEW_LINES else GAP_OF_FEW))
-    inside = [[word for word in line if left < center(word.box) < right] for line in lines]
+    inside = [[word for word in line if left < word.box.center < right] for line in lines]
     rows = [[_span(part) for part in fragments(line)] for line in inside if line]
     if not rows:
         return []
@@ -80,18 +86,14 @@ def _covered(spans: Sequence[tuple[float, float]], allowed: int) -> list[tuple[f
     return covered
 
 
-def rule_borders(verticals: Sequence[Box], height: float, slack: float = 3.0) -> list[float]:
-    """Where vertical rules stand that together cover a good part of a table's height, sorted."""
-    borders: list[tuple[float, float]] = []  # place, length
-    for box in sorted(verticals, key=lambda box: box.left + box.right):
-        at, length = (box.left + box.right) / 2, box.bottom - box.top
-        if borders and at - borders[-1][0] <= slack:
-            borders[-1] = (borders[-1][0], borders[-1][1] + length)
-        else:
-            borders.append((at, length))
-    return [at for at, length in borders if length >= 0.2 * height]
-
-
 def column_at(x: float, borders: Sequence[float]) -> int:
     """Which column a place is in, from 0."""
     return sum(border < x for border in borders)
+
+
+def cells_of(line: Line, borders: Sequence[float]) -> dict[int, Line]:
+    """A line's words by column."""
+    cells: dict[int, Line] = {}
+    for word in line:
+        cells.setdefault(column_at(word.box.center, borders), []).append(word)
+    return cells

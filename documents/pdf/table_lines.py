@@ -1,6 +1,6 @@
 """Lines of words inside a table, in fragments that wide gaps divide, and the text of a cell."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from documents.pdf.hyphenation import joined
@@ -15,12 +15,22 @@ NO_BLANK = 0.08  # font sizes; parts of a word that the file draws apart
 Line = list[PageWord]  # from the left
 
 
+def words_in(words: Iterable[PageWord], box: Box) -> list[PageWord]:
+    """Words whose middle is in a box."""
+    return [word for word in words if box.holds(word.box)]
+
+
+def words_outside(words: Iterable[PageWord], boxes: Sequence[Box]) -> list[PageWord]:
+    """Words whose middle is in none of some boxes."""
+    return [word for word in words if not any(box.holds(word.box) for box in boxes)]
+
+
 def lines_of(words: Iterable[PageWord]) -> list[Line]:
     """Words in lines, from the top."""
     lines: list[Line] = []
     tops: list[float] = []
     bottoms: list[float] = []
-    for word in sorted(words, key=lambda word: (middle(word.box), word.box.left)):
+    for word in sorted(words, key=lambda word: (word.box.middle, word.box.left)):
         top, bottom = word.box.top, word.box.bottom
         if lines:
             shared = min(bottoms[-1], bottom) - max(tops[-1], top)
@@ -65,13 +75,3 @@ def cell_text(words: Iterable[PageWord]) -> str:
 def font_size(words: Iterable[PageWord]) -> float:
     """The usual font size of some words, points."""
     return median(word.size for word in words)
-
-
-def middle(box: Box) -> float:
-    """A box's height on the page."""
-    return (box.top + box.bottom) / 2
-
-
-def center(box: Box) -> float:
-    """A box's place between left and right."""
-    return (box.left + box.right) / 2

@@ -5,12 +5,12 @@ Lines between two rules, or lines that go on in a cell of the row above.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import median, median_high
 from typing import NamedTuple
 
 from documents.pdf.page import Box
-from documents.pdf.table_columns import column_at
-from documents.pdf.table_lines import Line, center, middle
+from documents.pdf.table_columns import cells_of
+from documents.pdf.table_lines import Line
 
 LOOSER = 1.3  # a gap between rows, as a multiple of the usual one between lines, that tells rows apart
 STACKED = (
@@ -22,24 +22,16 @@ HEADER_LINES = 4  # of one row that names the columns, at most
 ROW_SHARE = 0.75  # of the columns that the lines of a ruled cell fill if each is a row of its own
 
 
-class Band(NamedTuple):
-    """What stands between two horizontal rules that are next to each other."""
-
-    top: float
-    bottom: float
-    lines: list[Line]
-
-
 class TableRow(NamedTuple):
-    """A row of a table."""
+    """A row of a table, or a band: what stands between two horizontal rules that are next to each other."""
 
     top: float
     bottom: float
     lines: list[Line]
-    band: int  # which band it is in
+    band: int  # which band it is, or is in
 
 
-def bands(lines: Sequence[Line], heights: Sequence[float], box: Box) -> list[Band]:
+def bands(lines: Sequence[Line], heights: Sequence[float], box: Box) -> list[TableRow]:
     """Lines between horizontal borders; those without lines are left out.
 
     Args:
@@ -47,16 +39,15 @@ def bands(lines: Sequence[Line], heights: Sequence[float], box: Box) -> list[Ban
         heights: Where horizontal borders are, from the top of the page, sorted.
         box: The table's area.
     """
-    limits = [box.top, *heights, box.bottom]
-    found: list[Band] = []
-    for top, bottom in pairwise(limits):
-        inside = [line for line in lines if top < _middle(line) <= bottom]
+    found: list[TableRow] = []
+    for top, bottom in pairwise([box.top, *heights, box.bottom]):
+        inside = [line for line in lines if top < median_high(word.box.middle for word in line) <= bottom]
         if inside:
-            found.append(Band(top, bottom, inside))
+            found.append(TableRow(top, bottom, inside, len(found)))
     return found
 
 
-def rows_of(all_bands: Sequence[Band], borders: Sequence[float], divided: bool) -> list[TableRow]:
+def rows_of(all_bands: Sequence[TableRow], borders: Sequence[float], divided: bool) -> list[TableRow]:
     """The rows of a table.
 
     Args:
@@ -65,17 +56,17 @@ def rows_of(all_bands: Sequence[Band], borders: Sequence[float], divided: bool) 
         divided: Whether rules or shades divide all rows.
     """
     rows: list[TableRow] = []
-    for number, band in enumerate(all_bands):
+    for band in all_bands:
         if divided:
             parts = _lines_of_grid(band.lines, borders)
-        elif number == 0 and len(all_bands) > 1 and len(band.lines) <= HEADER_LINES:
+        elif band.band == 0 and len(all_bands) > 1 and len(band.lines) <= HEADER_LINES:
             parts = _header(band.lines, borders)
         else:
             parts = join_lines(band.lines, borders)
         if len(parts) == 1:
-            rows.append(TableRow(band.top, band.bottom, parts[0], number))
+            rows.append(band)
         else:
-            rows += [TableRow(*_extent(part), part, number) for part in parts]
+            rows += [TableRow(*_extent(part), part, band.band) for part in parts]
     return rows
 
 
@@ -91,7 +82,7 @@ def join_lines(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Lin
     """
     if found := records(lines, borders):
         return found
-    columns = [_columns(line, borders) for line in lines]
+    columns = [cells_of(line, borders) for line in lines]
     tops = [_extent([line])[0] for line in lines]
     pitches = [after - before for before, after in pairwise(tops)]
     usual = median(pitches) if pitches else 0.0
@@ -128,7 +119,7 @@ def records(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Line]]
     if len(groups) < 2 or size < 2 or any(len(group) != size for group in groups):
         return []
     for rank in range(1, size):
-        cells = [cell for group in groups for cell in _columns(group[rank], borders).values()]
+        cells = [cell for group in groups for cell in cells_of(group[rank], borders).values()]
         label = cells[0][0].text
         if label.isalpha() and len(cells) > len(groups) and all(cell[0].text == label for cell in cells):
             return groups
@@ -148,7 +139,7 @@ def _lines_of_grid(lines: list[Line], borders: Sequence[float]) -> list[list[Lin
     """
     if len(lines) == 1:
         return [lines]
-    columns = [_columns(line, borders) for line in lines]
+    columns = [cells_of(line, borders) for line in lines]
     ends = _ends(columns, len(borders) + 1)
     if any(len(cells) < max(ROW_SHARE * len(ends), 2) for cells in columns):
         return [lines]
@@ -167,7 +158,7 @@ def _header(lines: list[Line], borders: Sequence[float]) -> list[list[Line]]:
     parts: list[list[Line]] = []
     for line in lines:
         goes_on = bool(parts) and any(
-            cell[0].text[:1].islower() and cell[0].text.isalpha() for cell in _columns(line, borders).values()
+            cell[0].text[:1].islower() and cell[0].text.isalpha() for cell in cells_of(line, borders).values()
         )
         if goes_on or (parts and _extent([line])[0] - _extent(parts[-1][-1:])[0] < STACKED * line[0].size):
             parts[-1].append(line)
@@ -195,19 +186,6 @@ def _ends(columns: Sequence[dict[int, Line]], count: int) -> list[float]:
     ]
 
 
-def _columns(line: Line, borders: Sequence[float]) -> dict[int, Line]:
-    """A line's words by column."""
-    cells: dict[int, Line] = {}
-    for word in line:
-        cells.setdefault(column_at(center(word.box), borders), []).append(word)
-    return cells
-
-
 def _extent(lines: Sequence[Line]) -> tuple[float, float]:
     boxes = [word.box for line in lines for word in line]
     return min(box.top for box in boxes), max(box.bottom for box in boxes)
-
-
-def _middle(line: Line) -> float:
-    heights = sorted(middle(word.box) for word in line)
-    return heights[len(heights) // 2]

@@ -1,11 +1,11 @@
 """Cells of a table that are one: what spans columns or rows has its text in each of them."""
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 from documents.pdf.page import Box, PageWord
-from documents.pdf.table_columns import column_at
-from documents.pdf.table_lines import Line, cell_text, center, fragments, lines_of, middle
+from documents.pdf.table_columns import cells_of, column_at
+from documents.pdf.table_lines import Line, cell_text, fragments, lines_of
 from documents.pdf.table_rows import TableRow
 
 NEAR = 3.0  # points between a rule and the border of cells that it draws
@@ -27,70 +27,50 @@ class Cells:
     def __init__(self, rows: Sequence[TableRow], borders: Sequence[float], box: Box) -> None:
         self.rows, self.borders, self.box = rows, list(borders), box
         self.columns = len(borders) + 1
-        self._parent = list(range(len(rows) * self.columns))
-        self.words: list[list[list[PageWord]]] = [[[] for _ in range(self.columns)] for _ in rows]
-        for row, cells in zip(rows, self.words, strict=True):
-            for line in row.lines:
-                for word in line:
-                    cells[column_at(center(word.box), borders)].append(word)
+        self.words: list[list[list[PageWord]]] = []
+        for row in rows:
+            placed = [cells_of(line, borders) for line in row.lines]
+            self.words.append([[w for cells in placed for w in cells.get(c, ())] for c in range(self.columns)])
+        places = product(range(len(rows)), range(self.columns))
+        self._joined = {place: [place] for place in places}  # the places of the cell at each place
         self._starts = [_usual_start([cells[column] for cells in self.words]) for column in range(self.columns)]
 
     def add(self, words: Iterable[PageWord]) -> None:
         """Put words that stand upside down or sideways, and so make no lines, into the cells they are in."""
         for word in words:
-            at = middle(word.box)
-            away = [max(row.top - at, at - row.bottom) for row in self.rows]
-            self.words[away.index(min(away))][column_at(center(word.box), self.borders)].append(word)
+            away = [max(row.top - word.box.middle, word.box.middle - row.bottom) for row in self.rows]
+            self.words[away.index(min(away))][column_at(word.box.center, self.borders)].append(word)
 
-    def texts(self) -> list[tuple[str, ...]]:
+    def texts(self) -> list[list[str]]:
         """What the cells say, row by row."""
-        joined: dict[int, list[PageWord]] = {}
-        for row in range(len(self.rows)):
-            for column in range(self.columns):
-                joined.setdefault(self._root(row, column), []).extend(self.words[row][column])
-        said = {root: cell_text(words) for root, words in joined.items()}
-        return [tuple(said[self._root(row, column)] for column in range(self.columns)) for row in range(len(self.rows))]
+        texts = [[""] * self.columns for _ in self.rows]
+        for cell in self._cells():
+            said = cell_text(word for row, column in sorted(cell) for word in self.words[row][column])
+            for row, column in cell:
+                texts[row][column] = said
+        return texts
 
     def columns_with_text(self) -> list[int]:
-        """Columns without those that only repeat what a neighbor says or that are empty."""
-        own = [self._texts_of(column) for column in range(self.columns)]
-        alone = {
-            column
-            for column, roots in enumerate(own)
-            if roots - set().union(*(others for other, others in enumerate(own) if other != column))
-        }
-        said = set().union(*(own[column] for column in alone))
-        for column, roots in enumerate(own):
-            if not roots <= said:
-                alone.add(column)
-                said |= roots
-        return sorted(alone)
-
-    def _texts_of(self, column: int) -> set[int]:
-        """The cells with text that a column has, alone or with its neighbors."""
-        return {
-            self._root(row, column)
-            for row in range(len(self.rows))
-            if any(
-                self.words[row][other] and self._root(row, other) == self._root(row, column)
-                for other in range(self.columns)
-            )
-        }
+        """Columns without those that only repeat what others say or that are empty."""
+        kept = {column: set[int]() for column in range(self.columns)}
+        for number, cell in enumerate(self._cells()):
+            if any(self.words[row][column] for row, column in cell):
+                for _, column in cell:
+                    kept[column].add(number)
+        for column in range(self.columns - 1, -1, -1):
+            cells = kept.pop(column)
+            if not cells <= set().union(*kept.values()):
+                kept[column] = cells
+        return sorted(kept)
 
     def spans_columns(self, row: int) -> bool:
         """Whether a row has a cell of several columns."""
-        roots = [self._root(row, column) for column in range(self.columns)]
-        return len(set(roots)) < len(roots)
+        return any((row, column + 1) in self._joined[row, column] for column in range(self.columns - 1))
 
     def are_rectangles(self) -> bool:
         """Whether all cells that are one form rectangles; in diagrams of boxes they need not."""
-        members: dict[int, list[tuple[int, int]]] = {}
-        for row in range(len(self.rows)):
-            for column in range(self.columns):
-                members.setdefault(self._root(row, column), []).append((row, column))
         return all(
-            len(cells) == len({row for row, _ in cells}) * len({column for _, column in cells})
-            for cells in members.values()
+            len(cell) == len({row for row, _ in cell}) * len({column for _, column in cell}) for cell in self._cells()
         )
 
     def join_across(self, ruled: Sequence[float], verticals: Sequence[Box]) -> None:
@@ -105,7 +85,7 @@ class Cells:
             for border, at in enumerate(self.borders):
                 left, right = self.words[number][border], self.words[number][border + 1]
                 if at in ruled:
-                    near = [(box.top, box.bottom) for box in verticals if abs((box.left + box.right) / 2 - at) <= NEAR]
+                    near = [(box.top, box.bottom) for box in verticals if abs(box.center - at) <= NEAR]
                     if _share(near, row.top, row.bottom) >= CLOSED_SHARE:
                         continue
                     if bool(left) != bool(right):
@@ -126,11 +106,8 @@ class Cells:
         for number, (row, below) in enumerate(zip(self.rows, self.rows[1:], strict=False)):
             if row.band == below.band:
                 continue
-            between = [
-                (box.left, box.right)
-                for box in horizontals
-                if row.bottom - NEAR <= (box.top + box.bottom) / 2 <= below.top + NEAR
-            ]
+            near = [box for box in horizontals if row.bottom - NEAR <= box.middle <= below.top + NEAR]
+            between = [(box.left, box.right) for box in near]
             if not between or _share(between, self.box.left, self.box.right) >= FULL_SHARE:
                 continue
             closed = [_share(between, left, right) >= CLOSED_SHARE for left, right in pairwise(limits)]
@@ -149,8 +126,8 @@ class Cells:
         first, last = column_at(part[0].box.left + 1, self.borders), column_at(part[-1].box.right - 1, self.borders)
         crossed = set(range(first, last))
         for one, other in pairwise(part):
-            border = column_at(center(one.box), self.borders)
-            if border in crossed and column_at(center(other.box), self.borders) == border + 1:
+            border = column_at(one.box.center, self.borders)
+            if border in crossed and column_at(other.box.center, self.borders) == border + 1:
                 start = self._starts[border + 1]
                 if start is not None and abs(other.box.left - start) <= SAME_START:
                     crossed.discard(border)
@@ -169,15 +146,15 @@ class Cells:
                 for column in over[1:]:
                     self._join((row, over[0]), (row, column))
 
-    def _root(self, row: int, column: int) -> int:
-        at = row * self.columns + column
-        while self._parent[at] != at:
-            at = self._parent[at]
-        return at
+    def _cells(self) -> list[list[tuple[int, int]]]:
+        """The cells, each as the rows and columns that it is in."""
+        return [*{id(cell): cell for cell in self._joined.values()}.values()]
 
     def _join(self, one: tuple[int, int], other: tuple[int, int]) -> None:
-        first, second = sorted((self._root(*one), self._root(*other)))
-        self._parent[second] = first
+        first, second = self._joined[one], self._joined[other]
+        if first is not second:
+            first += second
+            self._joined |= dict.fromkeys(second, first)
 
 
 def _usual_start(cells: Sequence[Sequence[PageWord]]) -> float | None:

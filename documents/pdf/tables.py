@@ -9,7 +9,8 @@ from documents.pdf.clusters import around
 from documents.pdf.page import Box, Page
 from documents.pdf.ruled_tables import grids, lined
 from documents.pdf.shaded_tables import shaded
-from documents.pdf.table_reader import Area, read_table, words_in
+from documents.pdf.table_lines import words_in
+from documents.pdf.table_reader import Area, read_table
 from documents.records import Table
 
 
@@ -23,9 +24,7 @@ def find_tables(page: Page) -> list[tuple[Box, Table]]:
     _read(lined(page, [box for box, _ in found]), page, found)
     _read(shaded(page, [box for box, _ in found]), page, found)
     _read(aligned(page, [box for box, _ in found]), page, found)
-    boxes = [box for box, _ in found]
-    outside = [word for word in page.words if not any(words_in([word], box) for box in boxes)]
-    captions = assign_captions("table", boxes, outside)
+    captions = assign_captions("table", [box for box, _ in found], page.words)
     named = [
         (around([box, caption.box]), replace(table, caption=caption.text)) if caption else (box, table)
         for (box, table), caption in zip(found, captions, strict=True)
@@ -43,22 +42,14 @@ def ruled_figures(page: Page, tables: Sequence[tuple[Box, Table]]) -> list[Box]:
         tables: From `find_tables`.
     """
     boxes = [box for box, _ in tables]
-    outside = [word for word in page.words if not any(words_in([word], box) for box in boxes)]
-    captions = assign_captions("figure", [*boxes, *page.bitmaps, *page.drawings], outside)
+    captions = assign_captions("figure", [*boxes, *page.bitmaps, *page.drawings], page.words)
     return [box for (box, table), caption in zip(tables, captions, strict=False) if caption and not table.caption]
 
 
 def _read(areas: Iterable[Area], page: Page, found: list[tuple[Box, Table]]) -> None:
     for area in areas:
-        if any(overlaps(area.box, box) for box, _ in found):
+        if any(area.box.overlap(box) > 0 for box, _ in found):
             continue
         table = read_table(area, words_in(page.words, area.box))
         if table:
             found.append((area.box, table))
-
-
-def overlaps(one: Box, other: Box) -> bool:
-    """Whether two boxes share an area."""
-    return min(one.right, other.right) > max(one.left, other.left) and min(one.bottom, other.bottom) > max(
-        one.top, other.top
-    )

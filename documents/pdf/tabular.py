@@ -9,15 +9,14 @@ from statistics import median
 
 from documents.pdf.fonts import is_monospaced
 from documents.pdf.page import PageWord
-from documents.pdf.table_columns import column_at, separators
-from documents.pdf.table_lines import Line, center, font_size, fragments
+from documents.pdf.table_columns import cells_of, column_at, column_ends
+from documents.pdf.table_lines import Line, fragments
 
 PROSE_WORDS = 4  # in a line of a column, usually
 PROSE_LINES = 6  # fewer lines are cells of text
 FULL_LINE = 0.85  # of a column's width
 SIDE_BY_SIDE = 0.3  # of the lines have words in several columns; cells may have several lines
 SAME_PLACE = 2.0  # points that aligned words differ by
-FEW_LINES, SPARSEST = 4, 0.15  # share of more than so many lines that a column has words in
 NUMBERS = 0.5  # share of a column's lines that are numbers, which may be aligned at their decimal points
 ALIGNED_LINES = 4  # fewer lines say nothing about alignment
 CODE_SHARE = 0.8  # of the words, by their fonts' names
@@ -44,14 +43,12 @@ def is_tabular(lines: Sequence[Line], borders: Sequence[float] | None = None) ->
     words = [word for line in lines for word in line]
     if not words:
         return False
-    if borders is None:
-        left, right = min(word.box.left for word in words), max(word.box.right for word in words)
-        borders = separators(lines, left, right, font_size(words))
+    borders = column_ends(lines) if borders is None else borders
     if not borders:
         return False
-    columns = [[_part(line, borders, column) for line in lines] for column in range(len(borders) + 1)]
-    filled = [[part for part in column if part] for column in columns]
-    side_by_side = sum(len({column_at(center(part[0].box), borders) for part in fragments(line)}) > 1 for line in lines)
+    cells = [cells_of(line, borders) for line in lines]
+    filled = [[row[column] for row in cells if column in row] for column in range(len(borders) + 1)]
+    side_by_side = sum(len({column_at(part[0].box.center, borders) for part in fragments(line)}) > 1 for line in lines)
     return (
         side_by_side >= SIDE_BY_SIDE * len(lines)
         and all(map(_is_aligned, filled))
@@ -63,10 +60,6 @@ def is_tabular(lines: Sequence[Line], borders: Sequence[float] | None = None) ->
             or all(is_prose(column) for column in filled)
         )
     )
-
-
-def _part(line: Line, borders: Sequence[float], column: int) -> list[PageWord]:
-    return [word for word in line if column_at(center(word.box), borders) == column]
 
 
 def _is_aligned(column: Sequence[Line]) -> bool:

@@ -13,8 +13,7 @@ from reportlab.platypus import Paragraph, Spacer
 from reportlab.platypus import Table as Flowable
 
 from documents.pdf.page import Box, Page, PageWord, Rule
-from documents.pdf.table_lines import lines_of
-from documents.pdf.table_reader import words_in
+from documents.pdf.table_lines import lines_of, words_in
 from documents.pdf.tables import find_tables, ruled_figures
 from documents.pdf.tabular import is_tabular
 from tests.helpers.hand_made_pages import cells, drawn_pages, moved, page, rule, story_pdf, words
