@@ -5,15 +5,16 @@ The time grows with the page's area, hardly with their number.
 
 import math
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from documents.pdf.page import Box
 
 CELL = 2.0  # points
-MAX_CELLS = 1_000_000  # of a page; a poster gets a coarser grid
+MAX_CELLS = 1000  # of a page's side; a poster gets a coarser grid
 
 
-def groups(boxes: list[Box], reach: float) -> list[list[int]]:
+def groups(boxes: Sequence[Box], reach: float) -> list[list[int]]:
     """Indices of the boxes in connected groups, each in the order given.
 
     Args:
@@ -27,7 +28,7 @@ def groups(boxes: list[Box], reach: float) -> list[list[int]]:
     lefts, tops, rights, bottoms = zip(*edges, strict=True)
     left, top = min(lefts), min(tops)
     width, height = max(rights) - left, max(bottoms) - top
-    cell = max(CELL, (width * height / MAX_CELLS) ** 0.5, max(width, height) / MAX_CELLS)
+    cell = max(CELL, width / MAX_CELLS, height / MAX_CELLS)
     cells = [
         tuple(math.floor((edge - start) / cell) for edge, start in zip(each, (left, top, left, top), strict=True))
         for each in edges
@@ -59,20 +60,13 @@ def groups(boxes: list[Box], reach: float) -> list[list[int]]:
 
 
 def _marked(cells: list[tuple[int, ...]]) -> list[int]:
-    """The cells of each row that a box covers, as bits: two spans of 1, 2, 4 ... rows a box, then halved."""
-    height = max(y2 for _, _, _, y2 in cells) + 1
-    spans = [[0] * height for _ in range(height.bit_length())]
+    """The cells of each row that a box covers, as bits."""
+    rows = [0] * (max(y2 for _, _, _, y2 in cells) + 1)
     for x1, y1, x2, y2 in set(cells):
-        power = (y2 - y1 + 1).bit_length() - 1
         bits = (1 << x2 + 1) - (1 << x1)
-        spans[power][y1] |= bits
-        spans[power][y2 + 1 - (1 << power)] |= bits
-    for power in range(len(spans) - 1, 0, -1):
-        for y, bits in enumerate(spans[power]):
-            if bits:
-                spans[power - 1][y] |= bits
-                spans[power - 1][y + (1 << power - 1)] |= bits
-    return spans[0]
+        for y in range(y1, y2 + 1):
+            rows[y] |= bits
+    return rows
 
 
 def _runs(rows: list[int]) -> list[list[tuple[int, int]]]:
@@ -91,7 +85,7 @@ def _runs(rows: list[int]) -> list[list[tuple[int, int]]]:
     return found
 
 
-def around(boxes: list[Box]) -> Box:
+def around(boxes: Iterable[Box]) -> Box:
     """The smallest box around one or more boxes."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return Box(min(lefts), min(tops), max(rights), max(bottoms))
