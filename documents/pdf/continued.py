@@ -38,17 +38,16 @@ def without_repeated(pages: Mapping[int, Sequence[Placed]]) -> dict[int, list[Pl
     panels: dict[tuple[int, ...], set[str]] = defaultdict(set)
     for placed in pages.values():
         for item in placed:
-            if isinstance(item.content, Table) and _appearance(item) in repeated:
-                panels[_place(item)] |= _words(item.content)
+            if _appearance(item) in repeated:
+                panels[_place(item)].update(words_of(item).split())
 
     def kept(item: Placed) -> bool:
         if item.content.caption:
             return True
-        said = panels.get(_place(item)) if isinstance(item.content, Table) else None
-        if said and isinstance(item.content, Table):
-            words = _words(item.content)
-            return len(words & said) < SAME_WORDS * len(words)
-        return _appearance(item) not in repeated
+        if not isinstance(item.content, Table):
+            return _appearance(item) not in repeated
+        words = {*words_of(item).split()}
+        return len(words & panels[_place(item)]) < SAME_WORDS * len(words)
 
     return {number: [item for item in placed if kept(item)] for number, placed in pages.items()}
 
@@ -108,10 +107,6 @@ def words_of(item: Placed) -> str:
     return " ".join(cell for row in content.rows for cell in row) if isinstance(content, Table) else content.text
 
 
-def _words(table: Table) -> set[str]:
-    return {word for row in table.rows for cell in row for word in cell.split()}
-
-
 def _says_continued(item: Line | Placed) -> bool:
     return isinstance(item, Line) and _CONTINUED.search(item.text) is not None
 
@@ -128,8 +123,8 @@ def _follows(part: Placed, item: Placed) -> bool:
     if not (isinstance(one, Table) and isinstance(other, Table)):
         return False
     same_header = one.rows[: one.header_rows] == other.rows[: one.header_rows]
-    apart = abs(_width(part) - _width(item))
-    if apart > SAME_WIDTH and not (same_header and apart <= SAME_HEADER_WIDTH * _width(part)):
+    apart = abs(part.box.width - item.box.width)
+    if apart > SAME_WIDTH and not (same_header and apart <= SAME_HEADER_WIDTH * part.box.width):
         return False
     next_column = item.page == part.page and item.box.left >= part.box.right and item.box.top < part.box.top
     return item.page == part.page + 1 or (next_column and same_header)
@@ -151,7 +146,3 @@ def _one_table(table: Table, part: Table, left_out: LeftOut) -> Table:
     left_out.text("repeated heads of tables left out", " ".join(cell for row in part.rows[:repeated] for cell in row))
     left_out.text("captions of further parts of tables left out", part.caption)
     return replace(table, rows=(*table.rows, *part.rows[repeated:]))
-
-
-def _width(item: Placed) -> float:
-    return item.box.right - item.box.left
