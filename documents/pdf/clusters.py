@@ -85,6 +85,11 @@ def _runs(rows: list[int]) -> list[list[tuple[int, int]]]:
     return found
 
 
+def joined(boxes: Sequence[Box], reach: float) -> list[Box]:
+    """Boxes around the groups that boxes form, see `groups`."""
+    return [around(boxes[index] for index in group) for group in groups(boxes, reach)]
+
+
 def around(boxes: Iterable[Box]) -> Box:
     """The smallest box around one or more boxes."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)

@@ -62,34 +62,24 @@ def join_continued(items: Iterable[Line | Placed], left_out: LeftOut) -> list[Li
         left_out: Gets what is left out.
     """
     joined: list[Line | Placed] = []
-    last: int | None = None  # where the latest table is in `joined`
+    at = 0  # where the latest table or image is in `joined`
+    begun: Placed | None = None  # what is there
     end: Placed | None = None  # its last part
     for item in items:
-        if isinstance(item, Placed) and isinstance(item.content, Table):
-            before = joined[last] if last is not None else None
-            if (
-                last is not None
-                and isinstance(before, Placed)
-                and isinstance(before.content, Table)
-                and end is not None
-                and _follows(end, item)
-                and len(joined) - last - 1 <= BETWEEN
-                and _continues(before.content, item.content)
-            ):
-                joined[last] = replace(before, content=_one_table(before.content, item.content, left_out))
-                between = joined[last + 1 :]
-                joined[last + 1 :] = [line for line in between if not _says_continued(line)]
-                for line in between:
-                    if isinstance(line, Line) and _says_continued(line):
-                        left_out.text("notes that a table goes on left out", line.text)
-            else:
-                joined.append(item)
-                last = len(joined) - 1
-            end = item
-        else:
+        if isinstance(item, Line):
             joined.append(item)
-            if isinstance(item, Placed):
-                last = None
+            continue
+        near = len(joined) - at - 1 <= BETWEEN
+        whole = _with_part(begun, end, item, left_out) if begun and end and near else None
+        if whole:
+            notes = [line for line in joined[at + 1 :] if isinstance(line, Line) and _CONTINUED.search(line.text)]
+            for note in notes:
+                left_out.text("notes that a table goes on left out", note.text)
+            joined[at:] = [whole, *(line for line in joined[at + 1 :] if line not in notes)]
+        else:
+            at = len(joined)
+            joined.append(item)
+        begun, end = whole or item, item
     return joined
 
 
@@ -107,42 +97,38 @@ def words_of(item: Placed) -> str:
     return " ".join(cell for row in content.rows for cell in row) if isinstance(content, Table) else content.text
 
 
-def _says_continued(item: Line | Placed) -> bool:
-    return isinstance(item, Line) and _CONTINUED.search(item.text) is not None
+def _with_part(begun: Placed, end: Placed, item: Placed, left_out: LeftOut) -> Placed | None:
+    """A table with its next part, without the header that this repeats; None if what follows is not its next part.
 
-
-def _follows(part: Placed, item: Placed) -> bool:
-    """Whether a table may go on in another one by their places.
-
-    On the next page, or under the same header higher in the next column.
-
-    Parts under one header may differ in width, as a rule may say how wide one is and its words how wide the other one
-    is.
+    Args:
+        begun: The table so far.
+        end: Its last part.
+        item: What follows.
+        left_out: Gets what is left out.
     """
-    one, other = part.content, item.content
-    if not (isinstance(one, Table) and isinstance(other, Table)):
-        return False
-    same_header = one.rows[: one.header_rows] == other.rows[: one.header_rows]
-    apart = abs(part.box.width - item.box.width)
-    if apart > SAME_WIDTH and not (same_header and apart <= SAME_HEADER_WIDTH * part.box.width):
-        return False
-    next_column = item.page == part.page and item.box.left >= part.box.right and item.box.top < part.box.top
-    return item.page == part.page + 1 or (next_column and same_header)
-
-
-def _continues(table: Table, part: Table) -> bool:
-    """Whether a table may be the next part of another one."""
-    if len(table.rows[0]) != len(part.rows[0]):
-        return False
-    if not part.caption:
-        return True
-    number, other = _NUMBER.match(table.caption), _NUMBER.match(part.caption)
-    return number is not None and other is not None and number[1] == other[1]
-
-
-def _one_table(table: Table, part: Table, left_out: LeftOut) -> Table:
+    table, part = begun.content, item.content
+    if not (isinstance(table, Table) and isinstance(part, Table) and _continues(table, end, part, item)):
+        return None
     heads = range(1, table.header_rows + 1)
     repeated = max((rows for rows in heads if part.rows[:rows] == table.rows[:rows]), default=0)
     left_out.text("repeated heads of tables left out", " ".join(cell for row in part.rows[:repeated] for cell in row))
     left_out.text("captions of further parts of tables left out", part.caption)
-    return replace(table, rows=(*table.rows, *part.rows[repeated:]))
+    return replace(begun, content=replace(table, rows=(*table.rows, *part.rows[repeated:])))
+
+
+def _continues(table: Table, end: Placed, part: Table, item: Placed) -> bool:
+    """Whether a table may go on in another one, on the next page, or under the same header higher in the next column.
+
+    Parts under one header may differ in width, as a rule may say how wide one is and its words how wide the other one
+    is.
+    """
+    same_header = table.rows[: table.header_rows] == part.rows[: table.header_rows]
+    most_apart = max(SAME_WIDTH, SAME_HEADER_WIDTH * end.box.width) if same_header else SAME_WIDTH
+    next_column = item.page == end.page and item.box.left >= end.box.right and item.box.top < end.box.top
+    number, other = _NUMBER.match(table.caption), _NUMBER.match(part.caption)
+    return (
+        len(table.rows[0]) == len(part.rows[0])
+        and abs(end.box.width - item.box.width) <= most_apart
+        and (item.page == end.page + 1 or (next_column and same_header))
+        and (not part.caption or (number is not None and other is not None and number[1] == other[1]))
+    )

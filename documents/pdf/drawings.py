@@ -1,17 +1,12 @@
 """Drawings of a page: clusters of paths, with the lines and areas that belong to them (axes, frames, bars)."""
 
-from documents.pdf.clusters import around, groups
+from documents.pdf.clusters import around, groups, joined
 from documents.pdf.page import Box, Rule
 
 REACH = 8.0  # points between parts of one drawing
 TOUCH = 1.0  # points between lines and areas that hang together
 SMALLEST = 30.0  # points of a side of a drawing that may own lines and areas; smaller ones are signs in a table's cells
 FILLED_SHARE = 0.35  # of a frame's area that drawings fill if it is theirs rather than a table's
-
-
-def cluster(strokes: list[Box]) -> list[Box]:
-    """Boxes around parts that are near each other."""
-    return [around(strokes[index] for index in group) for group in groups(strokes, REACH)]
 
 
 def take_in_frames(
@@ -34,5 +29,5 @@ def take_in_frames(
             [box for index, box in enumerate(boxes, first) if index not in taken]
             for boxes, first in ((rules, 0), (fills, len(rules)))
         )
-        drawings = cluster(drawings)
+        drawings = joined(drawings, REACH)
     return tuple(map(Rule, rules)), tuple(fills), tuple(drawings)

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from documents.pdf.drawings import cluster, take_in_frames
+from documents.pdf.clusters import joined
+from documents.pdf.drawings import REACH, take_in_frames
 from documents.pdf.page import Box, Rule
 from documents.pdf.page_objects import bounds, clipped, objects
 from documents.pdf.paths import PathReader, is_rule
@@ -54,6 +55,6 @@ def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], t
             fills.append(visible)  # a shading
     limit = BACKGROUND_SHARE * sheet.area
     fills = [box for box in fills if box.area < limit]
-    drawn = cluster([box for box in strokes if box.area < limit])
+    drawn = joined([box for box in strokes if box.area < limit], REACH)
     kept_rules, kept_fills, drawings = take_in_frames(merge_rules(rules), fills, drawn)
     return kept_rules, kept_fills, tuple(bitmaps), drawings

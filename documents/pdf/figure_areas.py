@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from documents.pdf.captions import GUTTER, Caption, assign_captions, is_caption_start
-from documents.pdf.clusters import around, groups
+from documents.pdf.clusters import around, joined
 from documents.pdf.columns import rows
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.table_lines import Line, fragments, lines_of, words_in, words_outside
@@ -20,15 +20,12 @@ LABEL_REACH = 5.0  # points between a drawing and what is written next to it
 SIDEWAYS_REACH = 15.0  # points, for what is written sideways
 LABEL_WORDS = 4  # in a label's line; a line of more words is running text
 ROUNDS = 3  # of taking in labels: numbers at one axis, at the other one, then its name
-SMALLEST, SMALLEST_AREA = (
-    24.0,
-    500.0,
-)  # points of the longer side, square points; what is smaller and has no caption is an ornament
+# points of the longer side, square points; what is smaller and has no caption is an ornament
+SMALLEST, SMALLEST_AREA = 24.0, 500.0
 SMALLEST_FRAME = 16.0  # points of both sides
 SMALLEST_DIAGRAM = 40.0
-ROOMIEST_FRAME = (
-    2.5  # times as large as the figure in it; in a larger one the figure is an illustration in a box of text
-)
+# times as large as the figure in it; in a larger frame the figure is an illustration in a box of text
+ROOMIEST_FRAME = 2.5
 PART_REACH = 20.0  # points between a part of a figure and its name, "(a) Before"
 CENTERED = 0.1  # of its width that the middle of a row of pictures is from that of their caption
 BACKGROUND_SHARE = 0.8  # of a page's area
@@ -56,12 +53,12 @@ def figure_areas(page: Page, taken: Sequence[Box]) -> list[FigureArea]:
     lines = _free([*(rule.box for rule in page.rules), *page.fills], page, taken)
     if not (bitmaps or drawings or lines):
         return []
-    parts = _joined([*bitmaps, *drawings], REACH)
+    parts = joined([*bitmaps, *drawings], REACH)
     small = [box for box in parts if max(box.width, box.height) < SMALLEST]  # arrow heads, signs
-    frames = [box for box in _joined([*lines, *small], FRAME_REACH) if min(box.width, box.height) >= SMALLEST_FRAME]
+    frames = [box for box in joined([*lines, *small], FRAME_REACH) if min(box.width, box.height) >= SMALLEST_FRAME]
     pictures = [_with_frames(box, frames) for box in parts if box not in small]
     alone = [frame for frame in frames if not any(frame.overlap(box) for box in pictures)]
-    diagrams = [box for box in _joined(alone, DIAGRAM_REACH) if min(box.width, box.height) >= SMALLEST_DIAGRAM]
+    diagrams = [box for box in joined(alone, DIAGRAM_REACH) if min(box.width, box.height) >= SMALLEST_DIAGRAM]
     if not (pictures or diagrams):
         return []
     words = words_outside(page.words, taken)
@@ -82,10 +79,6 @@ def _free(boxes: Sequence[Box], page: Page, taken: Sequence[Box]) -> list[Box]:
     """Boxes that are neither backgrounds nor in what is taken."""
     most = BACKGROUND_SHARE * page.width * page.height
     return [box for box in boxes if box.area < most and not any(_mostly_in(box, other) for other in taken)]
-
-
-def _joined(boxes: Sequence[Box], reach: float) -> list[Box]:
-    return [around(boxes[index] for index in group) for group in groups(boxes, reach)]
 
 
 def _mostly_in(box: Box, other: Box) -> bool:
@@ -110,7 +103,7 @@ def _with_parts(areas: Sequence[Box], pieces: Sequence[Line]) -> list[Box]:
         named.append(around([box, *(label for label in labels if label.overlap(below) > 0)]))
     words = [word for piece in pieces for word in piece]
     own = assign_captions("figure", named, words)
-    joined = []
+    found = []
     for row in rows(named):
         whole = around(named[index] for index in row)
         shared = assign_captions("figure", [whole], words)[0]
@@ -120,10 +113,10 @@ def _with_parts(areas: Sequence[Box], pieces: Sequence[Line]) -> list[Box]:
             and {own[index] for index in row} <= {None, shared}
             and abs(shared.box.center - whole.center) <= CENTERED * whole.width
         ):
-            joined.append(whole)
+            found.append(whole)
         else:
-            joined += [named[index] for index in row]
-    return joined
+            found += [named[index] for index in row]
+    return found
 
 
 def _with_labels(box: Box, pieces: Sequence[Line]) -> Box:

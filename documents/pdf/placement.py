@@ -3,7 +3,6 @@
 From the top left corner, turned and cropped.
 """
 
-from ctypes import byref
 from typing import TYPE_CHECKING, NamedTuple
 
 from documents.pdf.page import Box, box_of
@@ -61,10 +60,4 @@ def placement(page: "PdfPage") -> PlacementMatrix:
 
 def visible_area(page: "PdfPage") -> tuple[float, float, float, float]:
     """Left, bottom, right and top of what a page shows (its crop box within its media box), in its coordinates."""
-    from pypdfium2 import raw
-
-    rectangle = raw.FS_RECTF()
-    if not raw.FPDF_GetPageBoundingBox(page, byref(rectangle)):
-        width, height = page.get_size()
-        return 0.0, 0.0, width, height
-    return rectangle.left, rectangle.bottom, rectangle.right, rectangle.top
+    return page.get_bbox()

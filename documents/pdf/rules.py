@@ -1,7 +1,6 @@
 """Ruling lines of a page from the pieces they are drawn in: dashes, dots, a piece for each cell, double lines."""
 
-from itertools import groupby
-
+from documents.pdf.clusters import around
 from documents.pdf.page import Box
 
 SAME_LINE = 2.5  # points between the two strokes of a double line; no row of text is as low
@@ -18,9 +17,10 @@ def merge_rules(pieces: list[Box]) -> list[Box]:
     Args:
         pieces: Thin upright boxes, as drawn.
     """
-    horizontal = [box for box in pieces if box.right - box.left >= box.bottom - box.top]
-    vertical = [turned(box) for box in pieces if box.right - box.left < box.bottom - box.top]
-    return sorted([*_merge_horizontal(horizontal), *map(turned, _merge_horizontal(vertical))], key=_from_top)
+    horizontal = [box for box in pieces if box.width >= box.height]
+    vertical = [turned(box) for box in pieces if box.width < box.height]
+    merged = [*_merge_horizontal(horizontal), *map(turned, _merge_horizontal(vertical))]
+    return sorted(merged, key=lambda box: (box.top, box.left))
 
 
 def turned(box: Box) -> Box:
@@ -28,36 +28,29 @@ def turned(box: Box) -> Box:
     return Box(box.top, box.left, box.bottom, box.right)
 
 
-def _from_top(box: Box) -> tuple[float, float]:
-    return box.top, box.left
-
-
 def _merge_horizontal(pieces: list[Box]) -> list[Box]:
     merged: list[Box] = []
-    for line in _lines(sorted(pieces, key=lambda box: box.top + box.bottom)):
+    for line in _lines(pieces):
         line.sort(key=lambda box: box.left)
         current, last = line[0], line[0]
         for piece in line[1:]:
-            both_dashes = max(last.right - last.left, piece.right - piece.left) <= DASH
+            both_dashes = max(last.width, piece.width) <= DASH
             if piece.left - current.right <= (DASH_GAP if both_dashes else GAP):
-                top, bottom = min(current.top, piece.top), max(current.bottom, piece.bottom)
-                current = Box(current.left, top, max(current.right, piece.right), bottom)
+                current = around([current, piece])
             else:
                 merged.append(current)
                 current = piece
             last = piece
         merged.append(current)
-    return [box for box in merged if box.right - box.left >= SHORTEST]
+    return [box for box in merged if box.width >= SHORTEST]
 
 
 def _lines(pieces: list[Box]) -> list[list[Box]]:
-    """Pieces sorted by their height on the page, in groups no higher than a double line."""
+    """Pieces in groups no higher than a double line, from the top."""
     lines: list[list[Box]] = []
-    first = 0.0
-    for middle, same in groupby(pieces, key=lambda box: (box.top + box.bottom) / 2):
-        if lines and middle - first <= SAME_LINE:
-            lines[-1].extend(same)
+    for piece in sorted(pieces, key=lambda box: box.middle):
+        if lines and piece.middle - lines[-1][0].middle <= SAME_LINE:
+            lines[-1].append(piece)
         else:
-            lines.append(list(same))
-            first = middle
+            lines.append([piece])
     return lines

@@ -47,20 +47,16 @@ def separators(lines: Sequence[Line], left: float, right: float, size: float, ga
 
 def _side_by_side(borders: Sequence[float], rows: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
     """The borders with columns on both sides that share lines; a heading and what is centered under it do not."""
+    sides = [{column_at((start + end) / 2, borders) for start, end in row} for row in rows]
+    filled = [{number for number, row in enumerate(sides) if column in row} for column in range(len(borders) + 1)]
     held: list[float] = []
-    filled: list[set[int]] = [
-        set()
-    ]  # rows with words in the column before each border that is held, and in the one after the last
-    sides = [[column_at((start + end) / 2, borders) for start, end in row] for row in rows]
-    for column in range(len(borders) + 1):
-        inside = {number for number, row in enumerate(sides) if column in row}
-        if column == 0:
-            filled[0] = inside
-        elif len(filled[-1] & inside) >= SHARED_LINES * min(len(filled[-1]), len(inside)):
-            held.append(borders[column - 1])
-            filled.append(inside)
+    before = filled[0]  # rows with words between the latest border that is held and the next one
+    for border, inside in zip(borders, filled[1:], strict=True):
+        if len(before & inside) >= SHARED_LINES * min(len(before), len(inside)):
+            held.append(border)
+            before = inside
         else:
-            filled[-1] |= inside
+            before |= inside
     return held
 
 

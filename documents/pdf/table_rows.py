@@ -13,9 +13,8 @@ from documents.pdf.table_columns import cells_of
 from documents.pdf.table_lines import Line
 
 LOOSER = 1.3  # a gap between rows, as a multiple of the usual one between lines, that tells rows apart
-STACKED = (
-    0.65  # a gap between lines, as a multiple of the usual one, that is within a row: parts of a symbol, a formula
-)
+# a gap between lines, as a multiple of the usual one, that is within a row: parts of a symbol, a formula
+STACKED = 0.65
 CONTINUED_SHARE = 0.5  # of the columns at most that a line goes on in if it continues the row above
 WRAPPED_EMS = 5.0  # width in font sizes of a line that may have been wrapped
 HEADER_LINES = 4  # of one row that names the columns, at most

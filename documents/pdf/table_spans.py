@@ -27,10 +27,11 @@ class Cells:
     def __init__(self, rows: Sequence[TableRow], borders: Sequence[float], box: Box) -> None:
         self.rows, self.borders, self.box = rows, list(borders), box
         self.columns = len(borders) + 1
-        self.words: list[list[list[PageWord]]] = []
-        for row in rows:
-            placed = [cells_of(line, borders) for line in row.lines]
-            self.words.append([[w for cells in placed for w in cells.get(c, ())] for c in range(self.columns)])
+        self.words: list[list[list[PageWord]]] = [[[] for _ in range(self.columns)] for _ in rows]
+        for row, cells in zip(rows, self.words, strict=True):
+            for line in row.lines:
+                for column, words in cells_of(line, borders).items():
+                    cells[column] += words
         places = product(range(len(rows)), range(self.columns))
         self._joined = {place: [place] for place in places}  # the places of the cell at each place
         self._starts = [_usual_start([cells[column] for cells in self.words]) for column in range(self.columns)]

@@ -22,9 +22,8 @@ ALIGNED_LINES = 4  # fewer lines say nothing about alignment
 CODE_SHARE = 0.8  # of the words, by their fonts' names
 MEASURED_SHARE = 0.9  # by their widths
 MIN_MEASURED = 8  # different words that say whether a font's characters are equally wide
-WIDEST = (
-    1.15  # usual widths of a character; in such a font no ink is wider than its character, as that of "mm" is in others
-)
+# usual widths of a character; in such a font no ink is wider than its character, as that of "mm" is in others
+WIDEST = 1.15
 MOSTLY = 0.6  # share of lines or words that decides
 
 _MARKER = re.compile(r"(?:[•◦▪■●○‣⁃∗*·–—➢✓-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.):]|\[\d{1,3}\]|\d{1,3})$")  # noqa: RUF001
