@@ -41,10 +41,8 @@ def aligned(page: Page, taken: Sequence[Box]) -> list[Area]:
     boxes = [around(word.box for word in part) for part in parts]
     areas = []
     for region in reading_order([ColumnPiece(box, len(part) > 2) for box, part in zip(boxes, parts, strict=True)]):
-        lines = lines_of(word for index in region.pieces for word in parts[index])
-        for run in _runs(lines):
-            if area := _believed(run, page, words):
-                areas.append(area)
+        runs = _runs(lines_of(word for index in region.pieces for word in parts[index]))
+        areas += [area for run in runs if (area := _believed(run, page, words))]
     return areas
 
 
@@ -65,23 +63,21 @@ def _runs(lines: Sequence[Line]) -> list[list[Line]]:
         if in_cells or runs[-1]:
             runs[-1].append(line)
         plain = 0 if in_cells or indented else plain + 1
-    return [run for run in _joined_records(map(_trimmed, runs)) if len(run) >= MIN_LINES]
+    for run in runs:
+        while run and len(fragments(run[-1], CELL_GAP)) < 2:
+            run.pop()
+    return [run for run in _joined_records(runs) if len(run) >= MIN_LINES]
 
 
-def _joined_records(runs: Iterable[Sequence[Line]]) -> list[list[Line]]:
+def _joined_records(runs: Iterable[list[Line]]) -> list[list[Line]]:
     """Runs, those of records (see `table_rows.records`) that stand far apart as one."""
     joined: list[list[Line]] = []
     for run in runs:
-        together = [*joined[-1], *run] if joined else []
-        alike = (
-            len(run) > 1
-            and joined
-            and any(one[0].text == other[0].text for one, other in zip(joined[-1][1:], run[1:], strict=False))
-        )
-        if alike and records(together, column_ends(together, CELL_GAP)):
+        together = joined[-1] + run if joined else []
+        if joined and len(run) > 1 and records(together, column_ends(together, CELL_GAP)):
             joined[-1] = together
         else:
-            joined.append([*run])
+            joined.append(run)
     return joined
 
 
@@ -89,14 +85,6 @@ def _follows(above: Line, below: Line) -> bool:
     size = font_size(above)
     gap = min(word.box.top for word in below) - max(word.box.bottom for word in above)
     return gap <= LINE_GAP * size and 1 / MAX_SIZE_RATIO <= font_size(below) / size <= MAX_SIZE_RATIO
-
-
-def _trimmed(run: list[Line]) -> list[Line]:
-    """A run without lines at its end that are not in cells."""
-    end = len(run)
-    while end and len(fragments(run[end - 1], CELL_GAP)) < 2:
-        end -= 1
-    return run[:end]
 
 
 def _believed(run: Sequence[Line], page: Page, words: Sequence[PageWord]) -> Area | None:

@@ -51,24 +51,17 @@ def assign_captions(kind: Kind, boxes: Sequence[Box], words: Sequence[PageWord])
         for part in fragments(line, GUTTER)
     ]
     starts = [index for index, (_, part) in enumerate(pieces) if is_caption_start(kind, part)] if boxes else []
-    near: list[tuple[float, int, int, Caption]] = []
+    near: list[tuple[float, int, Caption]] = []
     for start in starts:
-        caption = _caption(pieces, start, set(starts), boxes)
-        near += [
-            (distance, index, start, caption)
-            for index, box in enumerate(boxes)
-            if (distance := _distance(caption.box, box)) <= FARTHEST * (size := pieces[start][1][0].size)
-            or (
-                kind == "figure"
-                and distance <= FARTHEST_OF_FIGURE * size
-                and _nothing_between(caption.box, box, pieces)
-            )
-        ]
-    used: set[int] = set()
-    for _, index, start, caption in sorted(near, key=lambda pair: pair[:3]):
-        if found[index] is None and start not in used:
+        caption, size = _caption(pieces, start, starts, boxes), pieces[start][1][0].size
+        for index, box in enumerate(boxes):
+            far = kind == "figure" and _nothing_between(caption.box, box, pieces)
+            distance = _distance(caption.box, box)
+            if distance <= (FARTHEST_OF_FIGURE if far else FARTHEST) * size:
+                near.append((distance, index, caption))
+    for _, index, caption in sorted(near):
+        if found[index] is None and caption not in found:
             found[index] = caption
-            used.add(start)
     return found
 
 

@@ -6,7 +6,7 @@ from documents.pdf.clusters import joined
 from documents.pdf.drawings import REACH, take_in_frames
 from documents.pdf.page import Box, Rule
 from documents.pdf.page_objects import bounds, clipped, objects
-from documents.pdf.paths import PathReader, is_rule
+from documents.pdf.paths import is_rule, shown_as
 from documents.pdf.rules import merge_rules
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], t
     from pypdfium2 import raw
 
     sheet = Box(0.0, 0.0, *page.get_size())
-    reader = PathReader()
     rules: list[Box] = []
     fills: list[Box] = []
     strokes: list[Box] = []
@@ -46,7 +45,7 @@ def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], t
         elif item.kind == raw.FPDF_PAGEOBJ_PATH:
             paths += 1
             if paths <= MAX_PATHS:
-                shown = reader.read(item, around)
+                shown = shown_as(item, around)
                 for found, parts in zip((rules, fills, strokes), shown, strict=True):
                     found += [part for box in parts if (part := box.meet(visible))]
             else:

@@ -129,10 +129,7 @@ def _with_labels(box: Box, pieces: Sequence[Line]) -> Box:
             reached = Box(box.left - reach, box.top - reach, box.right + reach, box.bottom + reach)
             if label.overlap(reached) > 0 and _is_label(piece, label, box):
                 labels.append(label)
-        grown = around([box, *labels])
-        if grown == box:
-            break
-        box = grown
+        box = around([box, *labels])
     return box
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from documents.pdf.page import Box, box_of
 from documents.pdf.page_objects import PageObject, own_matrix
+from documents.pdf.placement import PlacementMatrix
 
 THICKEST_RULE = 3.5  # points; a thicker straight line is an area
 STRAIGHT = 0.6  # points that the ends of a horizontal or vertical line may differ by
@@ -34,75 +35,75 @@ class _Part(NamedTuple):
     curved: bool
 
 
-class PathReader:
-    """Reads paths of a page; keeps the buffers that pdfium writes to, as a page may have 100,000 paths."""
+def shown_as(item: PageObject, around: Box) -> Shown:
+    """What a path shows as; nothing where it is invisible.
 
-    def __init__(self) -> None:
-        from pypdfium2 import raw
+    Args:
+        item: The path.
+        around: The upright rectangle around it, as it is shown.
+    """
+    from pypdfium2 import raw
 
-        self._raw: Any = raw
-        self._x, self._y, self._width = c_float(), c_float(), c_float()
-        self._fill, self._stroke = c_int(), c_int()
-        self._color = [c_uint() for _ in range(4)]
-
-    def read(self, item: PageObject, around: Box) -> Shown:
-        """What a path shows as; nothing where it is invisible.
-
-        Args:
-            item: The path.
-            around: The upright rectangle around it, as it is shown.
-        """
-        shown = Shown([], [], [])
-        raw, handle = self._raw, item.handle
-        raw.FPDFPath_GetDrawMode(handle, byref(self._fill), byref(self._stroke))
-        filled = bool(self._fill.value) and self._seen(raw.FPDFPageObj_GetFillColor, handle)
-        stroked = bool(self._stroke.value) and self._seen(raw.FPDFPageObj_GetStrokeColor, handle)
-        if not filled and not stroked:
-            return shown
-        count = raw.FPDFPath_CountSegments(handle)
-        if count > MAX_SEGMENTS:
-            shown.strokes.append(around)
-            return shown
-        for part in self._parts(item, count):
-            if filled:
-                _sort_filled(part, shown)
-            if stroked:
-                _sort_stroked(part, self._stroke_width(item), shown)
+    shown = Shown([], [], [])
+    fill, stroke, width = c_int(), c_int(), c_float()
+    raw.FPDFPath_GetDrawMode(item.handle, byref(fill), byref(stroke))
+    filled = bool(fill.value) and _seen(raw.FPDFPageObj_GetFillColor, item.handle)
+    stroked = bool(stroke.value) and _seen(raw.FPDFPageObj_GetStrokeColor, item.handle)
+    if not filled and not stroked:
         return shown
+    count = raw.FPDFPath_CountSegments(item.handle)
+    if count > MAX_SEGMENTS:
+        shown.strokes.append(around)
+        return shown
+    matrix = own_matrix(item.handle).then(item.placed)
+    raw.FPDFPageObj_GetStrokeWidth(item.handle, byref(width))
+    thickness = max(width.value * abs(matrix.a * matrix.d - matrix.b * matrix.c) ** 0.5, 0.1)
+    for part in _parts(item.handle, count, matrix):
+        box = box_of(part.points)
+        is_rectangle = _is_rectangle(part, box)
+        if filled and is_rule(box):
+            shown.rules.append(box)
+        elif not is_rectangle:
+            shown.strokes.append(box)
+        elif filled:
+            shown.fills.append(box)
+        if stroked and is_rectangle:
+            lines = [_thick(line, thickness) for line in part.lines if _straight(line)]
+            (shown.rules if thickness <= THICKEST_RULE else shown.fills).extend(lines)
+    return shown
 
-    def _seen(self, color_of: Callable[..., int], handle: Any) -> bool:
-        red, green, blue, alpha = self._color
-        if not color_of(handle, byref(red), byref(green), byref(blue), byref(alpha)):
-            return True  # a pattern
-        return alpha.value >= MINIMUM_ALPHA and min(red.value, green.value, blue.value) < WHITE
 
-    def _stroke_width(self, item: PageObject) -> float:
-        self._raw.FPDFPageObj_GetStrokeWidth(item.handle, byref(self._width))
-        matrix = own_matrix(item.handle).then(item.placed)
-        return max(self._width.value * abs(matrix.a * matrix.d - matrix.b * matrix.c) ** 0.5, 0.1)
+def _seen(color_of: Callable[..., int], handle: Any) -> bool:
+    color = [c_uint() for _ in range(4)]
+    if not color_of(handle, *map(byref, color)):
+        return True  # a pattern
+    *rgb, alpha = (part.value for part in color)
+    return alpha >= MINIMUM_ALPHA and min(rgb) < WHITE
 
-    def _parts(self, item: PageObject, count: int) -> list[_Part]:
-        raw, x, y = self._raw, self._x, self._y
-        at_x, at_y = byref(x), byref(y)
-        matrix = own_matrix(item.handle).then(item.placed)
-        parts: list[_Part] = []
-        for index in range(count):
-            segment = raw.FPDFPath_GetPathSegment(item.handle, index)
-            raw.FPDFPathSegment_GetPoint(segment, at_x, at_y)
-            point = matrix.point(x.value, y.value)
-            kind = raw.FPDFPathSegment_GetType(segment)
-            if kind == raw.FPDF_SEGMENT_MOVETO or not parts:
-                parts.append(_Part([point], [], False))
-                continue
-            part = parts[-1]
-            if kind == raw.FPDF_SEGMENT_LINETO:
-                part.lines.append((part.points[-1], point))
-            elif not part.curved:
-                parts[-1] = part = part._replace(curved=True)
-            part.points.append(point)
-            if raw.FPDFPathSegment_GetClose(segment) and point != part.points[0]:
-                part.lines.append((point, part.points[0]))
-        return [part for part in parts if len(part.points) > 1]
+
+def _parts(handle: Any, count: int, matrix: PlacementMatrix) -> list[_Part]:
+    from pypdfium2 import raw
+
+    x, y = c_float(), c_float()
+    at_x, at_y = byref(x), byref(y)
+    parts: list[_Part] = []
+    for index in range(count):
+        segment = raw.FPDFPath_GetPathSegment(handle, index)
+        raw.FPDFPathSegment_GetPoint(segment, at_x, at_y)
+        point = matrix.point(x.value, y.value)
+        kind = raw.FPDFPathSegment_GetType(segment)
+        if kind == raw.FPDF_SEGMENT_MOVETO or not parts:
+            parts.append(_Part([point], [], False))
+            continue
+        part = parts[-1]
+        if kind == raw.FPDF_SEGMENT_LINETO:
+            part.lines.append((part.points[-1], point))
+        elif not part.curved:
+            parts[-1] = part = part._replace(curved=True)
+        part.points.append(point)
+        if raw.FPDFPathSegment_GetClose(segment) and point != part.points[0]:
+            part.lines.append((point, part.points[0]))
+    return [part for part in parts if len(part.points) > 1]
 
 
 def is_rule(box: Box) -> bool:
@@ -130,26 +131,9 @@ def _is_rectangle(part: _Part, box: Box) -> bool:
     return len(on_outline) >= 2 and sum(on_outline) >= ROUNDED_SHARE * outline
 
 
-def _sort_filled(part: _Part, shown: Shown) -> None:
-    box = box_of(part.points)
-    if is_rule(box):
-        shown.rules.append(box)
-    elif _is_rectangle(part, box):
-        shown.fills.append(box)
-    else:
-        shown.strokes.append(box)
-
-
-def _sort_stroked(part: _Part, width: float, shown: Shown) -> None:
-    box = box_of(part.points)
-    if not _is_rectangle(part, box):
-        shown.strokes.append(box)
-        return
-    for line in part.lines:
-        if _straight(line):
-            drawn, half = box_of(line), width / 2
-            if drawn.width <= drawn.height:
-                stroke = drawn._replace(left=drawn.center - half, right=drawn.center + half)
-            else:
-                stroke = drawn._replace(top=drawn.middle - half, bottom=drawn.middle + half)
-            (shown.rules if width <= THICKEST_RULE else shown.fills).append(stroke)
+def _thick(line: tuple[Point, Point], thickness: float) -> Box:
+    """The area that a straight line covers."""
+    box, half = box_of(line), thickness / 2
+    if box.width <= box.height:
+        return box._replace(left=box.center - half, right=box.center + half)
+    return box._replace(top=box.middle - half, bottom=box.middle + half)

@@ -127,13 +127,11 @@ def _tables_of(stack: Sequence[Box], page: Page) -> list[Area]:
         if not joins and below.top - above.top >= FRAME_SHARE * page.height:
             continue  # the rules of running header and footer
         lines = lines_of(words_in(page.words, Box(above.left, above.top, above.right, below.bottom)))
-        if is_tabular(lines) or (joins and len(lines) == 1):
-            if joins:
-                runs[-1].append(below)
-            else:
-                runs.append([above, below])
-            joins = True
-        else:
-            joins = False
+        goes_on = is_tabular(lines) or (joins and len(lines) == 1)
+        if goes_on and joins:
+            runs[-1].append(below)
+        elif goes_on:
+            runs.append([above, below])
+        joins = goes_on
     areas = [area_of(run, page) for run in runs]
     return [area for area in areas if is_large(area.box)]

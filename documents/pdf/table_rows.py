@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median, median_high
 from typing import NamedTuple
 
+from documents.pdf.clusters import around
 from documents.pdf.page import Box
 from documents.pdf.table_columns import cells_of
 from documents.pdf.table_lines import Line
@@ -65,7 +66,8 @@ def rows_of(all_bands: Sequence[TableRow], borders: Sequence[float], divided: bo
         if len(parts) == 1:
             rows.append(band)
         else:
-            rows += [TableRow(*_extent(part), part, band.band) for part in parts]
+            boxes = [around(word.box for line in part for word in line) for part in parts]
+            rows += [TableRow(box.top, box.bottom, part, band.band) for box, part in zip(boxes, parts, strict=True)]
     return rows
 
 
@@ -82,15 +84,14 @@ def join_lines(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Lin
     if found := records(lines, borders):
         return found
     columns = [cells_of(line, borders) for line in lines]
-    tops = [_extent([line])[0] for line in lines]
-    pitches = [after - before for before, after in pairwise(tops)]
+    pitches = _pitches(lines)
     usual = median(pitches) if pitches else 0.0
     ends = _ends(columns, len(borders) + 1)
     rows: list[list[Line]] = []
     in_row: set[int] = set()
     for index, line in enumerate(lines):
         cells = columns[index]
-        stacked = bool(rows) and tops[index] - _extent(rows[-1][:1])[0] < STACKED * usual and set(cells) <= in_row
+        stacked = bool(rows) and _top(line) - _top(rows[-1][0]) < STACKED * usual and set(cells) <= in_row
         near = bool(rows) and pitches[index - 1] <= LOOSER * usual
         if stacked or (near and _goes_on(columns[index - 1], cells, in_row, ends)):
             rows[-1].append(line)
@@ -107,8 +108,7 @@ def records(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Line]]
     The groups stand apart and have as many lines each, and one of the lines begins with the same word in all cells.
     Empty if the lines are no records.
     """
-    tops = [_extent([line])[0] for line in lines]
-    pitches = [after - before for before, after in pairwise(tops)]
+    pitches = _pitches(lines)
     groups = [[*lines[:1]]]
     for line, pitch in zip(lines[1:], pitches, strict=True):
         if pitch > LOOSER * min(pitches):
@@ -159,7 +159,7 @@ def _header(lines: list[Line], borders: Sequence[float]) -> list[list[Line]]:
         goes_on = bool(parts) and any(
             cell[0].text[:1].islower() and cell[0].text.isalpha() for cell in cells_of(line, borders).values()
         )
-        if goes_on or (parts and _extent([line])[0] - _extent(parts[-1][-1:])[0] < STACKED * line[0].size):
+        if goes_on or (parts and _top(line) - _top(parts[-1][-1]) < STACKED * line[0].size):
             parts[-1].append(line)
         else:
             parts.append([line])
@@ -185,6 +185,10 @@ def _ends(columns: Sequence[dict[int, Line]], count: int) -> list[float]:
     ]
 
 
-def _extent(lines: Sequence[Line]) -> tuple[float, float]:
-    boxes = [word.box for line in lines for word in line]
-    return min(box.top for box in boxes), max(box.bottom for box in boxes)
+def _top(line: Line) -> float:
+    return min(word.box.top for word in line)
+
+
+def _pitches(lines: Sequence[Line]) -> list[float]:
+    """Points from the top of each line to that of the next one."""
+    return [_top(below) - _top(above) for above, below in pairwise(lines)]
