@@ -61,12 +61,21 @@ def _runs(stack: Sequence[Box], words: Sequence[PageWord]) -> list[list[Box]]:
     highest = max(row.height for row in stack)
     runs = [[stack[0]]]
     for above, below in pairwise(stack):
-        between = lines_of(words_in(words, Box(above.left, above.bottom, above.right, below.top)))
-        if _is_row(between, below.top - above.bottom, highest):
+        gap = Box(above.left, above.bottom, above.right, below.top)
+        if not _runs_across(words, gap) and _is_row(lines_of(words_in(words, gap)), gap.height, highest):
             runs[-1].append(below)
         else:
             runs.append([below])
     return runs
+
+
+def _runs_across(words: Sequence[PageWord], box: Box) -> bool:
+    """Whether a line of text runs across a side of a box."""
+    lines = lines_of(word for word in words if box.top <= word.box.middle <= box.bottom)
+    spans = [(part[0].box.left, part[-1].box.right) for line in lines for part in fragments(line)]
+    return any(
+        left < at - SAME_EDGE and right > at + SAME_EDGE for left, right in spans for at in (box.left, box.right)
+    )
 
 
 def _is_row(lines: Sequence[Line], gap: float, highest: float) -> bool:

@@ -86,3 +86,10 @@ def test_notes_in_shaded_boxes_are_no_table() -> None:
     assert tables(page(found, fills=shades(100, 0, 2))) == []
     apart = [word for top in (102, 400) for row in (0, 1) for word in cells([ROWS[row]], LEFTS, top + 14 * row)]
     assert tables(page(apart, fills=[*shades(100, 0), *shades(398, 0)])) == []
+
+
+def test_text_that_runs_across_the_sides_of_two_tables_parts_them() -> None:
+    one, other = striped(ROWS[:3]), cells(ROWS[3:], LEFTS, 160)
+    across = words("Both tables hold for a new device in a dry place that stands on firm ground", 60, 145)
+    found = tables(page([*one.words, *across, *other], fills=[*one.fills, *shades(158, 0, 2)]))
+    assert [table.rows for table in found] == [ROWS[:3], ROWS[3:]]
