@@ -88,17 +88,17 @@ def _jpeg(image: "PdfImage") -> bytes | None:
     from PIL import Image, UnidentifiedImageError
     from pypdfium2 import PdfiumError
 
-    if image.get_filters()[-1:] != ["DCTDecode"]:
-        return None
-    data = bytes(image.get_data(decode_simple=True))
-    if len(data) > MAX_BYTES:
-        return None
     try:
+        if image.get_filters()[-1:] != ["DCTDecode"]:
+            return None
+        data = bytes(image.get_data(decode_simple=True))
+        if len(data) > MAX_BYTES:
+            return None
         with Image.open(io.BytesIO(data), formats=("JPEG",)) as picture:
             if picture.mode not in ("L", "RGB") or picture.size != image.get_px_size():
                 return None
         shown = image.get_bitmap(render=True, scale_to_original=False).to_pil()
-    except (UnidentifiedImageError, OSError, PdfiumError):
+    except (PdfiumError, UnicodeDecodeError, UnidentifiedImageError, OSError):  # a broken file
         return None
     masked = "A" in shown.getbands() and shown.getchannel("A").getextrema()[0] < 255
     return None if masked else data
