@@ -5,12 +5,14 @@ divide the page into bands, which are read from the top to the bottom; in a band
 right one, and each may have gutters again.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from statistics import mean, median
+from statistics import median
 from typing import NamedTuple
 
+from documents.pdf.clusters import around
 from documents.pdf.page import Box
 
 _MIN_ROWS = 3  # of a column
@@ -19,10 +21,7 @@ _MIN_BESIDE_PROSE = 0.25  # the same beside a column that is filled to `_PROSE_F
 _PROSE_FILLED, _PROSE_ROWS, _PROSE_SHARE = 0.75, 8, 0.6
 _MIN_SHARE = 0.35  # of the wider column's width that the narrower one has
 _MIN_EMS = 14.0  # of a column's width, in heights of a row
-_MIN_BESIDE, _MIN_BESIDE_INSIDE = (
-    0.15,
-    0.6,
-)  # of all rows that stand beside a page's gutter, and beside one inside a column
+_MIN_BESIDE, _MIN_BESIDE_INSIDE = 0.15, 0.6  # of all rows, beside a page's gutter, and beside one inside a column
 _MAX_DEPTH = 3  # gutters inside columns
 _MAX_PIECES = 3000  # of a page; a fuller one is read row by row
 
@@ -60,13 +59,14 @@ def reading_order(pieces: Sequence[ColumnPiece]) -> list[Region]:
     return _split(pieces, members, 0 if len(pieces) <= _MAX_PIECES else _MAX_DEPTH)
 
 
-def rows(boxes: Sequence[Box]) -> list[list[int]]:
-    """Which boxes stand in one row, from the top: each overlaps the first of its row by half the lower one's height."""
+def _rows(pieces: Sequence[ColumnPiece], members: Iterable[int]) -> list[list[int]]:
+    """Pieces in rows, from the top: each overlaps the first of its row by half the lower one's height."""
     found: list[list[int]] = []
     bottom = height = -inf  # of the first one of the row
-    for top, box, at in sorted((box.top, box, at) for at, box in enumerate(boxes)):
-        own = box.bottom - top
-        if (bottom if bottom < box.bottom else box.bottom) - top > 0.5 * (own if own < height else height):
+    for at in sorted(members, key=lambda at: (pieces[at].box.top, pieces[at].box)):
+        box = pieces[at].box
+        own = box.bottom - box.top
+        if min(bottom, box.bottom) - box.top > 0.5 * min(own, height):
             found[-1].append(at)
         else:
             found.append([at])
@@ -77,16 +77,17 @@ def rows(boxes: Sequence[Box]) -> list[list[int]]:
 def _split(pieces: Sequence[ColumnPiece], members: Sequence[int], depth: int) -> list[Region]:
     """Regions of some pieces, which are sorted from the top."""
     boxes = [pieces[at].box for at in members]
-    left, right = min(box.left for box in boxes), max(box.right for box in boxes)
-    gutter = _gutter(pieces, members, _MIN_BESIDE_INSIDE if depth else _MIN_BESIDE) if depth < _MAX_DEPTH else None
+    whole = around(boxes)
+    rows = _rows(pieces, members)
+    gutter = _gutter(pieces, rows, _MIN_BESIDE_INSIDE if depth else _MIN_BESIDE) if depth < _MAX_DEPTH else None
     if gutter is None:
-        return [Region(tuple(members), left, right)]
+        return [Region(tuple(members), whole.left, whole.right)]
     regions: list[Region] = []
-    for band in _bands(pieces, members, rows(boxes), gutter):
+    for band in _bands(pieces, rows, gutter):
         if not band.divided:
-            regions.append(Region(tuple(band.left), left, right))
+            regions.append(Region(tuple(band.left), whole.left, whole.right))
             continue
-        for side, edges in ((band.left, (left, gutter)), (band.right, (gutter, right))):
+        for side, edges in ((band.left, (whole.left, gutter)), (band.right, (gutter, whole.right))):
             inner = _split(pieces, side, depth + 1) if side else []
             regions += [Region(inner[0].pieces, *_edges(boxes, edges))] if len(inner) == 1 else inner
     return regions
@@ -94,49 +95,38 @@ def _split(pieces: Sequence[ColumnPiece], members: Sequence[int], depth: int) ->
 
 def _edges(boxes: Sequence[Box], column: tuple[float, float]) -> tuple[float, float]:
     """The edges of what stands in a column."""
-    inside = [box for box in boxes if column[0] <= box.left and box.right <= column[1]]
-    return min(box.left for box in inside), max(box.right for box in inside)
+    inside = around([box for box in boxes if column[0] <= box.left and box.right <= column[1]])
+    return inside.left, inside.right
 
 
-def _bands(
-    pieces: Sequence[ColumnPiece], members: Sequence[int], drawn: Sequence[Sequence[int]], gutter: float
-) -> list[_Band]:
-    """From the top: rows across the gutter, and rows beside it.
-
-    Args:
-        pieces: All pieces.
-        members: Those that are divided.
-        drawn: The rows of the members.
-        gutter: Where.
-    """
+def _bands(pieces: Sequence[ColumnPiece], rows: Iterable[Iterable[int]], gutter: float) -> list[_Band]:
+    """From the top: rows across the gutter, and rows beside it."""
     bands: list[_Band] = []
-    for row in drawn:
-        divided = all(not pieces[members[at]].box.left < gutter < pieces[members[at]].box.right for at in row)
+    for row in rows:
+        divided = not any(pieces[at].box.left < gutter < pieces[at].box.right for at in row)
         if not bands or bands[-1].divided != divided:
             bands.append(_Band(divided))
         for at in row:
-            right = divided and pieces[members[at]].box.left >= gutter
-            (bands[-1].right if right else bands[-1].left).append(members[at])
+            side = bands[-1].right if divided and pieces[at].box.left >= gutter else bands[-1].left
+            side.append(at)
     return bands
 
 
-def _gutter(pieces: Sequence[ColumnPiece], members: Sequence[int], share: float) -> float | None:
+def _gutter(pieces: Sequence[ColumnPiece], rows: Sequence[Sequence[int]], share: float) -> float | None:
     """The left edge of the column beside which most rows of running text stand; None if there is none.
 
     Args:
         pieces: All pieces.
-        members: Those that a gutter may divide.
-        share: Of their rows that must stand beside it.
+        rows: Those that a gutter may divide.
+        share: Of the rows that must stand beside it.
     """
-    starts: dict[int, list[float]] = {}
-    for at in members:
-        left = pieces[at].box.left
-        starts.setdefault(round(left / 4), []).append(left)
-    candidates = sorted({min(found) for found in starts.values() if len(found) >= _MIN_ROWS})
-    drawn = rows([pieces[at].box for at in members])
-    best, most = None, max(1.0, share * len(drawn))
+    starts = defaultdict[int, list[float]](list)
+    for left in (pieces[at].box.left for row in rows for at in row):
+        starts[round(left / 4)].append(left)
+    candidates = sorted(min(lefts) for lefts in starts.values() if len(lefts) >= _MIN_ROWS)
+    best, most = None, max(1.0, share * len(rows))
     for gutter in candidates[1:]:
-        beside = sum(_columns(pieces, band) for band in _bands(pieces, members, drawn, gutter) if band.divided)
+        beside = sum(_columns(pieces, band) for band in _bands(pieces, rows, gutter) if band.divided)
         if beside >= most and (best is None or beside > most):
             best, most = gutter, beside
     return best
@@ -150,21 +140,18 @@ def _columns(pieces: Sequence[ColumnPiece], band: _Band) -> int:
     height = median(pieces[at].box.bottom - pieces[at].box.top for at in (*band.left, *band.right))
     for side in (band.left, band.right):
         boxes = [pieces[at].box for at in side]
-        width = max(box.right for box in boxes) - min(box.left for box in boxes)
+        whole, rows = around(boxes), _rows(pieces, side)
+        width = whole.right - whole.left
         # a side of tables and images has no lines of its own that say how high a row is
         if width < _MIN_EMS * min(height, median(box.bottom - box.top for box in boxes)):
             return 0
-        drawn = rows(boxes)
-        if len(drawn) < _MIN_ROWS:
-            return 0
         widths.append(width)
-        counts.append(len(drawn))
-        filled.append(mean(sum(boxes[at].right - boxes[at].left for at in row) for row in drawn) / width)
-        text = sum(pieces[at].box.right - pieces[at].box.left for at in side if pieces[at].running)
-        running.append(text > 0.5 * sum(box.right - box.left for box in boxes))
-    if not any(running):
-        return 0
-    if min(widths) < _MIN_SHARE * max(widths):
+        counts.append(len(rows))
+        lengths = [box.right - box.left for box in boxes]
+        filled.append(sum(lengths) / len(rows) / width)
+        of_text = (length for at, length in zip(side, lengths, strict=True) if pieces[at].running)
+        running.append(sum(of_text) > 0.5 * sum(lengths))
+    if min(counts) < _MIN_ROWS or not any(running) or min(widths) < _MIN_SHARE * max(widths):
         return 0
     prose = max(filled) >= _PROSE_FILLED and min(counts) >= max(_PROSE_ROWS, _PROSE_SHARE * max(counts))
     return min(counts) if min(filled) >= (_MIN_BESIDE_PROSE if prose else _MIN_FILLED) else 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from statistics import median
 
+from documents.pdf.clusters import around
 from documents.pdf.fonts import is_monospaced
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.word_text import is_raised, superscript
@@ -61,12 +62,6 @@ class Placed:
     page: int
 
 
-def union(boxes: Iterable[Box]) -> Box:
-    """The smallest box around boxes."""
-    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
-    return Box(min(lefts), min(tops), max(rights), max(bottoms))
-
-
 def baseline(word: PageWord) -> float:
     """A word's baseline, from the page's top."""
     return word.box.top + _BASELINE * (word.box.bottom - word.box.top)
@@ -110,7 +105,7 @@ def _parts(row: list[PageWord]) -> list[list[PageWord]]:
 
 def _with_scripts(parts: list[list[PageWord]]) -> list[list[PageWord]]:
     """Fragments, with those that are sub- and superscripts of a word inside the fragment of that word."""
-    boxes = [union(word.box for word in part) for part in parts]
+    boxes = [around([word.box for word in part]) for part in parts]
     order = sorted(range(len(parts)), key=lambda at: boxes[at])
     tops = sorted((box.top, at) for at, box in enumerate(boxes))
     home: dict[int, int] = {}
@@ -148,10 +143,8 @@ def page_lines(page: Page) -> list[Line]:
 
 def _monospaced(words: Iterable[PageWord]) -> bool:
     """Whether nearly all characters are equally wide."""
-    width = Counter[bool]()
-    for word in words:
-        width[is_monospaced(word.font)] += len(word.text)
-    return width[True] >= _MONOSPACED_SHARE * width.total()
+    equally_wide = sum(len(word.text) for word in words if is_monospaced(word.font))
+    return equally_wide >= _MONOSPACED_SHARE * sum(len(word.text) for word in words)
 
 
 def _line(words: Sequence[PageWord], page: int, underscores: Sequence[Box]) -> Line:
@@ -179,7 +172,7 @@ def _line(words: Sequence[PageWord], page: int, underscores: Sequence[Box]) -> L
         ):
             text += " "
         text += superscript(other.text, text) if is_up else other.text
-    box = union(word.box for word in words if word.size >= 0.6 * size)
+    box = around([word.box for word in words if word.size >= 0.6 * size])
     plain = sum(len(word.text) for word in words if _is_plain(word))
     bold = bold and plain <= _MAX_PLAIN * sum(len(word.text) for word in words)
     lead = 0 if bold or monospaced else _lead(words)
@@ -207,14 +200,10 @@ def _is_plain(word: PageWord) -> bool:
 def _underscore(one: PageWord, other: PageWord, rules: Sequence[Box]) -> bool:
     """Whether an underscore is drawn as a rule between two words, as TeX does outside of code."""
     slack = 0.15 * one.size
-    first = bisect_left(rules, (one.box.right - slack,))
-    for rule in rules[first : bisect_left(rules, (other.box.left,))]:
-        low = -slack <= rule.top - baseline(one) <= 2.5 * slack
-        if (
-            low
-            and other.box.left - one.box.right < 6 * slack
-            and slack < rule.right - rule.left
-            and rule.right <= other.box.left + slack
-        ):
-            return True
-    return False
+    gap_rules = rules[bisect_left(rules, (one.box.right - slack,)) : bisect_left(rules, (other.box.left,))]
+    return other.box.left - one.box.right < 6 * slack and any(
+        -slack <= rule.top - baseline(one) <= 2.5 * slack
+        and slack < rule.right - rule.left
+        and rule.right <= other.box.left + slack
+        for rule in gap_rules
+    )

@@ -66,43 +66,15 @@ def number_of(text: str) -> Number | None:
 
 def _named(match: re.Match[str]) -> Number | None:
     """A number after a word such as Chapter."""
-    text = match["value"]
-    rest: tuple[int, ...] = ()
-    kind: Kind = "arabic"
-    if text.lower() in _WORDS:
-        value: int | None = _WORDS.index(text.lower()) + 1
-    elif text.isdecimal():
-        value = int(text)
-    elif (
-        (value := roman(text)) is not None
-        and text.isupper()
-        and not re.match("app|anh|ann|ap", match["name"], re.IGNORECASE)
-    ):
-        pass
-    elif text[0].isupper():
-        kind, value, rest = "letter", ord(text[0]) - 64, tuple(map(int, text.split(".")[1:]))
-        if len(text.split(".")[0]) > 1:
-            return None
-    else:
-        return None
-    if value is None:
-        return None
-    if re.fullmatch(_PART, match["name"], re.IGNORECASE):
-        kind = "part"
-    return Number(kind, (value, *rest), match.end(), named=True)
-
-
-def follows(number: Number, before: Number) -> bool:
-    """Whether a number is the next one after another of the same kind.
-
-    2.3 after 2.2, 2.2.4, 2 (as 2.1) or 1.9 (as 2 or 2.1).
-    """
-    if number.kind != before.kind:
-        return False
-    shared = number.values[: before.depth]
-    if number.depth > before.depth:
-        return shared == before.values and set(number.values[before.depth :]) <= {1}
-    return (
-        number.values[:-1] == before.values[: number.depth - 1]
-        and number.values[-1] == before.values[number.depth - 1] + 1
-    )
+    first, *rest = match["value"].split(".")
+    kind: Kind = "part" if re.fullmatch(_PART, match["name"], re.IGNORECASE) else "arabic"
+    value: int | None = None
+    if first.lower() in _WORDS:
+        value = _WORDS.index(first.lower()) + 1
+    elif first.isdecimal():
+        value = int(first)
+    elif first.isupper() and match["name"][0] not in "Aa":  # Appendix C is no hundredth one
+        value = roman(first)
+    if value is None and first.isupper() and len(first) == 1:
+        kind, value = "part" if kind == "part" else "letter", ord(first) - 64
+    return None if value is None else Number(kind, (value, *map(int, rest)), match.end(), named=True)

@@ -2,9 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
-from statistics import median
+from statistics import median, mode
 from typing import TYPE_CHECKING
 
 from documents.left_out import LeftOut
@@ -41,26 +42,21 @@ def read_page(page: "PdfPage", number: int, left_out: LeftOut) -> Page:
         left_out: Gets what is left out.
     """
     found = _found(page)
-    area = placement(page).box(*visible_area(page))
-    outside = [item.word.text for item in found if not _inside(item.word.box, area)]
-    if _letters(outside) > _MOST_OUTSIDE * _letters(item.word.text for item in found) and not _is_cropped(page):
-        left_out.text("text outside of the page read all the same", " ".join(outside))
+    area, outside = _outside(page, found)
+    if len(outside) > _MOST_OUTSIDE * len("".join(item.word.text for item in found)) and not _is_cropped(page):
+        left_out.text("text outside of the page read all the same", outside)
         _widen(page)
         found = _found(page)
     if turn := _common_turn(found):
         page.set_rotation((page.get_rotation() + turn) % 360)
         found = _found(page)
-    area = placement(page).box(*visible_area(page))
+    area, outside = _outside(page, found)
+    left_out.text("text outside of the page left out", outside)
     shown = [item for item in found if item.word.text and _inside(item.word.box, area)]
     seen = [item for item in shown if item.visible] or shown
+    if len(seen) < len(shown):
+        left_out.text("invisible text left out", " ".join(item.word.text for item in shown if not item.visible))
     words, doubles = _without_doubles(_sized(seen))
-    for rule, kept, whole in (
-        ("text outside of the page left out", shown, found),
-        ("invisible text left out", seen, shown),
-    ):
-        if len(kept) < len(whole):
-            stays = set(map(id, kept))
-            left_out.text(rule, " ".join(item.word.text for item in whole if id(item) not in stays))
     left_out.text("text drawn twice left out once", " ".join(doubles))
     return Page(number, area.right, area.bottom, tuple(join_initials(words)), *drawn_objects(page))
 
@@ -68,15 +64,14 @@ def read_page(page: "PdfPage", number: int, left_out: LeftOut) -> Page:
 def _found(page: "PdfPage") -> list["_Found"]:
     """Words of a page as it is shown."""
     placed = placement(page)
-    text = page.get_textpage()
-    try:
+    with closing(page.get_textpage()) as text:
         return [_word(text, run, placed) for run in _runs(characters(text, placed))]
-    finally:
-        text.close()
 
 
-def _letters(texts: Iterable[str]) -> int:
-    return sum(map(len, texts))
+def _outside(page: "PdfPage", found: Iterable["_Found"]) -> tuple[Box, str]:
+    """What a page shows, as it is shown, and the text outside of that."""
+    area = placement(page).box(*visible_area(page))
+    return area, " ".join(item.word.text for item in found if not _inside(item.word.box, area))
 
 
 def _is_cropped(page: "PdfPage") -> bool:
@@ -86,11 +81,8 @@ def _is_cropped(page: "PdfPage") -> bool:
 
 def _widen(page: "PdfPage") -> None:
     """Make a page as large as its text: its box is wrong, e.g. that of the page before it was turned."""
-    text = page.get_textpage()
-    try:
+    with closing(page.get_textpage()) as text:
         rectangles = [*(text.get_rect(at) for at in range(text.count_rects())), visible_area(page)]
-    finally:
-        text.close()
     lefts, bottoms, rights, tops = zip(*rectangles, strict=True)
     page.set_mediabox(min(lefts), min(bottoms), max(rights), max(tops))
 
@@ -100,8 +92,7 @@ def _common_turn(found: Iterable["_Found"]) -> int:
     turns = Counter[int | None]()
     for item in found:
         turns[item.turn] += len(item.word.text) if item.visible else 0
-    turn, letters = max(turns.items(), key=lambda pair: pair[1], default=(0, 0))
-    return turn if turn and letters >= _TURNED * turns.total() else 0
+    return next((turn for turn, letters in turns.items() if turn and letters >= _TURNED * turns.total()), 0)
 
 
 def _runs(letters: Iterable[Character | None]) -> Iterator[list[Character]]:
@@ -143,8 +134,7 @@ class _Found:
 def _word(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) -> _Found:
     """A word of its characters; its box is its ink."""
     parts = _parts(text, run, placed)
-    styles = [letter.style for is_up, part in parts for letter in part if not is_up]
-    style = max(dict.fromkeys(styles), key=styles.count)
+    style = mode(letter.style for is_up, part in parts for letter in part if not is_up)
     ink = placed.box(
         min(letter.left for letter in run),
         min(letter.bottom for letter in run),
@@ -162,20 +152,17 @@ def _word(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) ->
 
 def _parts(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) -> list[tuple[bool, list[Character]]]:
     """A word in parts, each with whether it is raised; one part where nothing is."""
-    first = run[0].style
-    if first.turn != 0 or all(letter.style is first for letter in run):
+    if run[0].style.turn != 0 or all(letter.style is run[0].style for letter in run):
         return [(False, run)]
     largest = max(run, key=lambda letter: letter.style.size)
-    base = placed.point(*origin(text, largest.position))[1]
-    parts: list[tuple[bool, list[Character]]] = []
-    for style, letters in groupby(run, key=lambda letter: letter.style):
-        part = list(letters)
-        up = is_raised(style.size, base - placed.point(*origin(text, part[0].position))[1], largest.style.size)
-        if parts and parts[-1][0] is up:
-            parts[-1][1].extend(part)
-        else:
-            parts.append((up, part))
-    return parts
+
+    def height(letter: Character) -> float:
+        return -placed.point(*origin(text, letter.position))[1]
+
+    def is_up(letter: Character) -> bool:
+        return is_raised(letter.style.size, height(letter) - height(largest), largest.style.size)
+
+    return [(up, list(part)) for up, part in groupby(run, key=is_up)]
 
 
 def _inside(box: Box, area: Box) -> bool:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from documents.pdf.clusters import around
 from documents.pdf.columns import ColumnPiece, reading_order
-from documents.pdf.lines import Line, Placed, union
+from documents.pdf.lines import Line, Placed
 
 _WIDE_GAP = 2.0  # font sizes between pieces of a line that are apart: a label and its value, not a word and the next
 _MIN_RUNNING = 6  # characters
@@ -26,7 +27,7 @@ def read(pieces: Sequence[Line], placed: Sequence[Placed] = ()) -> list[Line | P
     everything: list[Line | Placed] = [*sorted(level, key=lambda piece: (piece.box, piece.text)), *placed]
     if not everything:
         return [*turned]
-    page = union(item.box for item in everything)
+    page = around([item.box for item in everything])
     found: list[Line | Placed] = []
     regions = reading_order(
         [ColumnPiece(item.box, running=not isinstance(item, Line) or _running(item)) for item in everything]
@@ -34,19 +35,16 @@ def read(pieces: Sequence[Line], placed: Sequence[Placed] = ()) -> list[Line | P
     for region in regions:
         # What stands alone between columns is a title or a footer: its own width says nothing.
         edges = (page.left, page.right) if len(region.pieces) == 1 else (region.left, region.right)
-        row: list[Line] = []
-        for at in region.pieces:
-            item = everything[at]
-            if isinstance(item, Line) and all(_beside(other, item) for other in row):
+        rows: list[list[Line] | Placed] = []
+        for item in (everything[at] for at in region.pieces):
+            row = rows[-1] if rows else None
+            if isinstance(item, Placed):
+                rows.append(item)
+            elif isinstance(row, list) and all(_beside(other, item) for other in row):
                 row.append(item)
-                continue
-            if row:
-                found.append(_joined(row, edges))
-            row = [item] if isinstance(item, Line) else []
-            if not isinstance(item, Line):
-                found.append(item)
-        if row:
-            found.append(_joined(row, edges))
+            else:
+                rows.append([item])
+        found += [_joined(row, edges) if isinstance(row, list) else row for row in rows]
     return [*found, *turned]
 
 
@@ -77,13 +75,11 @@ def _joined(row: list[Line], edges: tuple[float, float]) -> Line:
     return replace(
         longest,
         text=text,
-        box=union(piece.box for piece in row),
+        box=around([piece.box for piece in row]),
         left=edges[0],
         right=edges[1],
         bold=longest.bold and all(piece.bold or piece.monospaced or len(piece.text) < 3 for piece in row),
         monospaced=monospaced,
         pieces=wide,
-        lead=0
-        if longest.bold or monospaced
-        else row[0].lead or (len(row[0].text) if row[0].bold and len(row) > 1 else 0),
+        lead=0 if longest.bold or monospaced else len(row[0].text) if row[0].bold else row[0].lead,
     )

@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from documents.pdf.lines import Line
@@ -13,6 +14,7 @@ _ZONE = 0.17  # of a page's height, at the top and at the bottom
 _LAYERS = 12  # rows from the edge inwards
 _SAME_PLACE = 3.0  # points
 _MIN_PAGES = 3  # that a text or a counting number stands on; 2 in a document of 2 or 3 pages
+_SAME_BASELINE = 1.5  # points
 _NEAR = 4  # pages between two of them
 _DENSITY = 0.35  # of the pages from the first to the last one that a repeated text stands on, at least
 _INNER_DENSITY = 0.7  # the same of a row further inwards, of left or right pages alone if it is only on these
@@ -35,8 +37,47 @@ _WORDS = re.compile(r"[^\W\d_]+")
 _NO_NUMBER = re.compile(r"(?!)(?P<number>)")
 _SENTENCE_END = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
 
-_Row = tuple[int, ...]  # positions of pieces with the same baseline
-_Edge = tuple[int, bool]  # a page, and whether its top is meant
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Pieces of a page with the same baseline."""
+
+    members: tuple[int, ...]  # which pieces
+    pieces: tuple[Line, ...]  # these, from the left
+    body: Body  # the style of the document's text
+
+    @property
+    def baseline(self) -> float:
+        """Distance from the page's top."""
+        return min(piece.baseline for piece in self.pieces)
+
+    @property
+    def size(self) -> float:
+        """Of its largest font, points."""
+        return max(piece.size for piece in self.pieces)
+
+    @property
+    def text(self) -> str:
+        """What is written in it."""
+        return " ".join(piece.text for piece in self.pieces)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it may be a heading: the number of a large chapter counts no pages."""
+        return self.size > _LARGER * self.body.size
+
+    @property
+    def counter(self) -> re.Pattern[str]:
+        """What may be the page's number in it: not the number of a large chapter, nor one within a line of text."""
+        if self.is_large:
+            return _NO_NUMBER
+        few = len(_WORDS.findall(self.text)) < _MIN_WORDS
+        return _NUMBER if few or self.size < _SMALLER * self.body.size else _LABEL
+
+    @property
+    def key(self) -> str:
+        """Its text without what may be the page's number: equal for rows that repeat."""
+        return self.counter.sub("0", self.text.casefold())
 
 
 def running(pieces: Sequence[Line], heights: Mapping[int, float]) -> set[int]:
@@ -48,104 +89,69 @@ def running(pieces: Sequence[Line], heights: Mapping[int, float]) -> set[int]:
         pieces: Pieces of lines of a document, in any order.
         heights: Of the pages, points.
     """
-    body = body_of(pieces)
-    edges: dict[_Edge, list[_Row]] = {}
-    pages = defaultdict(list)
-    for at, piece in enumerate(pieces):
-        pages[piece.page].append(at)
-    for page, members in pages.items():
-        rows = _rows(pieces, members)
-        edges[page, True], edges[page, False] = rows, rows[::-1]
-    text = _Text(pieces, body, edges)
+    pages = _rows(pieces)
+    repeated = Counter(text for rows in pages.values() for text in {row.key for row in rows})
     titles = _titles(pieces)
     found: set[int] = set()
-    for depth in range(_LAYERS):
-        outermost = {
-            key: rows[0]
-            for key, rows in edges.items()
-            if rows and _in_zone(pieces, rows[0], key, heights[key[0]]) and not text.begins(rows)
-        }
-        layer = {
-            key
-            for top in (True, False)
-            for key in _running_rows(
-                pieces, {k: r for k, r in outermost.items() if k[1] is top}, titles, body.size, depth > 0
-            )
-        }
-        if not layer:
-            break
-        for key in layer:
-            found.update(edges[key].pop(0))
+    for at_top in (True, False):
+        inwards = {page: rows if at_top else rows[::-1] for page, rows in pages.items()}
+        for depth in range(_LAYERS):
+            outermost = {
+                page: rows[0]
+                for page, rows in inwards.items()
+                if rows and _in_zone(rows[0], heights[page], at_top) and not _begins_text(rows, repeated)
+            }
+            layer = _running_rows(outermost, titles, inner=depth > 0)
+            for page in layer:
+                found.update(inwards[page][0].members)
+                inwards[page] = inwards[page][1:]
+            if not layer:
+                break
     return found
 
 
-def _in_zone(pieces: Sequence[Line], row: _Row, edge: _Edge, height: float) -> bool:
-    """Whether a row stands near an edge of its page."""
-    baseline = _baseline(pieces, row)
-    return baseline < _ZONE * height if edge[1] else baseline > (1 - _ZONE) * height
-
-
-class _Text:
-    """Tells rows that begin or end the text of their page from others.
-
-    They are as large as the body's text and stand at its line distance to further rows, not all of which repeat.
-    """
-
-    def __init__(self, pieces: Sequence[Line], body: Body, edges: Mapping[_Edge, Sequence[_Row]]) -> None:
-        self._pieces = pieces
-        self._body = body
-        pages = defaultdict[str, set[int]](set)
-        distances = Counter[float]()
-        for (page, top), rows in edges.items():
-            for row in rows[:_LAYERS]:
-                pages[self._shown(row)].add(page)
-            for one, other in pairwise(rows if top else ()):
-                distance = _baseline(pieces, other) - _baseline(pieces, one)
-                distances[round(2 * distance) / 2] += 0.8 * body.size < distance < 2.5 * body.size
-        self._repeated = {text for text, numbers in pages.items() if len(numbers) > 1}
-        self._leading = max(distances, key=lambda distance: (distances[distance], -distance), default=body.leading)
-
-    def begins(self, rows: Sequence[_Row]) -> bool:
-        """Whether the first row reads on in those after it, from an edge of the page inwards."""
-        if any(self._pieces[at].size < _SMALLER * self._body.size for at in rows[0]):
-            return False
-        run = [rows[0], *(other for _, other in takewhile(lambda pair: self._close(*pair), pairwise(rows[:_LAYERS])))]
-        if all(self._shown(row) in self._repeated for row in run):
-            return False
-        ends = _SENTENCE_END.search(_text(self._pieces, max(run, key=lambda row: _baseline(self._pieces, row))))
-        return len(run) >= _READS_ON or (len(run) == 2 and ends is not None)
-
-    def _shown(self, row: _Row) -> str:
-        """A row's text; without numbers if it is short, as that of a header."""
-        text = _text(self._pieces, row).casefold()
-        return text if len(_WORDS.findall(text)) >= _MIN_WORDS else _NUMBER.sub("0", text)
-
-    def _close(self, one: _Row, other: _Row) -> bool:
-        """Whether two rows are neighbouring lines of text."""
-        near = abs(_baseline(self._pieces, one) - _baseline(self._pieces, other)) <= _NEXT_LINE * self._leading
-        lefts = [abs(self._pieces[at].box.left - self._pieces[to].box.left) for at in one for to in other]
-        same_size = abs(self._pieces[one[0]].size - self._pieces[other[0]].size) <= 0.04 * self._body.size
-        return near and same_size and min(lefts) <= _MAX_INDENT * self._body.size
-
-
-def _rows(pieces: Sequence[Line], members: Sequence[int]) -> list[_Row]:
-    """Lines of a page with the same baseline, from the top."""
-    rows: list[list[int]] = []
-    for at in sorted(members, key=lambda at: (_baseline(pieces, (at,)), pieces[at].box)):
-        if rows and _baseline(pieces, (at,)) - _baseline(pieces, rows[-1]) < 1.5:
+def _rows(pieces: Sequence[Line]) -> dict[int, list[_Row]]:
+    """The rows of each page, from its top."""
+    body = body_of(pieces)
+    pages = defaultdict[int, list[list[int]]](list)
+    for at in sorted(range(len(pieces)), key=lambda at: (pieces[at].baseline, pieces[at].box)):
+        rows = pages[pieces[at].page]
+        if rows and pieces[at].baseline - pieces[rows[-1][0]].baseline < _SAME_BASELINE:
             rows[-1].append(at)
         else:
             rows.append([at])
-    return [tuple(row) for row in rows]
+
+    def row(members: Sequence[int]) -> _Row:
+        from_left = sorted((pieces[at] for at in members), key=lambda piece: (piece.box, piece.text))
+        return _Row(tuple(members), tuple(from_left), body)
+
+    return {page: [row(members) for members in rows] for page, rows in pages.items()}
 
 
-def _baseline(pieces: Sequence[Line], row: Sequence[int]) -> float:
-    return pieces[row[0]].baseline
+def _in_zone(row: _Row, height: float, at_top: bool) -> bool:
+    """Whether a row stands near an edge of its page."""
+    return row.baseline < _ZONE * height if at_top else row.baseline > (1 - _ZONE) * height
 
 
-def _text(pieces: Sequence[Line], row: _Row) -> str:
-    row_pieces = sorted((pieces[at] for at in row), key=lambda piece: (piece.box, piece.text))
-    return " ".join(piece.text for piece in row_pieces)
+def _begins_text(rows: Sequence[_Row], repeated: Mapping[str, int]) -> bool:
+    """Whether the first row reads on in those after it, from an edge of the page inwards.
+
+    Text is as large as the body's and stands at its line distance to further rows, not all of which repeat.
+    """
+    if any(piece.size < _SMALLER * rows[0].body.size for piece in rows[0].pieces):
+        return False
+    run = [rows[0], *(other for _, other in takewhile(lambda pair: _close(*pair), pairwise(rows[:_LAYERS])))]
+    if all(repeated[row.key] > 1 for row in run):
+        return False
+    ends = _SENTENCE_END.search(max(run, key=lambda row: row.baseline).text)
+    return len(run) >= _READS_ON or (len(run) == 2 and ends is not None)
+
+
+def _close(one: _Row, other: _Row) -> bool:
+    """Whether two rows are neighbouring lines of text."""
+    near = abs(one.baseline - other.baseline) <= _NEXT_LINE * one.body.leading
+    indent = min(abs(a.box.left - b.box.left) for a in one.pieces for b in other.pieces)
+    return near and abs(one.size - other.size) <= 0.04 * one.body.size and indent <= _MAX_INDENT * one.body.size
 
 
 def _titles(pieces: Sequence[Line]) -> dict[str, tuple[float, bool]]:
@@ -177,42 +183,37 @@ def _names_section(piece: Line, titles: Mapping[str, tuple[float, bool]], body: 
     return size > _LARGER * piece.size or (bold and size >= piece.size)
 
 
-def _running_rows(
-    pieces: Sequence[Line],
-    rows: Mapping[_Edge, _Row],
-    titles: Mapping[str, tuple[float, bool]],
-    body: float,
-    inner: bool,
-) -> set[_Edge]:
-    """Pages (and edges) whose outermost row runs."""
-    places = {key: _baseline(pieces, row) for key, row in rows.items()}
+def _running_rows(rows: Mapping[int, _Row], titles: Mapping[str, tuple[float, bool]], *, inner: bool) -> set[int]:
+    """Pages whose outermost row runs."""
     same_text = defaultdict(list)
     counting = defaultdict(list)
-    for key, row in rows.items():
-        same_text[_key(pieces, row, body)].append(key)
-        for offset in _offsets(_text(pieces, row), key[0], _counter(pieces, row, body)):
-            counting[offset].append(key)
-    found: set[_Edge] = set()
-    least = _MIN_PAGES if len({page for page, _ in rows}) > _MIN_PAGES else 2
-    for keys in same_text.values():
-        numbers = [page for page, _ in keys]
+    for page, row in rows.items():
+        same_text[row.key].append(page)
+        for offset in _offsets(row.text, page, row.counter):
+            counting[offset].append(page)
+    found: set[int] = set()
+    for numbers in same_text.values():
         span = range(min(numbers), max(numbers) + 1, 2 if inner and len({page % 2 for page in numbers}) == 1 else 1)
-        large = pieces[rows[keys[0]][0]].size > _LARGER * body
-        if len(keys) >= (_LARGE_DENSITY if large else _INNER_DENSITY if inner else _DENSITY) * len(span):
-            found.update(_near(keys, places, least))
-    for keys in counting.values():
-        found.update(_near(keys, places, least))
+        density = _LARGE_DENSITY if rows[numbers[0]].is_large else _INNER_DENSITY if inner else _DENSITY
+        if len(numbers) >= density * len(span):
+            found.update(_near(numbers, rows))
+    for numbers in counting.values():
+        found.update(_near(numbers, rows))
+    places = {page: round(row.baseline) for page, row in rows.items()}
+    total = Counter(places.values())
     if not inner:
-        naming = [key for key, row in rows.items() if any(_names_section(pieces[at], titles, body) for at in row)]
-        there, of_these = Counter(map(round, places.values())), Counter(round(places[key]) for key in naming)
-        naming = [key for key in naming if _usual(of_these, there, round(places[key]))]
-        found.update(_near(naming, places, least))
-    sizes = {
-        key: (round(places[key]), max(pieces[at].box.bottom - pieces[at].box.top for at in rows[key])) for key in rows
-    }
-    total, run = Counter(place for place, _ in sizes.values()), Counter(sizes[key][0] for key in found)
-    usual = {(place, round(height)) for key in found for place, height in [sizes[key]] if _usual(run, total, place)}
-    return found | {key for key, (place, height) in sizes.items() if (place, round(height)) in usual}
+        naming = [
+            page
+            for page, row in rows.items()
+            if any(_names_section(piece, titles, row.body.size) for piece in row.pieces)
+        ]
+        of_these = Counter(places[page] for page in naming)
+        naming = [page for page in naming if _usual(of_these, total, places[page])]
+        found.update(_near(naming, rows))
+    heights = {page: round(max(piece.box.bottom - piece.box.top for piece in row.pieces)) for page, row in rows.items()}
+    run = Counter(places[page] for page in found)
+    usual = {(places[page], heights[page]) for page in found if _usual(run, total, places[page])}
+    return found | {page for page in rows if (places[page], heights[page]) in usual}
 
 
 def _usual(run: Counter[int], total: Counter[int], place: int) -> bool:
@@ -220,28 +221,15 @@ def _usual(run: Counter[int], total: Counter[int], place: int) -> bool:
     return run[place] >= _MAX_OF_PLACE * total[place]
 
 
-def _near(keys: Sequence[_Edge], places: Mapping[_Edge, float], least: int) -> set[_Edge]:
-    """Those near which at least `least` of them stand, themselves included, at the same place."""
+def _near(numbers: Sequence[int], rows: Mapping[int, _Row]) -> set[int]:
+    """Those pages near which enough of them have their row at the same place, themselves included."""
+    least = _MIN_PAGES if len(rows) > _MIN_PAGES else 2
     found = set()
-    for key in keys:
-        there = (other[0] for other in keys if abs(places[other] - places[key]) <= _SAME_PLACE)
-        if sum(abs(page - key[0]) <= _NEAR for page in there) >= least:
-            found.add(key)
+    for page in numbers:
+        there = [other for other in numbers if abs(rows[other].baseline - rows[page].baseline) <= _SAME_PLACE]
+        if sum(abs(other - page) <= _NEAR for other in there) >= least:
+            found.add(page)
     return found
-
-
-def _counter(pieces: Sequence[Line], row: _Row, body: float) -> re.Pattern[str]:
-    """What may be a page's number in a row: not the number of a large chapter, nor one within a line of text."""
-    sizes = [pieces[at].size for at in row]
-    if max(sizes) > _LARGER * body:
-        return _NO_NUMBER
-    few = len(_WORDS.findall(_text(pieces, row))) < _MIN_WORDS
-    return _NUMBER if few or max(sizes) < _SMALLER * body else _LABEL
-
-
-def _key(pieces: Sequence[Line], row: _Row, body: float) -> str:
-    """A row's text without what may be the page's number: equal for rows that repeat."""
-    return _counter(pieces, row, body).sub("0", _text(pieces, row).casefold())
 
 
 def _offsets(text: str, page: int, counter: re.Pattern[str]) -> set[tuple[bool, int]]:
