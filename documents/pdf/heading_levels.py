@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from statistics import mode
 from typing import NamedTuple
 
 from documents.pdf.heading_candidates import Group, Style
@@ -9,7 +10,6 @@ from documents.records import MAX_LEVELS
 
 _SAME_SIZE = 0.03  # of a size
 _ABOUT_AS_LARGE = 0.12
-_DEEP = 4  # values of a number
 
 
 class _Class(NamedTuple):
@@ -30,14 +30,13 @@ def levels(headings: Sequence[Group], known: Mapping[int, int]) -> list[int]:
         known: Levels of some of them, by position, as an outline or a table of contents tells them.
     """
     classes = [_class(group) for group in headings]
-    members = defaultdict(list)
-    for at, kind in enumerate(classes):
-        members[kind].append(at)
-    fixed = _by_knowledge(members, known)
-    fixed = _by_numbers(headings, members, fixed)
-    settled = _by_style(members, fixed)
-    found = [known.get(at, settled[kind]) for at, kind in enumerate(classes)]
-    return _without_jumps(found)
+    told = defaultdict[_Class, list[int]](list)
+    for at, level in known.items():
+        told[classes[at]].append(level)
+    found = {kind: mode(values) for kind, values in told.items()}
+    _add_numbered(found, headings, classes)
+    _add_by_style(found, Counter(classes))
+    return _without_jumps([known.get(at, found[kind]) for at, kind in enumerate(classes)])
 
 
 def _class(group: Group) -> _Class:
@@ -61,86 +60,53 @@ def _outranks(one: Style, other: Style) -> bool:
     return prominence((0.0, *one[1:])) > prominence((0.0, *other[1:]))
 
 
-def _by_knowledge(members: Mapping[_Class, Sequence[int]], known: Mapping[int, int]) -> dict[_Class, int]:
-    """Levels of classes of which at least one heading is known: the usual one."""
-    found = {}
-    for kind, positions in members.items():
-        votes = Counter(known[at] for at in positions if at in known)
-        if votes:
-            found[kind] = votes.most_common(1)[0][0]
-    return found
-
-
-def _by_numbers(
-    headings: Sequence[Group], members: Mapping[_Class, Sequence[int]], fixed: Mapping[_Class, int]
-) -> dict[_Class, int]:
+def _add_numbered(found: dict[_Class, int], headings: Sequence[Group], classes: Sequence[_Class]) -> None:
     """Levels of classes with numbers: one deeper for each value, from the level of the numbers with one value."""
-    found = dict(fixed)
-    parts = any(kind.kind == "part" for kind in members)
-    bases = Counter(level - kind.depth for kind, level in fixed.items() if kind.kind in ("arabic", "letter"))
-    base = bases.most_common(1)[0][0] if bases else int(parts)
-    single = [kind for kind in members if kind.depth == 1 and kind.kind in ("arabic", "roman", "letter")]
-    nested = _nested(headings, members, single)
-    for kind in members:
-        if kind in found or not kind.kind:
-            continue
+    bases = [level - kind.depth for kind, level in found.items() if kind.kind in ("arabic", "letter")]
+    base = mode(bases) if bases else int(any(kind.kind == "part" for kind in classes))
+    nested = _nested(headings, classes)
+    for kind in classes:
         if kind.kind == "part":
-            found[kind] = 1
-        elif kind in nested:
-            found[kind] = base + nested[kind]
-        elif kind.kind != "small letter":
-            found[kind] = max(1, base + kind.depth)
-    return found
+            found.setdefault(kind, 1)
+        elif kind.kind not in ("", "small letter"):
+            found.setdefault(kind, max(1, base + nested.get(kind, kind.depth)))
 
 
-def _nested(
-    headings: Sequence[Group], members: Mapping[_Class, Sequence[int]], single: Sequence[_Class]
-) -> dict[_Class, int]:
-    """Depths of classes like I., A. and 1. of which some begin again inside others; empty if none does."""
-    restarting = {
-        kind: sum(number.values == (1,) for at in members[kind] if (number := headings[at].number)) > 1
-        for kind in single
-    }
-    again = {
-        kind.kind for kind, does in restarting.items() if does
-    }  # one that occurs once begins again in another style
-    restarting |= {kind: True for kind in single if len(members[kind]) == 1 and kind.kind in again}
-    if not any(restarting.values()) or len(single) < 2:
-        return {}
+def _nested(headings: Sequence[Group], classes: Sequence[_Class]) -> dict[_Class, int]:
+    """Depths of classes like I., A. and 1. of which some begin again inside others.
+
+    What begins again is one deeper than the heading that it first stands below.  A class that occurs once does so if
+    others with its kind of number do.
+    """
+    begins = Counter(
+        kind for kind, group in zip(classes, headings, strict=True) if group.number and group.number.values == (1,)
+    )
+    again = {kind for kind, times in begins.items() if times > 1}
+    kinds, often = {kind.kind for kind in again}, Counter(classes)
     depths: dict[_Class, int] = {}
-    outer = 0
-    for kind in sorted(single, key=lambda kind: (restarting[kind], *(-float(part) for part in prominence(kind.style)))):
-        rare = not restarting[kind] or len(members[kind]) == 1
-        same = max((depth for other, depth in depths.items() if other.style == kind.style and rare), default=None)
-        outer = outer if same or not (restarting[kind] or not depths) else outer + 1
-        depths[kind] = same or max(1, outer)
+    outer = 0  # depth of the heading before
+    for kind in classes:
+        if kind.depth == 1 and kind.kind in ("arabic", "roman", "letter"):
+            inside = kind in again or (often[kind] == 1 and kind.kind in kinds)
+            outer = depths.setdefault(kind, outer + 1 if inside else 1)
     return depths
 
 
-def _by_style(members: Mapping[_Class, Sequence[int]], fixed: Mapping[_Class, int]) -> dict[_Class, int]:
-    """Levels of all classes: those without numbers stand one below the least prominent of those that outrank them.
+def _add_by_style(found: dict[_Class, int], often: Mapping[_Class, int]) -> None:
+    """Levels of the other classes: one below the least prominent of those that outrank them.
 
     What occurs once opens no level of its own if others are about as large: an abstract's heading is no parent of all
     sections.
     """
-    found = dict(fixed)
-    order = sorted(members, key=lambda kind: prominence(kind.style), reverse=True)
-    often = [kind for kind in order if len(members[kind]) > 1]
-    once = [kind for kind in order if len(members[kind]) == 1]
-    for kind in (*often, *once):
-        if kind in found:
-            continue
+    order = sorted(often, key=lambda kind: prominence(kind.style), reverse=True)
+    for kind in sorted(order, key=lambda kind: often[kind] == 1):
         alike = [level for other, level in found.items() if _alike(other.style, kind.style)]
-        if not alike and kind in once:
+        if not alike and often[kind] == 1:
             near = [other for other in found if abs(other.style[0] - kind.style[0]) <= _ABOUT_AS_LARGE * kind.style[0]]
             same_weight = [other for other in near if other.style[1] == kind.style[1]] or near
             alike = [found[min(same_weight, key=lambda other: abs(other.style[0] - kind.style[0]))]] if near else []
         above = [level for other, level in found.items() if _outranks(other.style, kind.style)]
-        numbered = [other.depth for other in found if other.kind and _alike(other.style, kind.style)]
-        if not kind.kind and numbered and max(numbered) >= _DEEP:  # numbers end there: these stand below them
-            alike = [1 + max(alike)]
-        found[kind] = min(alike) if alike else 1 + max(above, default=0)
-    return found
+        found.setdefault(kind, min(alike) if alike else 1 + max(above, default=0))
 
 
 def _alike(one: Style, other: Style) -> bool:
