@@ -2,13 +2,15 @@
 
 import re
 import unicodedata
-from collections import Counter
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import mode
 
 from documents.pdf.lines import Line, Placed
-from documents.pdf.numbering import Number, number_of
+from documents.pdf.numbering import number_of
 
 TITLE = re.compile(
     r"(?:\d+\.?\s+)?(?:(?:short |brief |detailed |full )?(?:table of )?contents|summary of contents|"
@@ -83,30 +85,26 @@ def _entries(
 ) -> tuple[list[_Found], int]:
     """Entries from a line on, and the line after the last of them."""
     found: list[_Found] = []
-    end = at = first
+    end = first
     pending: list[Line] = []  # lines of an entry whose last line has the page's number, or of none
-    while at < len(lines) and len(pending) <= 2:
-        position, line = lines[at]
+    for at, (position, line) in enumerate(lines[first:], first):
         text = line.text.strip()
-        if found and (TITLE.fullmatch(text) or _LISTS.fullmatch(text)):
+        if len(pending) > 2 or (found and (TITLE.fullmatch(text) or _LISTS.fullmatch(text))):
             break
         match = _LEADERS.fullmatch(text) or (_PLAIN.fullmatch(text) if titled and _at_the_right(line) else None)
         again = titled and later.get(key(text), position) > position and len(key(text)) > 2 and _like(line, found)
         if match:
             parts = [part.text for part in pending if not _LABEL_ONLY.fullmatch(part.text)]
-            found.append(
-                _Found(" ".join([*parts, match["title"]]).strip(" ."), _value(match["label"]), (pending or [line])[0])
-            )
+            label = int(match["label"]) if match["label"].isdecimal() else None
+            found.append(_Found(" ".join([*parts, match["title"]]).strip(" ."), label, (pending or [line])[0]))
         elif again:
             found.append(_Found(text, None, line))
-        if match or again:
-            pending = []
-            end = at + 1
-        else:
+        elif titled or found:
             pending.append(line)
-            if not titled and not found:
-                break
-        at += 1
+            continue
+        else:
+            break
+        pending, end = [], at + 1
     return found, end
 
 
@@ -122,10 +120,6 @@ def _at_the_right(line: Line) -> bool:
     return line.right - line.box.right < line.size
 
 
-def _value(label: str) -> int | None:
-    return int(label) if label.isdecimal() else None
-
-
 def _counts_up(found: Sequence[_Found]) -> bool:
     """Whether the pages of entries come one after the other, as they do not in an index."""
     pages = [item.label for item in found if item.label is not None]
@@ -135,9 +129,8 @@ def _counts_up(found: Sequence[_Found]) -> bool:
 
 def _captions(found: Sequence[_Found]) -> bool:
     """Whether entries are those of a list of figures or tables that has no title."""
-    return sum(
-        bool(re.match(r"(?:fig|table|example|listing)", item.title, re.IGNORECASE)) for item in found
-    ) > 0.5 * len(found)
+    captions = [item for item in found if re.match("fig|table|example|listing", item.title, re.IGNORECASE)]
+    return len(captions) > 0.5 * len(found)
 
 
 def _levels(found: Sequence[_Found]) -> list[ContentsEntry]:
@@ -147,28 +140,21 @@ def _levels(found: Sequence[_Found]) -> list[ContentsEntry]:
     """
     numbers = [number_of(item.title) for item in found]
     parts = any(number is not None and number.kind == "part" for number in numbers)
-    places: list[float] = []
-    for left in sorted(item.line.box.left for item in found):
-        if not places or left - places[-1] > _SAME_LEFT:
-            places.append(left)
-    place = [max(at for at, left in enumerate(places) if left <= item.line.box.left) for item in found]
-    votes: dict[int, Counter[int]] = {}
-    for at, number in zip(place, numbers, strict=True):
-        if number is not None and number.sure:
-            votes.setdefault(at, Counter())[_depth(number) + parts] += 1
-    numbered = {at: counts.most_common(1)[0][0] for at, counts in votes.items()}
+    own = [
+        None if number is None or not number.sure else 1 if number.kind == "part" else number.depth + parts
+        for number in numbers
+    ]
+    lefts = sorted(item.line.box.left for item in found)
+    places = lefts[:1] + [left for before, left in pairwise(lefts) if left - before > _SAME_LEFT]
+    place = [bisect_right(places, item.line.box.left) - 1 for item in found]
+    told = defaultdict[int, list[int]](list)
+    for at, level in zip(place, own, strict=True):
+        if level is not None:
+            told[at].append(level)
     entries = []
-    for item, number, at in zip(found, numbers, place, strict=True):
-        if number is not None and number.sure and (number.depth > 1 or number.kind in ("part", "arabic")):
-            level = _depth(number) + parts
-        elif at in numbered:
-            level = numbered[at]
-        else:
-            below = [other for other in numbered if other < at]
-            level = numbered[max(below)] + at - max(below) if below else at + 1 if not numbered else 1
-        entries.append(ContentsEntry(item.title, max(1, level), label=item.label))
+    for item, level, at in zip(found, own, place, strict=True):
+        if level is None:
+            nearest = max((other for other in told if other <= at), default=None)
+            level = (1 if told else at + 1) if nearest is None else mode(told[nearest]) + at - nearest
+        entries.append(ContentsEntry(item.title, level, label=item.label))
     return entries
-
-
-def _depth(number: Number) -> int:
-    return 0 if number.kind == "part" else number.depth

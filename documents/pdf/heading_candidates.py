@@ -44,8 +44,8 @@ class Group:
     lines: tuple[Line, ...]
     text: str
     number: Number | None
-    above: float | None  # leadings of the body to the line above; None at a column's top
-    below: float | None
+    above: float  # leadings of the body to the line above, see `space_above`
+    below: float
 
     @property
     def line(self) -> Line:
@@ -63,33 +63,21 @@ class Group:
 
 def groups(items: Sequence[Line | Placed], body: Body) -> list[Group]:
     """Groups of a document in reading order.  "Chapter 4" above a chapter's title belongs to it."""
-    found: list[list[int]] = []
+    found: list[tuple[int, list[Line]]] = []  # lines that follow each other, and the place of the first one
     for at, item in enumerate(items):
         if not isinstance(item, Line):
             continue
-        before = [line for other in found[-1] if isinstance(line := items[other], Line)] if found else []
-        in_italics = not item.bold and not item.italic and all(line.italic for line in before)  # so far
-        continues = bool(before) and not in_italics and _continues(before[-1], item)
-        if before and found[-1][-1] == at - 1 and (continues or _titled(before, item)):
-            found[-1].append(at)
+        first, lines = found[-1] if found else (at, [])
+        if lines and first + len(lines) == at and (_continues(lines, item) or _titled(lines, item)):
+            lines.append(item)
         else:
-            found.append([at])
+            found.append((at, [item]))
     result = []
-    for members in found:
-        lines = tuple(line for at in members if isinstance(line := items[at], Line))
+    for first, lines in found:
+        last = first + len(lines) - 1
         text = join_lines([line.text for line in lines])
-        above, below = space_above(items, members[0]), space_below(items, members[-1])
-        result.append(
-            Group(
-                members[0],
-                members[-1],
-                lines,
-                text,
-                number_of(text),
-                None if above is None else above / body.leading,
-                None if below is None else below / body.leading,
-            )
-        )
+        above, below = space_above(items, first, body), space_below(items, last, body)
+        result.append(Group(first, last, tuple(lines), text, number_of(text), above, below))
     return result
 
 
@@ -107,65 +95,58 @@ def join_lines(texts: Sequence[str]) -> str:
     return text.rstrip("\xad")
 
 
-def looks_like_heading(group: Group, body: Body, exact: bool = False) -> bool:
+def looks_like_heading(group: Group, body: Body) -> bool:
     """Whether a group has the shape and the style of a heading.
 
     Args:
         group: Lines in one style.
         body: The style of the document's text.
-        exact: Whether it looks exactly like headings that are known: then it may begin with a small letter, or be a
-            single "Note".
     """
     text, number, line = group.text, group.number, group.line
     rest = text[number.length :] if number else text
     letters = sum(char.isalpha() for char in rest)
-    if letters < 2 or letters < 0.4 * len(rest.replace(" ", "")) or len(text) > _MAX_CHARACTERS:
+    if letters < 2 or letters < 0.4 * len(rest.replace(" ", "")):
         return False
-    if (
-        len(group.lines) > _MAX_LINES
-        or _CAPTION.match(text)
-        or (_ADMONITION.fullmatch(rest) and not exact)
-        or _KEYWORDS.match(rest)
-    ):
+    if len(text) > _MAX_CHARACTERS or len(group.lines) > _MAX_LINES:
+        return False
+    if _CAPTION.match(text) or _ADMONITION.fullmatch(rest) or _KEYWORDS.match(rest):
         return False
     if any(part.pieces > (2 if number and at == 0 else 1) for at, part in enumerate(group.lines)):
         return False
     if (is_bulleted(text) and not number) or (line.monospaced and not body.monospaced and line.size < 1.15 * body.size):
         return False
     larger = line.size > _LARGER * body.size
-    if rest[0].islower() and rest.endswith("."):
-        return False
-    numbered = number is not None and number.sure and (line.bold or number.depth > 1)
-    if rest.endswith((",", ";", ":") if larger or numbered else (",", ";", ":", ".")):
+    may_end_sentence = larger or (number is not None and number.sure and (line.bold or number.depth > 1))
+    if rest[-1] in (",;:" if may_end_sentence else ",;:.") or (rest[0].islower() and rest[-1] == "."):
         return False
     if larger:
         return rest[0].isalnum() or not rest[0].isascii() or rest[0] in "\"'(\u201c"
-    if (rest[0].islower() and not number and not exact) or (not number and _LABEL.match(rest)):
+    if not number and (rest[0].islower() or _LABEL.match(rest)):
         return False
-    apart = group.above is None or group.above >= _SET_APART
-    far_above = group.above is None or group.above >= _FAR_APART
     if line.bold and not body.bold and line.size > 0.85 * body.size:
-        return apart and len(group.lines) <= 3
+        return group.above >= _SET_APART and len(group.lines) <= 3
+    if group.above < _FAR_APART or len(group.lines) > 2:
+        return False
     if number is None and line.italic and not body.italic:
-        return far_above and rest[0].isalnum() and len(group.lines) <= 2 and line.size > 0.95 * body.size
+        return rest[0].isalnum() and line.size > 0.95 * body.size
     different = abs(line.size - body.size) > 0.04 * body.size or line.italic != body.italic or _capitals(rest)
-    far = far_above and (group.below is None or group.below >= _SET_APART)
     sure = number is not None and number.sure and number.kind != "small letter"
-    return far and sure and different and len(group.lines) <= 2 and line.size > 0.8 * body.size
+    return sure and different and group.below >= _SET_APART and line.size > 0.8 * body.size
 
 
-def _continues(before: Line, line: Line) -> bool:
-    """Whether a line belongs to the group of the line before."""
-    same_column = before.page == line.page and (before.left, before.right) == (line.left, line.right)
-    distance = line.baseline - before.baseline
-    if not same_column or not 0 < distance <= _LINE_DISTANCE * max(before.size, line.size):
+def _continues(lines: Sequence[Line], line: Line) -> bool:
+    """Whether a line belongs to the group of the lines before."""
+    before = lines[-1]
+    if (before.page, before.left, before.right) != (line.page, line.left, line.right):
+        return False
+    if not 0 < line.baseline - before.baseline <= _LINE_DISTANCE * max(before.size, line.size):
         return False
     same_style = abs(before.size - line.size) <= 0.02 * line.size and before.bold == line.bold
-    if before.is_run_in or line.is_run_in:
+    ends_italics = not line.bold and not line.italic and all(other.italic for other in lines)
+    if not same_style or ends_italics or before.color != line.color or before.is_run_in or line.is_run_in:
         return False
     number = number_of(line.text)
-    begins = is_bulleted(line.text) or (number is not None and number.sure and line.bold)
-    return same_style and not begins and before.color == line.color
+    return not is_bulleted(line.text) and (number is None or not number.sure or not line.bold)
 
 
 def is_chapter(text: str) -> bool:

@@ -69,8 +69,7 @@ def _plausible(group: Group, entry: ContentsEntry, body: Body) -> bool:
     if one is not None and other is not None and one.sure and other.sure and one.values != other.values:
         return False
     distinct = group.line.size > 1.03 * body.size or group.line.bold != body.bold or group.line.italic != body.italic
-    apart = group.above is None or group.above >= 1.15
-    return distinct or (apart and entry.page is not None) or one is not None
+    return distinct or (group.above >= 1.15 and entry.page is not None) or one is not None
 
 
 def _offset(entries: Sequence[ContentsEntry], groups: Sequence[Group], places: dict[str, list[int]]) -> int | None:

@@ -2,11 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from documents.pdf.contents import ContentsEntry
 from documents.pdf.heading_candidates import Group, Style, is_chapter, looks_like_heading
-from documents.pdf.heading_entries import known
 from documents.pdf.heading_levels import levels
 from documents.pdf.lines import Line, Placed
 from documents.pdf.spacing import Body
@@ -29,31 +28,6 @@ class FoundHeading:
     page: int
 
 
-def named_groups(
-    groups: Sequence[Group], entries: Sequence[Sequence[ContentsEntry]], body: Body
-) -> dict[int, ContentsEntry]:
-    """Groups that the outline or the table of contents names, with their levels there.
-
-    Args:
-        groups: Of the document's lines.
-        entries: Of the outline, of the table of contents: the first of them gives levels; another adds headings if it
-            agrees on levels.
-        body: The style of the document's text.
-    """
-    named: dict[int, ContentsEntry] = {}
-    for source in entries:
-        found = known(source, groups, body)
-        if not named:
-            named = found
-            continue
-        shifts = {named[at].level - entry.level for at, entry in found.items() if at in named}
-        if len(shifts) == 1:
-            shift = shifts.pop()
-            more = {at: replace(e, level=max(1, e.level + shift)) for at, e in found.items() if at not in named}
-            named |= more
-    return named
-
-
 def headings(
     items: Sequence[Line | Placed],
     groups: Sequence[Group],
@@ -66,17 +40,12 @@ def headings(
     Args:
         items: What is on the pages of a document.
         groups: Their lines, see `heading_candidates.groups`.
-        named: See `named_groups`.
+        named: Groups that the outline or the table of contents names, with their levels there.
         body: The style of the document's text.
         front: Groups that are no headings unless an entry names them: the title, authors, and what else stands before
             the text.
     """
-    looks = {_look(groups[at]) for at in named if groups[at].number and groups[at].line.bold}
-    shaped = {
-        at
-        for at, group in enumerate(groups)
-        if at not in front and looks_like_heading(group, body, exact=_look(group) in looks)
-    }
+    shaped = {at for at, group in enumerate(groups) if at not in front and looks_like_heading(group, body)}
     accepted = _accepted(items, groups, shaped, named, body)
     chosen = [at for at in range(len(groups)) if at in named or (at in shaped and groups[at].style in accepted)]
     picked = [groups[at] for at in chosen]
@@ -85,11 +54,6 @@ def headings(
         FoundHeading(groups[at].first, groups[at].last, _text(groups[at], named.get(at)), level, groups[at].line.page)
         for at, level in zip(chosen, depth, strict=True)
     ]
-
-
-def _look(group: Group) -> tuple[Style, str, tuple[int, int, int]]:
-    """All of a group's style: what looks exactly like numbered headings is one even if its text does not look so."""
-    return group.style, group.line.font, group.line.color
 
 
 def _text(group: Group, entry: ContentsEntry | None) -> str:
@@ -112,20 +76,21 @@ def _accepted(
     largest = max(sizes) if len(sizes) >= _MIN_KNOWN else float("inf")
     accepted = set()
     for style, members in by_style.items():
-        good = [at for at in members if at in shaped]
+        good = [groups[at] for at in members if at in shaped]
         if not good or len(good) < (1 - _MAX_MISSHAPEN) * len(members):
             continue
-        if style[0] > 1.03 * largest and not any(at in named for at in members):
-            continue  # larger than chapters: the title page's
         size, bold, italic, _ = style
         small = size <= 1.06 * body.size
-        slanted = small and italic and not bold and not any(groups[at].number for at in good)
-        if slanted and len(good) < _MIN_SLANTED and not any(at in named for at in good):
-            continue
-        hanging = sum(_hanging(items, groups[at]) for at in good if not groups[at].number)
-        if small and hanging > _MAX_HANGING * len(good) and not any(at in named for at in good):
-            continue
-        accepted.add(style)
+        unnumbered = [group for group in good if not group.number]
+        slanted = small and italic and not bold and len(unnumbered) == len(good)
+        hanging = sum(_hanging(items, group) for group in unnumbered)
+        doubtful = (
+            size > 1.03 * largest  # larger than chapters: the title page's
+            or (slanted and len(good) < _MIN_SLANTED)
+            or (small and hanging > _MAX_HANGING * len(good))
+        )
+        if not doubtful or any(at in named for at in members):
+            accepted.add(style)
     return accepted
 
 

@@ -30,13 +30,12 @@ def split_run_in(items: Sequence[Line | Placed], body: Body, titles: Container[s
         titles: Keys of what the outline and the table of contents name.
     """
     found = {at for at, item in enumerate(items) if isinstance(item, Line) and _is_run_in(items, at, body)}
-    named = {at for at, item in enumerate(items) if isinstance(item, Line) and item.lead and key(_lead(item)) in titles}
     numbered = {at for at in found if _numbered(items[at])}
     if len(found - numbered) < _MIN_OF_A_KIND:
         found = numbered
     result: list[Line | Placed] = []
     for at, item in enumerate(items):
-        if isinstance(item, Line) and (at in found or at in named):
+        if isinstance(item, Line) and (at in found or (item.lead and key(_lead(item)) in titles)):
             result += _split(item)
         else:
             result.append(item)
@@ -51,8 +50,8 @@ def _is_run_in(items: Sequence[Line | Placed], at: int, body: Body) -> bool:
     line = items[at]
     if not isinstance(line, Line) or not line.lead or line.monospaced or abs(line.size - body.size) > 0.1 * body.size:
         return False
-    lead, above = _lead(line), space_above(items, at)
-    if above is not None and above < _SET_APART * body.leading:
+    lead = _lead(line)
+    if space_above(items, at, body) < _SET_APART:
         return False
     if len(lead.split()) > _MAX_WORDS or _OTHERS.match(lead) or sum(char.isalpha() for char in lead) < 3:
         return False

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 from documents.pdf.lines import Line, Placed
-
-_SAME_SIZE = 0.04  # of a size
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +19,6 @@ class Body:
     italic: bool = False
     monospaced: bool = False
     leading: float = 12.0  # points between baselines
-
-    def larger(self, line: Line, times: float = 1 + _SAME_SIZE) -> bool:
-        """Whether a line's font is larger than the body's."""
-        return line.size > times * self.size
 
 
 def body_of(lines: Sequence[Line]) -> Body:
@@ -44,21 +39,18 @@ def body_of(lines: Sequence[Line]) -> Body:
     return Body(size, font, bold, italic, monospaced, leading)
 
 
-def space_above(items: Sequence[Line | Placed], at: int) -> float | None:
-    """Points between the baselines of a line and the one before it in its column.
+def space_above(items: Sequence[Line | Placed], at: int, body: Body) -> float:
+    """Leadings of the body between the baselines of a line and the one before it in its column.
 
-    None at the column's top or below a table or image.
+    Infinite at the column's top or below a table or image.
     """
     line, before = items[at], items[at - 1] if at else None
     if not isinstance(line, Line) or not isinstance(before, Line) or before.page != line.page:
-        return None
+        return inf
     distance = line.baseline - before.baseline
-    return distance if distance >= 0 else None
+    return distance / body.leading if distance >= 0 else inf
 
 
-def space_below(items: Sequence[Line | Placed], at: int) -> float | None:
-    """Points between the baselines of a line and the one after it in its column.
-
-    None at the column's end or above a table or image.
-    """
-    return space_above(items, at + 1) if at + 1 < len(items) else None
+def space_below(items: Sequence[Line | Placed], at: int, body: Body) -> float:
+    """Leadings between a line and the one after it; infinite at the column's end or above a table or image."""
+    return space_above(items, at + 1, body) if at + 1 < len(items) else inf

@@ -8,7 +8,8 @@ from documents.pdf.contents import ContentsEntry, key, table_of_contents
 from documents.pdf.footnotes import footnotes, marks_apart
 from documents.pdf.front_matter import front_matter
 from documents.pdf.heading_candidates import groups
-from documents.pdf.headings import headings, named_groups
+from documents.pdf.heading_entries import known
+from documents.pdf.headings import headings
 from documents.pdf.lines import Line, Placed
 from documents.pdf.run_in_headings import split_run_in
 from documents.pdf.spacing import body_of
@@ -41,7 +42,7 @@ def structure(
     text = split_run_in(text, body, {key(entry.title) for entry in (*bookmarks, *printed)})
     grouped = groups(text, body)
     title = find_title(grouped, [*bookmarks, *printed], metadata, body, name)
-    named = named_groups(grouped, [source for source in (bookmarks, printed) if source], body)
+    named = known(bookmarks, grouped, body) or known(printed, grouped, body)
     front = front_matter(grouped, title, named, min(contents, default=None), body)
     found = headings(text, grouped, named, body, front | title.groups)
     title_items = {at for group in title.groups for at in range(grouped[group].first, grouped[group].last + 1)}

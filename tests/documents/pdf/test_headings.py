@@ -1,5 +1,6 @@
 """Headings by outline, table of contents, numbers and styles."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from documents.pdf.contents import ContentsEntry
 from documents.pdf.front_matter import front_matter
 from documents.pdf.heading_candidates import groups
-from documents.pdf.headings import headings, named_groups
+from documents.pdf.heading_entries import known
+from documents.pdf.headings import headings
 from documents.pdf.lines import Line
 from documents.pdf.spacing import body_of
 from documents.pdf.title import Title, find_title, plausible
@@ -36,10 +38,10 @@ class Pages:
         self._baseline, self._page = 60.0, self._page + 1
         return self
 
-    def found(self, *entries: list[ContentsEntry]) -> list[tuple[int, str]]:
+    def found(self, entries: Sequence[ContentsEntry] = ()) -> list[tuple[int, str]]:
         body = body_of(self.items)
         grouped = groups(self.items, body)
-        named = named_groups(grouped, entries, body)
+        named = known(entries, grouped, body)
         return [(found.level, found.text) for found in headings(self.items, grouped, named, body, set())]
 
 
@@ -67,7 +69,7 @@ def test_levels_of_bold_headings(rows: list[tuple[int, str, float]], entries: tu
     pages = Pages()
     for _, text, size in rows:
         pages.heading(text, size, bold=True).text()
-    assert pages.found(*([[*entries]] if entries else [])) == [(level, text) for level, text, _ in rows]
+    assert pages.found(entries) == [(level, text) for level, text, _ in rows]
 
 
 def test_letters_that_begin_again_are_nested() -> None:
