@@ -34,10 +34,7 @@ class _Writer:
 
     def aside(self, block: Block) -> None:
         """Add a block that does not end the paragraph around it."""
-        if self._open is None:
-            self._add(block)
-        else:
-            self._waiting.append(block)
+        self._waiting.append(block)
 
     def note(self, note: Open) -> None:
         """Add a footnote behind the paragraph around it."""
@@ -45,19 +42,14 @@ class _Writer:
         self._notes.text("footnotes put behind their paragraphs", block.text)
         self.aside(block)
 
-    def heading(self, block: Heading) -> None:
-        """Add a heading."""
-        self.close()
-        self._add(block)
-
     def close(self) -> None:
-        """End the open paragraph."""
+        """End the open paragraph, and write what stands inside it."""
         if self._open is not None:
             self._add(paragraph_of(self._open, self._words, self._notes))
             self._open = None
-        waiting, self._waiting = self._waiting, []
-        for block in waiting:
+        for block in self._waiting:
             self._add(block)
+        self._waiting.clear()
 
     def _add(self, block: Block) -> None:
         """Add a block; a list's items are one paragraph, and a table goes on with the last if both have one head."""
@@ -99,7 +91,8 @@ def blocks(
             note = None
         if at in starts:
             found = starts[at]
-            writer.heading(Heading(found.text, found.level, found.page))
+            writer.close()
+            writer.aside(Heading(found.text, found.level, found.page))
             end = found.last
         if at <= end or at in left_out:
             continue

@@ -23,13 +23,10 @@ _MAX_LINES = 40  # of a column's footnotes
 def footnotes(items: Sequence[Line | Placed], body: Body) -> set[int]:
     """Which items are footnotes."""
     found: set[int] = set()
-    at = len(items) - 1
-    while at >= 0:
+    for at, item in enumerate(items):
         below = items[at + 1] if at + 1 < len(items) else None
-        item = items[at]
         if isinstance(item, Line) and _ends_column(item, below):
             found.update(_notes(items, at, body))
-        at -= 1
     return found
 
 

@@ -34,21 +34,15 @@ def front_matter(
     """
     if not title.is_known:
         return set()
-    start = next(
-        (
-            at
-            for at, group in enumerate(groups)
-            if at not in title.groups and _begins_text(group, at in named, contents, body)
-        ),
-        0,
-    )
+    others = [at for at in range(len(groups)) if at not in title.groups]
+    start = next((at for at in others if _begins_text(groups[at], at in named, contents, body)), 0)
     later = {group.style for group in groups[start + 1 :]}
-    found = set()
-    for at, group in enumerate(groups[:start]):
-        above_text = at == start - 1 and group.style in later and group.last + 1 == groups[start].first
-        if at in title.groups or not (above_text or _OWN_NAMES.fullmatch(group.text.strip(" .:"))):
-            found.add(at)
-    return found
+
+    def is_heading(at: int) -> bool:
+        above_text = at == start - 1 and groups[at].style in later and groups[at].last + 1 == groups[start].first
+        return above_text or _OWN_NAMES.fullmatch(groups[at].text.strip(" .:")) is not None
+
+    return {at for at in range(start) if at in title.groups or not is_heading(at)}
 
 
 def _begins_text(group: Group, is_named: bool, contents: int | None, body: Body) -> bool:

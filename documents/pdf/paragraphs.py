@@ -91,12 +91,8 @@ def _code_goes_on(paragraph: Open, line: Line, body: Body, *, elsewhere: bool) -
 
 def _begins_item(paragraph: Open, line: Line, *, in_list: bool) -> bool:
     """Whether a line begins an item of a list; a number may as well stand there by chance."""
-    found = item_mark(line.text)
-    if found is None:
-        return False
-    if is_bulleted(line.text):
-        return True
-    return in_list or paragraph.is_item or _END_OF_SENTENCE.search(paragraph.last.text) is not None
+    ends = _END_OF_SENTENCE.search(paragraph.last.text) is not None
+    return is_bulleted(line.text) or (item_mark(line.text) is not None and (in_list or paragraph.is_item or ends))
 
 
 def _goes_on_elsewhere(paragraph: Open, line: Line) -> bool:
@@ -116,9 +112,7 @@ def _indented(paragraph: Open, line: Line) -> bool:
     limit = _INDENT * line.size
     if len(paragraph.lines) > 1:
         return abs(shift) > limit and not _centered(paragraph, line)
-    if shift > limit:  # the second line: it hangs below a full first one
-        return not paragraph.is_item and not _full(paragraph, line)
-    return False
+    return shift > limit and not paragraph.is_item and not _full(paragraph, line)  # the second hangs below a full line
 
 
 def _centered(paragraph: Open, line: Line) -> bool:
@@ -162,12 +156,10 @@ def _code(lines: Sequence[Line]) -> str:
     """Lines of code, indented as they are drawn."""
     cell = max(max(line.cell for line in lines), 1.0)
     left = {page: min(line.box.left for line in lines if line.page == page) for page in {line.page for line in lines}}
-    distances = [b.baseline - a.baseline for a, b in pairwise(lines) if b.baseline > a.baseline]
-    usual = min(distances, default=lines[0].size)
+    gaps = [after.baseline - before.baseline for before, after in pairwise(lines)]
+    usual = min((gap for gap in gaps if gap > 0), default=lines[0].size)
     text = ""
-    for at, line in enumerate(lines):
-        if at:
-            gap = line.baseline - lines[at - 1].baseline
-            text += "\n\n" if gap > _BLANK_LINE * usual else "\n"
+    for line, gap in zip(lines, [0.0, *gaps], strict=True):
+        text += "\n\n" if gap > _BLANK_LINE * usual else "\n"
         text += " " * round((line.box.left - left[line.page]) / cell) + line.text
-    return text
+    return text[1:]

@@ -1,7 +1,8 @@
 """The title of a document: what is printed largest on its first page, or the file's metadata."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -11,7 +12,6 @@ from documents.pdf.spacing import Body
 
 _LARGER = 1.15  # body sizes
 _MAX_CHARACTERS = 300
-_SAME_WORDS = 0.6  # of the metadata's
 _NEAR = 3.0  # font sizes between the parts of a title
 _FIRST_PAGES = 3  # a cover may have no text
 _IMPLAUSIBLE = re.compile(
@@ -50,29 +50,20 @@ def find_title(
         name: The document's name, for when nothing else is found.
     """
     metadata = " ".join(metadata.split()) if plausible(metadata) else ""
-    first = [at for at, group in enumerate(groups) if group.line.page <= _FIRST_PAGES]
-    pages = {groups[at].line.page for at in first}
-    first = [at for at in first if groups[at].line.page == min(pages)]
+    page = min((group.line.page for group in groups), default=1)
+    first = [at for at, group in enumerate(groups) if group.line.page == page <= _FIRST_PAGES]
     for at in first:
         text = key(groups[at].text)
         if metadata and text and (text == key(metadata) or (len(text) > 8 and key(metadata).startswith(text))):
-            printed = _with_rest(groups, first, at)
-            return Title(_text(groups, printed) if text == key(metadata) else metadata, printed, True)
+            title = _begun(groups, first, at)
+            return title if text == key(metadata) else title._replace(text=metadata)
     named = {key(entry.title) for entry in entries}
     free = [at for at in first if _possible(groups, at, named, body)]
-    if not free:  # in the text's size, but of the same words
-        free = [at for at in first if _shared(groups[at].text, metadata) >= _SAME_WORDS]
     if free:
-        best = max(free, key=lambda at: (round(groups[at].line.size, 1), groups[at].line.bold, -at))
-        printed = _with_rest(groups, first, best)
-        return Title(_text(groups, printed), printed, True)
+        return _begun(
+            groups, first, max(free, key=lambda at: (round(groups[at].line.size, 1), groups[at].line.bold, -at))
+        )
     return Title(metadata or PurePosixPath(name).stem, frozenset(), bool(metadata))
-
-
-def _shared(text: str, metadata: str) -> float:
-    """The share of the metadata's words that a text has, if it has not many more."""
-    one, other = set(text.casefold().split()), set(metadata.casefold().split())
-    return len(one & other) / len(other) if len(other) >= 3 and len(one) <= 2 * len(other) else 0.0
 
 
 def _possible(groups: Sequence[Group], at: int, named: set[str], body: Body) -> bool:
@@ -89,19 +80,12 @@ def _possible(groups: Sequence[Group], at: int, named: set[str], body: Body) -> 
     return later < 2
 
 
-def _with_rest(groups: Sequence[Group], first: Sequence[int], at: int) -> frozenset[int]:
-    """A group with those that continue it below in the same style."""
-    found = {at}
-    while at + 1 in first and groups[at + 1].style == groups[at].style and _near(groups[at], groups[at + 1]):
-        at += 1
-        found.add(at)
-    return frozenset(found)
-
-
-def _near(one: Group, other: Group) -> bool:
-    distance = other.lines[0].baseline - one.line.baseline
-    return 0 < distance < _NEAR * one.line.size
-
-
-def _text(groups: Sequence[Group], printed: Iterable[int]) -> str:
-    return join_lines([groups[at].text for at in sorted(printed)])
+def _begun(groups: Sequence[Group], first: Sequence[int], at: int) -> Title:
+    """The title that a group begins, with those of the first page that continue it below in the same style."""
+    found = [at]
+    for before, after in pairwise(groups[at : first[-1] + 1]):
+        distance = after.lines[0].baseline - before.line.baseline
+        if after.style != before.style or not 0 < distance < _NEAR * before.line.size:
+            break
+        found.append(found[-1] + 1)
+    return Title(join_lines([groups[at].text for at in found]), frozenset(found), True)
