@@ -16,13 +16,13 @@ from documents.records import Block, Heading, Paragraph
 class _Writer:
     """Writes blocks; keeps what stands inside a paragraph (footnotes, tables, images) until that ends."""
 
-    def __init__(self, body: Body, words: Container[str], notes: LeftOut) -> None:
+    def __init__(self, body: Body, words: Container[str], left_out: LeftOut) -> None:
         self.blocks: list[Block] = []
         self._body = body
         self._words = words
-        self._notes = notes
+        self._left_out = left_out
         self._open: Open | None = None
-        self._waiting: list[Block] = []
+        self._waiting: list[Block | Open] = []  # an open paragraph is a footnote
         self._in_list = False
 
     def line(self, line: Line) -> None:
@@ -36,19 +36,26 @@ class _Writer:
         """Add a block that does not end the paragraph around it."""
         self._waiting.append(block)
 
-    def note(self, note: Open) -> None:
-        """Add a footnote behind the paragraph around it."""
-        block = paragraph_of(note, self._words, self._notes)
-        self._notes.text("footnotes put behind their paragraphs", block.text)
-        self.aside(block)
+    def note(self, line: Line) -> None:
+        """Add a line of a footnote, which stands behind the paragraph around it."""
+        last = self._waiting[-1] if self._waiting else None
+        if isinstance(last, Open) and not begins_note(line):
+            last.lines.append(line)
+        else:
+            self._waiting.append(Open([line]))
 
     def close(self) -> None:
         """End the open paragraph, and write what stands inside it."""
         if self._open is not None:
-            self._add(paragraph_of(self._open, self._words, self._notes))
+            self._add(paragraph_of(self._open, self._words, self._left_out))
             self._open = None
-        for block in self._waiting:
-            self._add(block)
+        for part in self._waiting:
+            if isinstance(part, Open):
+                note = paragraph_of(part, self._words, self._left_out)
+                self._left_out.text("footnotes put behind their paragraphs", note.text)
+                self._add(note)
+            else:
+                self._add(part)
         self._waiting.clear()
 
     def _add(self, block: Block) -> None:
@@ -83,12 +90,8 @@ def blocks(
     words = vocabulary(item.text for item in items if isinstance(item, Line))
     writer = _Writer(body, words, moved)
     starts: Mapping[int, FoundHeading] = {found.first: found for found in headings}
-    note: Open | None = None
     end = -1  # of the heading that is being passed
     for at, item in enumerate(items):
-        if note is not None and not (at in notes and isinstance(item, Line) and not begins_note(item)):
-            writer.note(note)
-            note = None
         if at in starts:
             found = starts[at]
             writer.close()
@@ -99,11 +102,8 @@ def blocks(
         if isinstance(item, Placed):
             writer.aside(item.content)
         elif at in notes:
-            note = note or Open()
-            note.lines.append(item)
+            writer.note(item)
         else:
             writer.line(item)
-    if note is not None:
-        writer.note(note)
     writer.close()
     return writer.blocks

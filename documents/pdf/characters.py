@@ -1,9 +1,9 @@
 """Characters of a PDF page as pdfium reports them, in the order of the file, with the style of their text object."""
 
 from collections.abc import Iterator
-from ctypes import byref, c_double, c_uint, c_void_p, cast, create_string_buffer
+from ctypes import byref, c_double, c_uint, c_void_p, cast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from documents.pdf.fonts import base_name, is_bold, is_italic
 from documents.pdf.placement import PlacementMatrix
@@ -87,14 +87,14 @@ def _style(text: "PdfTextPage", index: int, placed: PlacementMatrix) -> Characte
     """The style of a character's text object."""
     from pypdfium2 import raw
 
-    handle = raw.FPDFText_GetTextObject(text, index)
-    font = raw.FPDFTextObj_GetFont(handle)
-    name = _font_name(font)
+    item = text.get_textobj(index)
+    font = item.get_font()
+    name = base_name(font.get_base_name())
     matrix = raw.FS_MATRIX()
     raw.FPDFText_GetMatrix(text, index, byref(matrix))
     drawn = PlacementMatrix(matrix.a, matrix.b, matrix.c, matrix.d, 0, 0).then(placed)
     size = raw.FPDFText_GetFontSize(text, index) * (drawn.c**2 + drawn.d**2) ** 0.5
-    mode = raw.FPDFTextObj_GetTextRenderMode(handle)
+    mode = raw.FPDFTextObj_GetTextRenderMode(item)
     color = [c_uint() for _ in range(4)]
     known = raw.FPDFText_GetFillColor(text, index, *(byref(part) for part in color))
     red, green, blue, opacity = (part.value for part in color) if known else (0, 0, 0, 255)
@@ -122,11 +122,3 @@ def _slant(drawn: PlacementMatrix) -> float:
     Fonts without an italic shape are slanted so.
     """
     return drawn.c / drawn.d if drawn.d and abs(drawn.b) <= 0.1 * abs(drawn.a) else 0.0
-
-
-def _font_name(font: Any) -> str:
-    from pypdfium2 import raw
-
-    buffer = create_string_buffer(128)
-    raw.FPDFFont_GetBaseFontName(font, buffer, len(buffer))
-    return base_name(buffer.value.decode("utf-8", "replace"))

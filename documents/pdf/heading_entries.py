@@ -3,8 +3,9 @@
 Headings that are known to be ones.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
+from statistics import mode
 
 from documents.pdf.contents import ContentsEntry, key
 from documents.pdf.heading_candidates import Group
@@ -28,9 +29,8 @@ def known(entries: Sequence[ContentsEntry], groups: Sequence[Group], body: Body)
     named: dict[int, ContentsEntry] = {}
     after = -1
     for entry in entries:
-        options = sorted(
-            {at for name in _names(entry.title) for at in places[name] if _plausible(groups[at], entry, body)}
-        )
+        found = {at for name in _names(entry.title) for at in places[name]}
+        options = [at for at in sorted(found) if _plausible(groups[at], entry, body)]
         page = entry.page or (entry.label + offset if entry.label is not None and offset is not None else None)
         if page is not None:
             options = [at for at in options if groups[at].line.page == page] or [
@@ -74,10 +74,8 @@ def _plausible(group: Group, entry: ContentsEntry, body: Body) -> bool:
 
 def _offset(entries: Sequence[ContentsEntry], groups: Sequence[Group], places: dict[str, list[int]]) -> int | None:
     """What is added to printed page numbers to get pages of the file, by most entries."""
-    votes = Counter[int]()
-    for entry in entries:
-        if entry.label is not None:
-            votes.update(
-                {groups[at].line.page - entry.label for name in _names(entry.title) for at in places.get(name, [])}
-            )
-    return votes.most_common(1)[0][0] if votes else None
+    offsets: list[int] = []
+    for title, label in ((entry.title, entry.label) for entry in entries):
+        if label is not None:
+            offsets += {groups[at].line.page - label for name in _names(title) for at in places.get(name, [])}
+    return mode(offsets) if offsets else None

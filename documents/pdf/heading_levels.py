@@ -103,8 +103,8 @@ def _add_by_style(found: dict[_Class, int], often: Mapping[_Class, int]) -> None
         alike = [level for other, level in found.items() if _alike(other.style, kind.style)]
         if not alike and often[kind] == 1:
             near = [other for other in found if abs(other.style[0] - kind.style[0]) <= _ABOUT_AS_LARGE * kind.style[0]]
-            same_weight = [other for other in near if other.style[1] == kind.style[1]] or near
-            alike = [found[min(same_weight, key=lambda other: abs(other.style[0] - kind.style[0]))]] if near else []
+            near.sort(key=lambda other: (other.style[1] != kind.style[1], abs(other.style[0] - kind.style[0])))
+            alike = [found[other] for other in near[:1]]
         above = [level for other, level in found.items() if _outranks(other.style, kind.style)]
         found.setdefault(kind, min(alike) if alike else 1 + max(above, default=0))
 

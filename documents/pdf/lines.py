@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from statistics import median
+from typing import TypeVar
 
 from documents.pdf.clusters import around
 from documents.pdf.fonts import is_monospaced
@@ -62,7 +63,10 @@ class Placed:
     page: int
 
 
-def baseline(word: PageWord) -> float:
+Written = TypeVar("Written", PageWord, Line)
+
+
+def baseline(word: PageWord | Line) -> float:
     """A word's baseline, from the page's top."""
     return word.box.top + _BASELINE * (word.box.bottom - word.box.top)
 
@@ -80,9 +84,9 @@ def fragments(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
     return [tuple(part) for part in _with_scripts(parts)]
 
 
-def baseline_rows(words: Iterable[PageWord]) -> list[list[PageWord]]:
-    """Words with one baseline each, from the top; the order of `words` does not count."""
-    rows: list[list[PageWord]] = []
+def baseline_rows(words: Iterable[Written]) -> list[list[Written]]:
+    """Words or pieces of lines with one baseline each, from the top; the order of `words` does not count."""
+    rows: list[list[Written]] = []
     for word in sorted(words, key=lambda word: (baseline(word), word.box, word.text)):
         if rows and baseline(word) - baseline(rows[-1][-1]) <= _SAME_BASELINE * min(word.size, rows[-1][-1].size):
             rows[-1].append(word)

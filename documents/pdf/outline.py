@@ -1,5 +1,6 @@
 """A PDF file's outline (its bookmarks)."""
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from documents.pdf.contents import ContentsEntry
@@ -17,9 +18,7 @@ def outline(document: "PdfDocument") -> list[ContentsEntry]:
     One that holds all others is left out: it names the document.
     """
     found: list[ContentsEntry] = []
-    for bookmark in document.get_toc(max_depth=_DEPTH):
-        if len(found) >= MAX_ENTRIES:
-            break
+    for bookmark in islice(document.get_toc(max_depth=_DEPTH), MAX_ENTRIES):
         title = " ".join(bookmark.get_title().split())
         target = bookmark.get_dest()
         page = target.get_index() if target else None

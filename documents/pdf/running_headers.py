@@ -2,11 +2,11 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
-from documents.pdf.lines import Line
+from documents.pdf.lines import Line, baseline_rows
 from documents.pdf.numbering import roman
 from documents.pdf.spacing import Body, body_of
 
@@ -14,7 +14,6 @@ _ZONE = 0.17  # of a page's height, at the top and at the bottom
 _LAYERS = 12  # rows from the edge inwards
 _SAME_PLACE = 3.0  # points
 _MIN_PAGES = 3  # that a text or a counting number stands on; 2 in a document of 2 or 3 pages
-_SAME_BASELINE = 1.5  # points
 _NEAR = 4  # pages between two of them
 _DENSITY = 0.35  # of the pages from the first to the last one that a repeated text stands on, at least
 _INNER_DENSITY = 0.7  # the same of a row further inwards, of left or right pages alone if it is only on these
@@ -42,8 +41,7 @@ _SENTENCE_END = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00
 class _Row:
     """Pieces of a page with the same baseline."""
 
-    members: tuple[int, ...]  # which pieces
-    pieces: tuple[Line, ...]  # these, from the left
+    pieces: tuple[Line, ...]  # from the left
     body: Body  # the style of the document's text
 
     @property
@@ -103,29 +101,24 @@ def running(pieces: Sequence[Line], heights: Mapping[int, float]) -> set[int]:
             }
             layer = _running_rows(outermost, titles, inner=depth > 0)
             for page in layer:
-                found.update(inwards[page][0].members)
+                found.update(map(id, inwards[page][0].pieces))
                 inwards[page] = inwards[page][1:]
             if not layer:
                 break
-    return found
+    return {at for at, piece in enumerate(pieces) if id(piece) in found}
 
 
 def _rows(pieces: Sequence[Line]) -> dict[int, list[_Row]]:
     """The rows of each page, from its top."""
     body = body_of(pieces)
-    pages = defaultdict[int, list[list[int]]](list)
-    for at in sorted(range(len(pieces)), key=lambda at: (pieces[at].baseline, pieces[at].box)):
-        rows = pages[pieces[at].page]
-        if rows and pieces[at].baseline - pieces[rows[-1][0]].baseline < _SAME_BASELINE:
-            rows[-1].append(at)
-        else:
-            rows.append([at])
+    pages = defaultdict[int, list[Line]](list)
+    for piece in pieces:
+        pages[piece.page].append(piece)
 
-    def row(members: Sequence[int]) -> _Row:
-        from_left = sorted((pieces[at] for at in members), key=lambda piece: (piece.box, piece.text))
-        return _Row(tuple(members), tuple(from_left), body)
+    def from_left(row: Iterable[Line]) -> tuple[Line, ...]:
+        return tuple(sorted(row, key=lambda piece: (piece.box, piece.text)))
 
-    return {page: [row(members) for members in rows] for page, rows in pages.items()}
+    return {page: [_Row(from_left(row), body) for row in baseline_rows(found)] for page, found in pages.items()}
 
 
 def _in_zone(row: _Row, height: float, at_top: bool) -> bool:
@@ -185,20 +178,16 @@ def _names_section(piece: Line, titles: Mapping[str, tuple[float, bool]], body: 
 
 def _running_rows(rows: Mapping[int, _Row], titles: Mapping[str, tuple[float, bool]], *, inner: bool) -> set[int]:
     """Pages whose outermost row runs."""
-    same_text = defaultdict(list)
-    counting = defaultdict(list)
+    alike = defaultdict[str | tuple[bool, int], list[int]](list)  # pages by text, and by what their number counts from
     for page, row in rows.items():
-        same_text[row.key].append(page)
-        for offset in _offsets(row.text, page, row.counter):
-            counting[offset].append(page)
+        for sign in (row.key, *_offsets(row, page)):
+            alike[sign].append(page)
     found: set[int] = set()
-    for numbers in same_text.values():
+    for sign, numbers in alike.items():
         span = range(min(numbers), max(numbers) + 1, 2 if inner and len({page % 2 for page in numbers}) == 1 else 1)
         density = _LARGE_DENSITY if rows[numbers[0]].is_large else _INNER_DENSITY if inner else _DENSITY
-        if len(numbers) >= density * len(span):
+        if not isinstance(sign, str) or len(numbers) >= density * len(span):
             found.update(_near(numbers, rows))
-    for numbers in counting.values():
-        found.update(_near(numbers, rows))
     places = {page: round(row.baseline) for page, row in rows.items()}
     total = Counter(places.values())
     if not inner:
@@ -232,9 +221,9 @@ def _near(numbers: Sequence[int], rows: Mapping[int, _Row]) -> set[int]:
     return found
 
 
-def _offsets(text: str, page: int, counter: re.Pattern[str]) -> set[tuple[bool, int]]:
-    """By how much the numbers at the ends of a text differ from the page's number, for Arabic and Roman numbers."""
-    numbers = [match[match.lastgroup or 0] for match in counter.finditer(text)]
+def _offsets(row: _Row, page: int) -> set[tuple[bool, int]]:
+    """By how much the numbers at the ends of a row differ from the page's number, for Arabic and Roman numbers."""
+    numbers = [match[match.lastgroup or 0] for match in row.counter.finditer(row.text)]
     found = set()
     for number in {*numbers[:1], *numbers[-1:]}:
         value = int(number) if number.isdecimal() else roman(number)

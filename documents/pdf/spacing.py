@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
+from statistics import mode
 
 from documents.pdf.lines import Line, Placed
 
@@ -23,20 +24,19 @@ class Body:
 
 def body_of(lines: Sequence[Line]) -> Body:
     """The style of most characters."""
-    styles = Counter[tuple[float, str, bool, bool, bool]]()
+    styles = Counter[Body]()
     for line in lines:
-        styles[round(line.size, 1), line.font, line.bold, line.italic, line.monospaced] += len(line.text)
+        styles[Body(round(line.size, 1), line.font, line.bold, line.italic, line.monospaced)] += len(line.text)
     if not styles:
         return Body()
-    (size, font, bold, italic, monospaced), _ = styles.most_common(1)[0]
-    distances = Counter[float]()
-    for one, other in pairwise(lines):
-        if one.page == other.page and round(one.size, 1) == round(other.size, 1) == size and one.left == other.left:
-            distance = other.baseline - one.baseline
-            if 0.8 * size < distance < 2.5 * size:
-                distances[round(distance * 2) / 2] += 1
-    leading = distances.most_common(1)[0][0] if distances else 1.2 * size
-    return Body(size, font, bold, italic, monospaced, leading)
+    body, _ = styles.most_common(1)[0]
+    distances = [
+        round((other.baseline - one.baseline) * 2) / 2
+        for one, other in pairwise(lines)
+        if one.page == other.page and round(one.size, 1) == round(other.size, 1) == body.size and one.left == other.left
+    ]
+    likely = [distance for distance in distances if 0.8 * body.size < distance < 2.5 * body.size]
+    return replace(body, leading=mode(likely) if likely else 1.2 * body.size)
 
 
 def space_above(items: Sequence[Line | Placed], at: int, body: Body) -> float:
