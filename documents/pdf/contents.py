@@ -87,11 +87,13 @@ def _entries(
     found: list[_Found] = []
     end = first
     pending: list[Line] = []  # lines of an entry whose last line has the page's number, or of none
-    for at, (position, line) in enumerate(lines[first:], first):
+    for at in range(first, len(lines)):
+        position, line = lines[at]
         text = line.text.strip()
         if len(pending) > 2 or (found and (TITLE.fullmatch(text) or _LISTS.fullmatch(text))):
             break
-        match = _LEADERS.fullmatch(text) or (_PLAIN.fullmatch(text) if titled and _at_the_right(line) else None)
+        at_the_right = line.right - line.box.right < line.size
+        match = _LEADERS.fullmatch(text) or (_PLAIN.fullmatch(text) if titled and at_the_right else None)
         again = titled and later.get(key(text), position) > position and len(key(text)) > 2 and _like(line, found)
         if match:
             parts = [part.text for part in pending if not _LABEL_ONLY.fullmatch(part.text)]
@@ -113,11 +115,6 @@ def _like(line: Line, found: Sequence[_Found]) -> bool:
     if any(item.label is not None for item in found):
         return False
     return not found or (line.page == found[-1].line.page and abs(line.size - found[-1].line.size) < 0.1 * line.size)
-
-
-def _at_the_right(line: Line) -> bool:
-    """Whether a line ends at the right edge of its column."""
-    return line.right - line.box.right < line.size
 
 
 def _counts_up(found: Sequence[_Found]) -> bool:

@@ -6,7 +6,9 @@ Short, set apart, no sentence, no caption, no item of a list.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
+from documents.pdf.hyphenation import joined
 from documents.pdf.lines import Line, Placed
 from documents.pdf.list_items import is_bulleted
 from documents.pdf.numbering import Number, number_of
@@ -82,17 +84,9 @@ def groups(items: Sequence[Line | Placed], body: Body) -> list[Group]:
 
 
 def join_lines(texts: Sequence[str]) -> str:
-    """Lines of a heading as one.
-
-    A word that is cut by a hyphen is joined, as headings seldom break at a hyphen of their own.
-    """
-    text = ""
-    for part in (" ".join(part.split()) for part in texts):
-        if re.search(r"[^\W\d_][-\xad]$", text) and part[:1].islower():
-            text = text[:-1] + part
-        else:
-            text = f"{text} {part}" if text else part
-    return text.rstrip("\xad")
+    """Lines of a heading as one; a word that is cut is joined, as headings seldom break at a hyphen of their own."""
+    parts = [" ".join(text.split()) for text in texts]
+    return reduce(lambda text, part: joined(text, part, ()), parts).rstrip("\xad")
 
 
 def looks_like_heading(group: Group, body: Body) -> bool:

@@ -110,20 +110,15 @@ def _parts(row: list[PageWord]) -> list[list[PageWord]]:
 def _with_scripts(parts: list[list[PageWord]]) -> list[list[PageWord]]:
     """Fragments, with those that are sub- and superscripts of a word inside the fragment of that word."""
     boxes = [around([word.box for word in part]) for part in parts]
-    order = sorted(range(len(parts)), key=lambda at: boxes[at])
     tops = sorted((box.top, at) for at, box in enumerate(boxes))
     home: dict[int, int] = {}
-    for at in order:
-        small, size = boxes[at], max(word.size for word in parts[at])
-        first = bisect_left(tops, (small.bottom - 3 * size, -1))
-        for _, host in tops[first : bisect_left(tops, (small.bottom, -1))]:
-            box, large = boxes[host], parts[host][0].size
-            if host == at or size >= _SCRIPT_SIZE * large:
-                continue
-            gap = _SCRIPT_GAP * large
+    for at, small in enumerate(boxes):
+        size = max(word.size for word in parts[at])
+        first, end = bisect_left(tops, (small.bottom - 3 * size, -1)), bisect_left(tops, (small.bottom, -1))
+        for host in (host for _, host in tops[first:end] if size < _SCRIPT_SIZE * parts[host][0].size):
+            box, gap = boxes[host], _SCRIPT_GAP * parts[host][0].size
             beside = box.left - gap <= small.right and small.left <= box.right + gap
-            over = min(box.bottom, small.bottom) - max(box.top, small.top)
-            if beside and over > 0.3 * size:
+            if beside and min(box.bottom, small.bottom) - max(box.top, small.top) > 0.3 * size:
                 home[at] = host
                 break
     for at, host in home.items():

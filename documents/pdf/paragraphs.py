@@ -81,12 +81,7 @@ def _code_goes_on(paragraph: Open, line: Line, body: Body, *, elsewhere: bool) -
     if paragraph.code:
         return is_code(line, body) and (elsewhere or line.baseline - paragraph.last.baseline < 3 * body.leading)
     close = not elsewhere and line.baseline - paragraph.last.baseline <= _MAX_DISTANCE * body.leading
-    return (
-        close
-        and _full(paragraph, line)
-        and abs(line.box.left - paragraph.last.box.left) < line.size
-        and line.text[0] != " "
-    )
+    return close and _full(paragraph, line) and abs(line.box.left - paragraph.last.box.left) < line.size
 
 
 def _begins_item(paragraph: Open, line: Line, *, in_list: bool) -> bool:

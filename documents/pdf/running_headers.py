@@ -178,7 +178,7 @@ def _names_section(piece: Line, titles: Mapping[str, tuple[float, bool]], body: 
 
 def _running_rows(rows: Mapping[int, _Row], titles: Mapping[str, tuple[float, bool]], *, inner: bool) -> set[int]:
     """Pages whose outermost row runs."""
-    alike = defaultdict[str | tuple[bool, int], list[int]](list)  # pages by text, and by what their number counts from
+    alike = defaultdict[object, list[int]](list)  # pages by text, and by what their number counts from
     for page, row in rows.items():
         for sign in (row.key, *_offsets(row, page)):
             alike[sign].append(page)
