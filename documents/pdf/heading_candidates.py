@@ -12,7 +12,7 @@ from documents.pdf.hyphenation import joined
 from documents.pdf.lines import Line, Placed
 from documents.pdf.list_items import is_bulleted
 from documents.pdf.numbering import Number, number_of
-from documents.pdf.spacing import Body, space_above, space_below
+from documents.pdf.spacing import Body, space_above
 
 _MAX_LINES, _MAX_CHARACTERS = 4, 220
 _LINE_DISTANCE = 1.75  # font sizes between baselines of a heading's lines
@@ -78,7 +78,7 @@ def groups(items: Sequence[Line | Placed], body: Body) -> list[Group]:
     for first, lines in found:
         last = first + len(lines) - 1
         text = join_lines([line.text for line in lines])
-        above, below = space_above(items, first, body), space_below(items, last, body)
+        above, below = space_above(items, first, body), space_above(items, last + 1, body)
         result.append(Group(first, last, tuple(lines), text, number_of(text), above, below))
     return result
 

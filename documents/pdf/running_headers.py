@@ -65,12 +65,21 @@ class _Row:
         return self.size > _LARGER * self.body.size
 
     @property
+    def is_short(self) -> bool:
+        """Whether it has fewer words than a line of text."""
+        return len(_WORDS.findall(self.text)) < _MIN_WORDS
+
+    @property
+    def shown(self) -> str:
+        """Its text; without numbers if it is short, as that of a header."""
+        return _NUMBER.sub("0", self.text.casefold()) if self.is_short else self.text.casefold()
+
+    @property
     def counter(self) -> re.Pattern[str]:
         """What may be the page's number in it: not the number of a large chapter, nor one within a line of text."""
         if self.is_large:
             return _NO_NUMBER
-        few = len(_WORDS.findall(self.text)) < _MIN_WORDS
-        return _NUMBER if few or self.size < _SMALLER * self.body.size else _LABEL
+        return _NUMBER if self.is_short or self.size < _SMALLER * self.body.size else _LABEL
 
     @property
     def key(self) -> str:
@@ -88,7 +97,7 @@ def running(pieces: Sequence[Line], heights: Mapping[int, float]) -> set[int]:
         heights: Of the pages, points.
     """
     pages = _rows(pieces)
-    repeated = Counter(text for rows in pages.values() for text in {row.key for row in rows})
+    repeated = Counter(text for rows in pages.values() for text in {row.shown for row in rows})
     titles = _titles(pieces)
     found: set[int] = set()
     for at_top in (True, False):
@@ -134,7 +143,7 @@ def _begins_text(rows: Sequence[_Row], repeated: Mapping[str, int]) -> bool:
     if any(piece.size < _SMALLER * rows[0].body.size for piece in rows[0].pieces):
         return False
     run = [rows[0], *(other for _, other in takewhile(lambda pair: _close(*pair), pairwise(rows[:_LAYERS])))]
-    if all(repeated[row.key] > 1 for row in run):
+    if all(repeated[row.shown] > 1 for row in run):
         return False
     ends = _SENTENCE_END.search(max(run, key=lambda row: row.baseline).text)
     return len(run) >= _READS_ON or (len(run) == 2 and ends is not None)
@@ -168,12 +177,14 @@ def _letters(text: str) -> str:
     return key if sum(map(str.isalpha, key)) >= _MIN_LETTERS else ""
 
 
-def _names_section(piece: Line, titles: Mapping[str, tuple[float, bool]], body: float) -> bool:
-    """Whether a piece repeats what is set as a heading elsewhere: larger, or in bold, unlike itself."""
-    size, bold = titles.get(_letters(piece.text), (0.0, False))
-    if piece.size > _LARGER * body or piece.bold:
-        return False
-    return size > _LARGER * piece.size or (bold and size >= piece.size)
+def _names_section(row: _Row, titles: Mapping[str, tuple[float, bool]]) -> bool:
+    """Whether a row repeats what is set as a heading elsewhere: larger, or in bold, unlike itself."""
+    for piece in row.pieces:
+        size, bold = titles.get(_letters(piece.text), (0.0, False))
+        is_small = piece.size <= _LARGER * row.body.size and not piece.bold
+        if is_small and (size > _LARGER * piece.size or (bold and size >= piece.size)):
+            return True
+    return False
 
 
 def _running_rows(rows: Mapping[int, _Row], titles: Mapping[str, tuple[float, bool]], *, inner: bool) -> set[int]:
@@ -191,11 +202,7 @@ def _running_rows(rows: Mapping[int, _Row], titles: Mapping[str, tuple[float, bo
     places = {page: round(row.baseline) for page, row in rows.items()}
     total = Counter(places.values())
     if not inner:
-        naming = [
-            page
-            for page, row in rows.items()
-            if any(_names_section(piece, titles, row.body.size) for piece in row.pieces)
-        ]
+        naming = [page for page, row in rows.items() if _names_section(row, titles)]
         of_these = Counter(places[page] for page in naming)
         naming = [page for page in naming if _usual(of_these, total, places[page])]
         found.update(_near(naming, rows))

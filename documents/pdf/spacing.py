@@ -42,15 +42,12 @@ def body_of(lines: Sequence[Line]) -> Body:
 def space_above(items: Sequence[Line | Placed], at: int, body: Body) -> float:
     """Leadings of the body between the baselines of a line and the one before it in its column.
 
-    Infinite at the column's top or below a table or image.
+    Infinite at the column's top, below a table or image, and behind the last item.
     """
-    line, before = items[at], items[at - 1] if at else None
+    if not 0 < at < len(items):
+        return inf
+    before, line = items[at - 1], items[at]
     if not isinstance(line, Line) or not isinstance(before, Line) or before.page != line.page:
         return inf
     distance = line.baseline - before.baseline
     return distance / body.leading if distance >= 0 else inf
-
-
-def space_below(items: Sequence[Line | Placed], at: int, body: Body) -> float:
-    """Leadings between a line and the one after it; infinite at the column's end or above a table or image."""
-    return space_above(items, at + 1, body) if at + 1 < len(items) else inf
