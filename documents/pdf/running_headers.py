@@ -191,13 +191,14 @@ def _running_rows(rows: Mapping[int, _Row], titles: Mapping[str, tuple[float, bo
     """Pages whose outermost row runs."""
     alike = defaultdict[object, list[int]](list)  # pages by text, and by what their number counts from
     for page, row in rows.items():
-        for sign in (row.key, *_offsets(row, page)):
-            alike[sign].append(page)
+        alike[row.key].append(page)
+        for offset in _offsets(row, page):
+            alike[offset].append(page)
     found: set[int] = set()
-    for sign, numbers in alike.items():
+    for common, numbers in alike.items():
         span = range(min(numbers), max(numbers) + 1, 2 if inner and len({page % 2 for page in numbers}) == 1 else 1)
         density = _LARGE_DENSITY if rows[numbers[0]].is_large else _INNER_DENSITY if inner else _DENSITY
-        if not isinstance(sign, str) or len(numbers) >= density * len(span):
+        if not isinstance(common, str) or len(numbers) >= density * len(span):
             found.update(_near(numbers, rows))
     places = {page: round(row.baseline) for page, row in rows.items()}
     total = Counter(places.values())
