@@ -6,7 +6,7 @@ right one, and each may have gutters again.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from statistics import median
@@ -59,12 +59,11 @@ def reading_order(pieces: Sequence[ColumnPiece]) -> list[Region]:
     return _split(pieces, members, 0 if len(pieces) <= _MAX_PIECES else _MAX_DEPTH)
 
 
-def _rows(pieces: Sequence[ColumnPiece], members: Iterable[int]) -> list[list[int]]:
-    """Pieces in rows, from the top: each overlaps the first of its row by half the lower one's height."""
+def rows(boxes: Mapping[int, Box]) -> list[list[int]]:
+    """Which boxes stand in one row, from the top: each overlaps the first of its row by half the lower one's height."""
     found: list[list[int]] = []
     bottom = height = -inf  # of the first one of the row
-    for at in sorted(members, key=lambda at: (pieces[at].box.top, pieces[at].box)):
-        box = pieces[at].box
+    for at, box in sorted(boxes.items(), key=lambda item: (item[1].top, item[1])):
         own = box.bottom - box.top
         if min(bottom, box.bottom) - box.top > 0.5 * min(own, height):
             found[-1].append(at)
@@ -78,12 +77,12 @@ def _split(pieces: Sequence[ColumnPiece], members: Sequence[int], depth: int) ->
     """Regions of some pieces, which are sorted from the top."""
     boxes = [pieces[at].box for at in members]
     whole = around(boxes)
-    rows = _rows(pieces, members)
-    gutter = _gutter(pieces, rows, _MIN_BESIDE_INSIDE if depth else _MIN_BESIDE) if depth < _MAX_DEPTH else None
+    by_row = rows({at: pieces[at].box for at in members})
+    gutter = _gutter(pieces, by_row, _MIN_BESIDE_INSIDE if depth else _MIN_BESIDE) if depth < _MAX_DEPTH else None
     if gutter is None:
         return [Region(tuple(members), whole.left, whole.right)]
     regions: list[Region] = []
-    for band in _bands(pieces, rows, gutter):
+    for band in _bands(pieces, by_row, gutter):
         if not band.divided:
             regions.append(Region(tuple(band.left), whole.left, whole.right))
             continue
@@ -140,15 +139,15 @@ def _columns(pieces: Sequence[ColumnPiece], band: _Band) -> int:
     height = median(pieces[at].box.bottom - pieces[at].box.top for at in (*band.left, *band.right))
     for side in (band.left, band.right):
         boxes = [pieces[at].box for at in side]
-        whole, rows = around(boxes), _rows(pieces, side)
+        whole, by_row = around(boxes), rows({at: pieces[at].box for at in side})
         width = whole.right - whole.left
         # a side of tables and images has no lines of its own that say how high a row is
         if width < _MIN_EMS * min(height, median(box.bottom - box.top for box in boxes)):
             return 0
         widths.append(width)
-        counts.append(len(rows))
+        counts.append(len(by_row))
         lengths = [box.right - box.left for box in boxes]
-        filled.append(sum(lengths) / len(rows) / width)
+        filled.append(sum(lengths) / len(by_row) / width)
         of_text = (length for at, length in zip(side, lengths, strict=True) if pieces[at].running)
         running.append(sum(of_text) > 0.5 * sum(lengths))
     if min(counts) < _MIN_ROWS or not any(running) or min(widths) < _MIN_SHARE * max(widths):

@@ -104,7 +104,7 @@ def _with_parts(areas: Sequence[Box], pieces: Sequence[Line]) -> list[Box]:
     words = [word for piece in pieces for word in piece]
     own = assign_captions("figure", named, words)
     found = []
-    for row in rows(named):
+    for row in rows(dict(enumerate(named))):
         whole = around(named[index] for index in row)
         shared = assign_captions("figure", [whole], words)[0]
         if (
