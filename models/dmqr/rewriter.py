@@ -130,7 +130,7 @@ class RewriterModel(nn.Module):
                 f"pretrained {pretrained} is a {config.model_type!r}, which generates no text: name a T5-family model "
                 "or a causal LM, such as google/flan-t5-base or Qwen/Qwen2.5-0.5B-Instruct."
             )
-        if dropout is not None:
+        if dropout:
             raise UserError(
                 f"dropout is for a T5, and {pretrained} is a {config.model_type!r}: omit it; see lora_dropout."
             )

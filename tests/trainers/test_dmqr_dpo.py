@@ -78,3 +78,11 @@ def test_the_reference_is_the_starting_model_also_of_a_resumed_run(
         }
         assert reference == [model_close(known[each.rewrite]) for each in group.example.candidates]
     assert any((each != 0).any() for name, each in weights(folder).items() if "lora_B" in name)
+
+
+def test_a_causal_language_model_is_trained_at_the_defaults(plain_lm: Path) -> None:
+    """Dropout 0, which keeps a T5's reference exact, is what a causal language model has."""
+    network = DpoTrainer(str(plain_lm), max_tokens=40, max_rewrite_tokens=8).load().rewriter.network
+    trained = {name for name, each in network.named_parameters() if each.requires_grad}
+    assert trained
+    assert all("lora_" in name for name in trained)
