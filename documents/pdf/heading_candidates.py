@@ -89,12 +89,14 @@ def join_lines(texts: Sequence[str]) -> str:
     return reduce(lambda text, part: joined(text, part, ()), parts).rstrip("\xad")
 
 
-def looks_like_heading(group: Group, body: Body) -> bool:
+def looks_like_heading(group: Group, body: Body, exact: bool = False) -> bool:
     """Whether a group has the shape and the style of a heading.
 
     Args:
         group: Lines in one style.
         body: The style of the document's text.
+        exact: Whether it looks exactly like headings that are known: then it may begin with a small letter, or be a
+            single "Note".
     """
     text, number, line = group.text, group.number, group.line
     rest = text[number.length :] if number else text
@@ -103,7 +105,7 @@ def looks_like_heading(group: Group, body: Body) -> bool:
         return False
     if len(text) > _MAX_CHARACTERS or len(group.lines) > _MAX_LINES:
         return False
-    if _CAPTION.match(text) or _ADMONITION.fullmatch(rest) or _KEYWORDS.match(rest):
+    if _CAPTION.match(text) or (_ADMONITION.fullmatch(rest) and not exact) or _KEYWORDS.match(rest):
         return False
     if any(part.pieces > (2 if number and at == 0 else 1) for at, part in enumerate(group.lines)):
         return False
@@ -115,7 +117,7 @@ def looks_like_heading(group: Group, body: Body) -> bool:
         return False
     if larger:
         return rest[0].isalnum() or not rest[0].isascii() or rest[0] in "\"'(\u201c"
-    if not number and (rest[0].islower() or _LABEL.match(rest)):
+    if not number and ((rest[0].islower() and not exact) or _LABEL.match(rest)):
         return False
     if line.bold and not body.bold and line.size > 0.85 * body.size:
         return group.above >= _SET_APART and len(group.lines) <= 3

@@ -45,7 +45,12 @@ def headings(
         front: Groups that are no headings unless an entry names them: the title, authors, and what else stands before
             the text.
     """
-    shaped = {at for at, group in enumerate(groups) if at not in front and looks_like_heading(group, body)}
+    looks = {_look(groups[at]) for at in named if groups[at].number and groups[at].line.bold}
+    shaped = {
+        at
+        for at, group in enumerate(groups)
+        if at not in front and looks_like_heading(group, body, exact=_look(group) in looks)
+    }
     accepted = _accepted(items, groups, shaped, named, body)
     chosen = [at for at in range(len(groups)) if at in named or (at in shaped and groups[at].style in accepted)]
     picked = [groups[at] for at in chosen]
@@ -54,6 +59,11 @@ def headings(
         FoundHeading(groups[at].first, groups[at].last, _text(groups[at], named.get(at)), level, groups[at].line.page)
         for at, level in zip(chosen, depth, strict=True)
     ]
+
+
+def _look(group: Group) -> tuple[Style, str, tuple[int, int, int]]:
+    """All of a group's style: what looks exactly like numbered headings is one even if its text does not look so."""
+    return group.style, group.line.font, group.line.color
 
 
 def _text(group: Group, entry: ContentsEntry | None) -> str:

@@ -72,6 +72,18 @@ def test_levels_of_bold_headings(rows: list[tuple[int, str, float]], entries: tu
     assert pages.found(entries) == [(level, text) for level, text, _ in rows]
 
 
+def test_what_looks_exactly_like_known_numbered_headings_is_one_whatever_its_words() -> None:
+    """Types of a template, in small letters, and "Note", which is else the head of a box of text."""
+    texts, look = ["1 Types", "string", "Note", "2 Values"], {"bold": True, "color": (0, 0, 90)}
+    entries = (ContentsEntry("1 Types", 1), ContentsEntry("2 Values", 1))
+    pages, other = Pages(), Pages()
+    for text in texts:
+        pages.heading(text, **look).text()
+        other.heading(text, **(look if text[0].isdecimal() else look | {"color": (0, 0, 0)})).text()
+    assert [text for _, text in pages.found(entries)] == texts
+    assert [text for _, text in other.found(entries)] == ["1 Types", "2 Values"]
+
+
 def test_letters_that_begin_again_are_nested() -> None:
     """I. A. 1. as American journals count."""
     pages = Pages()
