@@ -49,7 +49,7 @@ quickstart-hiqa: install  ## HiQA on a generated library of 48 look-alike PDF ma
 quickstart-all: install  ## All five quickstarts, then the five systems and plain retrieval on the same questions of five kinds (about half an hour on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh all
 
-reproduce-lm: install  ## Real data with a real language model: LM=FOLDER_OR_HUB_ID, DATA=FOLDER, STAGE=NAME for one stage (at most 45 minutes each)
+reproduce-lm: install  ## Real data with a real language model: LM=FOLDER_OR_HUB_ID, DATA=FOLDER, STAGE=NAME for one stage (half an hour to two hours each on one core)
 	@PYTHON=$(BIN)/python bash scripts/reproduce_lm.sh
 
 test: install  ## The fast tests: no network, no GPU, about 8 minutes on 2 cores
