@@ -48,7 +48,8 @@ def _is_letter(word: PageWord) -> bool:
 def _begins_line(initial: PageWord, first: PageWord) -> bool:
     """Whether a word on an initial's own baseline goes on with it."""
     gap = first.box.left - initial.box.right
-    return gap <= _SAME_WORD * initial.size and len(first.text) > 1 and first.text.islower()
+    level = abs(baseline(first) - baseline(initial)) <= 0.3 * first.size
+    return level and gap <= _SAME_WORD * initial.size and len(first.text) > 1 and first.text.islower()
 
 
 def _first(row: Sequence[PageWord]) -> PageWord:

@@ -3,8 +3,10 @@
 import pytest
 from reportlab.pdfbase.pdfmetrics import stringWidth
 
+from documents.pdf.initials import join_initials
 from documents.reading.pdf_reading import parse_pdf
 from documents.records import Paragraph
+from tests.helpers.pdf_lines import word
 from tests.helpers.pdf_pages import pdf, text_page
 
 FIRST, SECOND, THIRD = (
@@ -67,3 +69,8 @@ def test_an_initial_that_stands_on_its_line_begins_it(
     found = parse_pdf(pdf(text_page(rows)), "x.pdf").blocks[0]
     assert isinstance(found, Paragraph)
     assert found.text.startswith(f"{expected} {FIRST} {SECOND}")
+
+
+def test_a_large_letter_with_raised_text_is_no_initial() -> None:
+    words = [word("X", 50, 100, 24), word("max", 64, 90), word("is", 84, 100, 12), word("large", 100, 100, 12)]
+    assert join_initials(words) == words
