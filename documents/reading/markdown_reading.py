@@ -69,6 +69,12 @@ def parse_blocks(text: str, load_image: ImageLoader | None = None) -> tuple[Bloc
     return normalized(Document("", "", tuple(reader.built.blocks))).blocks
 
 
+class _Parser(MarkdownIt):
+    def normalizeLink(self, url: str) -> str:  # noqa: N802
+        """An address as it is written: only those of images are used, and to encode all takes a tenth of the time."""
+        return url
+
+
 class _Reader:
     """Reads the tokens of a Markdown file.
 
@@ -80,7 +86,7 @@ class _Reader:
         self.built = BlockBuilder()
         self.pages: int | None = None
         self._load_image, self._left_out = load_image, left_out
-        self._parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
+        self._parser = _Parser("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
         self._parser.core.ruler.disable("inline")  # see `_children`
         self._parser.block.ruler.at("reference", _reference)
         self._references: dict[str, object] = {}  # addresses of links that stand elsewhere in the file

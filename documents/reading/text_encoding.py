@@ -86,7 +86,8 @@ def _found(data: bytes, left_out: LeftOut) -> str:
     if data.isascii() and not _SHIFTED.search(data):
         return "utf-8"
     text = data.decode("utf-8", "replace")
-    if not data.isascii() and text.count(_BROKEN) <= _FEW * sum(not char.isascii() for char in text):
+    not_ascii = len(text) - len(text.encode("ascii", "ignore"))
+    if not data.isascii() and text.count(_BROKEN) <= _FEW * not_ascii:
         return "utf-8"
     guess = "iso-2022-jp-ext" if data.isascii() else guessed(data)
     how = "by a guess" if guess else "as its encoding is unclear"

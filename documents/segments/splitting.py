@@ -35,7 +35,7 @@ class TextPiece:
 
 def word_count(text: str) -> int:
     """Number of words."""
-    return len(word_spans(text))
+    return len(text.split() if text.isascii() else word_spans(text))
 
 
 def sentences(text: str) -> list[str]:

@@ -21,7 +21,7 @@ from harness.indexing.analyser import Analyser, StopWords
 from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.workers import results
 
-BLOCK = 50_000  # passages; splitting them takes 150 MB
+SMALLEST_BLOCK, BLOCK = 10_000, 50_000  # passages; splitting the latter takes 150 MB
 POSTING = np.dtype([("passage", "<i4"), ("frequency", "<i4")])
 
 
@@ -128,23 +128,22 @@ def write_runs(store: PassageStore, analyser: Analyser, folder: Path, workers: i
         folder: Receives the runs.
         workers: Processes; with one, or a single block, this one.
     """
-    runs, starts = Runs(folder), range(0, len(store), BLOCK)
+    size = min(BLOCK, max(SMALLEST_BLOCK, -(-len(store) // workers)))
+    runs, blocks = Runs(folder), [(first, min(first + size, len(store))) for first in range(0, len(store), size)]
     with Progress("splitting passages into words", len(store)) as progress:
-        for block in _blocks(store, analyser, folder, starts, min(workers, len(starts))):
+        for block in _blocks(store, analyser, folder, blocks, min(workers, len(blocks))):
             runs.add(block)
             progress.advance(len(block.lengths_B))
     return runs
 
 
 def _blocks(
-    store: PassageStore, analyser: Analyser, folder: Path, starts: range, workers: int
+    store: PassageStore, analyser: Analyser, folder: Path, blocks: list[tuple[int, int]], workers: int
 ) -> Iterator[PostingBlock]:
     if workers <= 1:
-        yield from (PostingBlock.of(store, first, min(first + BLOCK, len(store)), analyser) for first in starts)
+        yield from (PostingBlock.of(store, first, end, analyser) for first, end in blocks)
         return
-    calls = (
-        (first, min(first + BLOCK, len(store)), str(store.folder), str(folder), analyser.stop_words) for first in starts
-    )
+    calls = ((first, end, str(store.folder), str(folder), analyser.stop_words) for first, end in blocks)
     with closing(Killable("harness.indexing.posting_runs:save_block", workers)) as processes:
         for file in results(processes, calls, workers):
             yield PostingBlock.load(Path(file))
