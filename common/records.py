@@ -168,6 +168,10 @@ class Question:
     gold_segments: tuple[GoldSegment, ...] = field(default=(), repr=False)  # where documents answer it
     # the corpus's own ids of gold passages whose text is not in the file
     gold_corpus_ids: tuple[str, ...] = field(default=(), repr=False)
+    # how relevant passages are, by their id or the corpus's, where the file says it by other numbers than 0 and 1; and
+    # 0 of passages of the corpus that are judged not to be
+    grades: tuple[tuple[str, float], ...] = field(default=(), repr=False)
+    group: str = field(default="", repr=False)  # what belongs together in training or in validation, such as a customer
     exclude_self: bool = field(default=False, repr=False)  # whether the passage that it is itself is not retrieved
     # of an unanswerable question, whose passages do not hold what it takes: what the file says, or one empty text; it
     # has no `answers`

@@ -19,15 +19,16 @@ from common.errors import DataError, UserError
 from common.preferences import RewritePreferences
 from common.progress import track
 from common.ranges import OpenShare, PositiveInt, Share
-from common.records import nfkc
+from common.records import Question, nfkc
 from common.retrieval import Retriever
 from common.rewrites import RewriteExample
+from common.validation_split import validation_shares
 from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
 from datamodules.dmqr_substitution import WordSubstitution
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
-from datamodules.formats.reading import check_layout
+from datamodules.formats.recognition import check_layout
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
 from datamodules.formats.row_counts import LEFT_OUT, REPEATED_REWRITE, RowCounts, RowKind
 from models.dmqr.rewrite_outputs import SEPARATOR
@@ -39,20 +40,20 @@ NO_QUERY = RowKind("a rewrite without a query", LEFT_OUT)
 
 @dataclass
 class RewriteDataFile(DataFile):
-    """An input file of rewrites.  The layout is rrr, qrecc, canard or rewrites.
+    """An input file of rewrites.  The layout is rrr, qrecc, canard or rewrites; auto: by the fields of the first row.
 
     Args:
-        strategy: What its rewrites count as; by the layout when None: decomposition of rrr, gqr of qrecc and canard.
-            The rows of the layout rewrites name theirs.
+        strategy: What its rewrites count as; by the layout when None: decomposition of rrr, else gqr. Rows of the
+            layout rewrites may name their own.
 
     Raises:
-        UserError: If the layout is unknown, or a strategy is given for the layout rewrites.
+        UserError: If the layout is unknown.
     """
 
     strategy: str | None = None
 
     def __post_init__(self) -> None:
-        check_rewrites(self.layout, self.strategy)
+        check_rewrites(self.layout)
 
 
 @dataclass
@@ -235,9 +236,9 @@ class RewriteData(StepData):
         examples = list(track(train, None, "reading training rewrites"))
         if self.validation_sources:
             held_out = list(track(validation, None, "reading validation rewrites"))
-            known = {dialogue(each) for each in held_out}
-            return [each for each in examples if dialogue(each) not in known], held_out
-        shares = [int.from_bytes(_digest(dialogue(each))[:8], "big") / 2**64 for each in examples]
+            known = {dialogue(each).casefold() for each in held_out}
+            return [each for each in examples if dialogue(each).casefold() not in known], held_out
+        shares = validation_shares(Question("", each.question, history=each.history) for each in examples)
         return (
             [each for each, share in zip(examples, shares, strict=True) if share >= self.validation_fraction],
             [each for each, share in zip(examples, shares, strict=True) if share < self.validation_fraction],

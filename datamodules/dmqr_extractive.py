@@ -17,7 +17,7 @@ from common.errors import DataError
 from common.progress import track
 from common.ranges import NonNegativeFloat, OpenShare, PositiveFloat, PositiveInt, Share
 from common.records import Passage, Question, nfkc
-from common.validation_split import validation_share
+from common.validation_split import validation_shares
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, padded, plan_steps
@@ -159,9 +159,9 @@ class ExtractiveData(StepData):
         train = _distinct(self.train_sources, self._unusual)
         if self.validation_sources:
             held_out = _distinct(self.validation_sources, self._unusual)
-            known = {nfkc(each.question) for each in held_out}
-            return [each for each in train if nfkc(each.question) not in known], held_out
-        shares = [validation_share(Question("", each.question)) for each in train]
+            known = {nfkc(each.question).casefold() for each in held_out}
+            return [each for each in train if nfkc(each.question).casefold() not in known], held_out
+        shares = validation_shares(Question("", each.question) for each in train)
         return (
             [each for each, share in zip(train, shares, strict=True) if share >= self.validation_fraction],
             [each for each, share in zip(train, shares, strict=True) if share < self.validation_fraction],

@@ -22,7 +22,7 @@ from common.progress import track
 from common.ranges import OpenShare, PositiveInt, at_least
 from common.records import Question, clean
 from common.retrieval import Retriever
-from common.validation_split import validation_share
+from common.validation_split import validation_shares
 from datamodules.dmqr import RewriteBatch, dialogue
 from datamodules.dmqr_candidates import CandidateGroup, PreferenceBatch, chosen, table_of, with_question
 from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, read_asked
@@ -169,9 +169,9 @@ class PreferenceData(StepData):
         train = _read(self.train_sources, self._unusual)
         if self.validation_sources:
             held_out = _read(self.validation_sources, self._unusual)
-            known = {clean(dialogue(each)) for each in held_out}
-            return [each for each in train if clean(dialogue(each)) not in known], held_out
-        shares = [validation_share(Question("", dialogue(each))) for each in train]
+            known = {clean(dialogue(each)).casefold() for each in held_out}
+            return [each for each in train if clean(dialogue(each)).casefold() not in known], held_out
+        shares = validation_shares(Question("", dialogue(each)) for each in train)
         return (
             [each for each, share in zip(train, shares, strict=True) if share >= self.validation_fraction],
             [each for each, share in zip(train, shares, strict=True) if share < self.validation_fraction],

@@ -11,7 +11,8 @@ from common.records import Question, Ranked, clean
 from common.retrieval import Retriever, search_fused
 from datamodules.dmqr_recall import asked
 from datamodules.examples.data_files import DataFile
-from datamodules.formats.reading import check_layout, read_questions
+from datamodules.formats.reading import read_questions
+from datamodules.formats.recognition import check_layout
 from datamodules.formats.row_counts import RowCounts
 
 

@@ -39,6 +39,7 @@ class ContextModel(Protocol):
 
     packed: bool  # whether all contexts of a question form one input
     relevance: Relevance  # what weights the contexts; `retriever` needs their scores
+    reads_answers: bool  # whether a generator learns from them
 
     @property
     def encoders(self) -> list[ContextEncoder]:
@@ -57,7 +58,8 @@ class ReRagData(StepData):
 
     Validation questions come from a fixed hash split of the training files or from separate files; dev files are for
     `infer.py evaluate` only.  A question that occurs in several files is used once; questions without an answer or
-    without a suitable context are skipped and counted.
+    without a suitable context are skipped and counted. An estimator alone that learns from `labels` gold needs no
+    answers, and the grades of a file are its targets.
 
     Args:
         train: Official training files.
@@ -163,6 +165,7 @@ class ReRagData(StepData):
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
         unusual = split.counts(self.strict).audit()
         weighted = module.relevance == "retriever"
+        self._answered = module.reads_answers or self.labels == "has_answer"
         if self.hard_negative_files and weighted:
             raise UserError(
                 "data.hard_negatives names passages without retriever scores, and model.relevance retriever weights "
@@ -174,10 +177,21 @@ class ReRagData(StepData):
             self.substitution,
             self.word_swaps,
         )  # fmt: skip
-        names = [self.validation_fraction, hard_negatives.name, *(store.name for store in split.stores)]
+        names = [self._answered, self.validation_fraction, hard_negatives.name, *(store.name for store in split.stores)]
         training, held_out = (
             split.stores[0].derived(
-                {"sets": [epoch, contexts, context_sampling, self.labels, weighted, self.sampling_seed], "of": names},
+                {
+                    "sets": [
+                        epoch,
+                        contexts,
+                        context_sampling,
+                        self.labels,
+                        weighted,
+                        self.sampling_seed,
+                        self._answered,
+                    ],
+                    "of": names,
+                },
                 partial(self._count, questions, contexts, context_sampling, epoch),
             )
             for questions, contexts, context_sampling, epoch in (
@@ -186,9 +200,10 @@ class ReRagData(StepData):
             )
         )
         if not len(training["place"]) or not len(held_out["place"]):
+            needed = "answers and contexts" if self._answered else "gold passages"
             raise DataError(
-                f"{len(training['place'])} training and {len(held_out['place'])} validation questions with answers and "
-                f"contexts, from {self._lacking(not len(training['place']))}: give files with passages (or "
+                f"{len(training['place'])} training and {len(held_out['place'])} validation questions with {needed}, "
+                f"from {self._lacking(not len(training['place']))}: give files with passages (or "
                 "data.hard_negatives), or raise data.validation_fraction."
             )
         validation = split.held_out.select(held_out["place"])
@@ -243,7 +258,7 @@ class ReRagData(StepData):
         return count_contexts(
             questions, len(questions),
             lambda question: self.draws.selected(question, contexts, context_sampling, self.draws.rng_of(question,
-            epoch)),
+            epoch)), self._answered,
         )  # fmt: skip
 
     def _keep_few_tokens(self) -> None:
@@ -266,7 +281,13 @@ class ReRagData(StepData):
         """A few validation questions with few contexts: see `StepData`."""
         few = PROOF_CONTEXTS if not self.module.packed else None
         chosen = [
-            replace(one, passages=one.passages[:few], labels=one.labels[:few], scores=one.scores[:few])
+            replace(
+                one,
+                passages=one.passages[:few],
+                labels=one.labels[:few],
+                scores=one.scores[:few],
+                grades=one.grades[:few],
+            )
             for one in self.validation_sets[:PROOF_QUESTIONS]
         ]
         pairs = sum(len(one.passages) for one in chosen)

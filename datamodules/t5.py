@@ -16,7 +16,7 @@ from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.step_loader import StepData, chunks
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
-from datamodules.formats.reading import check_layout
+from datamodules.formats.recognition import check_layout
 from datamodules.formats.row_counts import RowCounts
 from models.length_batching import IGNORE, pad
 from models.t5.span_corruption import SpanLength, SpanTokens, corrupt, random_mask, span_counts, text_length

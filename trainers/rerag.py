@@ -240,6 +240,11 @@ class ReRagTrainer(RunModule):
         return encoders[:1] if len(encoders) == 2 and encoders[0].same_as(encoders[1]) else encoders
 
     @property
+    def reads_answers(self) -> bool:
+        """Whether a generator learns from the answers."""
+        return self.generator is not None
+
+    @property
     def answer_labels(self) -> Callable[[Sequence[str]], Tensor]:
         """Makes token ids (B, A) of answers; (B, 0) without a generator."""
         if self.generator is None:
@@ -293,7 +298,7 @@ class ReRagTrainer(RunModule):
         if self.loss.label_weight and self.estimator is not None:
             form, false_weight = self.loss.label_form, self.loss.label_false_weight
             other_BN = scores.other_logit_BN if self.estimator.generative else None
-            label_B = label_loss(relevance_BN, batch.labels_BN, real_BN, form, false_weight, other_BN)
+            label_B = label_loss(relevance_BN, batch.grades_BN, real_BN, form, false_weight, other_BN)
             terms["label"] = label_B.sum() / questions
         return {name: term * batch.weight for name, term in terms.items()}
 

@@ -89,7 +89,7 @@ def token_loss(other_mass_BN: Tensor, real_BN: Tensor) -> Tensor:
 
 def label_loss(
     relevance_BN: Tensor,
-    labels_BN: Tensor,
+    grades_BN: Tensor,
     real_BN: Tensor,
     form: LabelForm = "pointwise",
     false_weight: float = 0.125,
@@ -99,11 +99,13 @@ def label_loss(
 
         pointwise    mean over contexts of w_j · binary cross-entropy; w = 1 for true, `false_weight` for false
         vocabulary   the same with -log P("true") or -log P("false") over the whole vocabulary: the released warm-up
-        listwise     -log of the P_RE mass on true contexts; 0 for a question without one
+        listwise     -log of the P_RE mass on true contexts, that of each times its grade; 0 for a question without one
+
+    A grade between 0 and 1 is a soft target: of two relevant contexts the one with the higher grade shall score higher.
 
     Args:
         relevance_BN: Relevance logits.
-        labels_BN: True where the context is relevant.
+        grades_BN: 1 where the context is relevant, 0 where it is not, or how relevant it is, in [0, 1].
         real_BN: Mask.
         form: One of the three.
         false_weight: Weight of a false context, except `listwise`.
@@ -115,15 +117,16 @@ def label_loss(
     Raises:
         ValueError: If the shapes differ, a question has no context, or `other_logit_BN` is missing for `vocabulary`.
     """
-    _check_shapes(relevance_BN, labels_BN, real_BN)
+    _check_shapes(relevance_BN, grades_BN, real_BN)
     log_p_BN = log_prior(relevance_BN, real_BN)  # raises for a question without contexts, whose mean is undefined
-    true_BN = labels_BN & real_BN
+    true_BN, grades_BN = (grades_BN > 0) & real_BN, grades_BN.to(relevance_BN.dtype) * real_BN
     if form == "listwise":
         some_B = true_BN.any(dim=1)
-        mass_B = log_p_BN.masked_fill(~(true_BN | ~some_B[:, None]), -torch.inf).logsumexp(dim=1)
+        graded_BN = log_p_BN + torch.where(true_BN, grades_BN, 1.0).log()
+        mass_B = graded_BN.masked_fill(~(true_BN | ~some_B[:, None]), -torch.inf).logsumexp(dim=1)
         return torch.where(some_B, -mass_B, torch.zeros_like(mass_B))
     weights_BN = torch.where(true_BN, 1.0, false_weight) * real_BN
-    loss_BN = F.binary_cross_entropy_with_logits(relevance_BN, true_BN.to(relevance_BN.dtype), reduction="none")
+    loss_BN = F.binary_cross_entropy_with_logits(relevance_BN, grades_BN, reduction="none")
     if form == "vocabulary":  # P(word) = P(word | one of the two) P(one of the two)
         if other_logit_BN is None:
             raise ValueError("the form vocabulary needs the logits of all other tokens")

@@ -24,7 +24,8 @@ from common.files import digests, whole_folder, write_json
 from common.outputs import OutputFolder, listed_files
 from common.progress import Progress
 from common.records import nfkc
-from datamodules.formats.reading import check_layout, question_layouts, read_passages, read_questions
+from datamodules.formats.reading import read_passages, read_questions
+from datamodules.formats.recognition import check_layout, question_layouts
 from models.loading import save_network
 from models.t5.from_scratch import T5Sizes, load_tokenizer, random_t5
 

@@ -65,7 +65,7 @@ def triples(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> Traini
     file = write_rows(folder / "hotpot.json", Texts(sizes.words).hotpot(count))
     module = DrRagTrainer(model, max_tokens=512).load()
     data = DrRagData(
-        [QuestionDataFile("hotpotqa", file)], validation_fraction=HELD_OUT, tokens_per_step=sizes.triple_tokens,
+        [QuestionDataFile(file, "hotpotqa")], validation_fraction=HELD_OUT, tokens_per_step=sizes.triple_tokens,
         cache=None, workers=0,
     )  # fmt: skip
     plain = AutoModelForSequenceClassification.from_pretrained(model, attention_type="original_full")
@@ -87,7 +87,7 @@ def contexts(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> Train
     file = write_rows(folder / "fid.json", Texts(sizes.words).fid(count, sizes.contexts))
     module = ReRagTrainer(model, model, preset="released", text=Text(max_answer_tokens=25)).load()
     data = ReRagData(
-        [QuestionDataFile("fid", file)], validation_fraction=HELD_OUT, contexts=sizes.contexts,
+        [QuestionDataFile(file, "fid")], validation_fraction=HELD_OUT, contexts=sizes.contexts,
         questions_per_step=sizes.questions, cache=None, workers=0,
     )  # fmt: skip
     generator, estimator = (AutoModelForSeq2SeqLM.from_pretrained(model) for _ in range(2))
@@ -142,7 +142,7 @@ def rewrites(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> Train
         max_tokens=192,
     ).load()
     data = RewriteData(
-        [RewriteDataFile("rewrites", file)], validation_fraction=HELD_OUT, rewrites_per_step=sizes.rewrites
+        [RewriteDataFile(file, "rewrites")], validation_fraction=HELD_OUT, rewrites_per_step=sizes.rewrites
     )
     adapter = LoraConfig(task_type="CAUSAL_LM", r=16, lora_alpha=32, lora_dropout=0.05, target_modules="all-linear")
     plain = get_peft_model(AutoModelForCausalLM.from_pretrained(model), adapter)

@@ -30,7 +30,7 @@ RECORDS, PASSAGES = "records.arrow", "passages.arrow"
 ROWS_PER_BATCH = 4096  # of records.arrow
 _HEADS = pa.schema(
     [("key", pa.string()), ("text", pa.string()), ("answers", pa.list_(pa.string())), ("kind", pa.string()),
-        ("passages", pa.int32()), ("checksum", pa.int64())]
+        ("history", pa.list_(pa.string())), ("group", pa.string()), ("passages", pa.int32()), ("checksum", pa.int64())]
 )  # fmt: skip
 _BODIES = pa.schema([(name, pa.string()) for name in ("id", "title", "text", "source", "corpus_id")])
 _NOTE = b"note"
@@ -44,6 +44,8 @@ class Head:
     text: str = ""
     answers: tuple[str, ...] = ()
     kind: str = ""
+    history: tuple[str, ...] = ()
+    group: str = ""
 
 
 class RecordWriter:
@@ -74,7 +76,7 @@ class RecordWriter:
         """Append a record.
 
         Args:
-            head: Its key, and a question's text, answers and kind.
+            head: Its key, and a question's text, answers, kind, earlier turns and group.
             passages: Its passages.
             note: Whatever else belongs to it, JSON types only.
         """
@@ -153,19 +155,17 @@ class Records:
         return len(self._rows)
 
     def column(self, name: str) -> list[Any]:
-        """A column of all records: key, text, answers, kind, or the number of `passages`."""
+        """A column of all records: a field of `Head`, or the number of `passages`."""
         return self._rows.column(name).to_pylist()
 
     def heads(self) -> Iterator[Head]:
         """All records without their passages."""
         for batch in self._rows.to_batches():
-            for key, text, answers, kind in zip(*(batch.column(n).to_pylist() for n in range(4)), strict=True):
-                yield Head(key, text, tuple(answers), kind)
+            yield from map(_head, *(batch.column(name).to_pylist() for name in _HEADS.names[:-2]))
 
     def head(self, row: int) -> Head:
         """A record without its passages."""
-        key, text, answers, kind = (self._rows.column(n)[row].as_py() for n in range(4))
-        return Head(key, text, tuple(answers), kind)
+        return _head(*(self._rows.column(name)[row].as_py() for name in _HEADS.names[:-2]))
 
     def body(self, row: int) -> tuple[tuple[Passage, ...], dict[str, Any]]:
         """A record's passages and its note.
@@ -192,6 +192,10 @@ class Records:
             Passage(id_, text, title, source, corpus_id, metadata, indexed)
             for id_, title, text, source, corpus_id, metadata, indexed in zip(*columns, *rare, strict=True)
         ), note
+
+
+def _head(key: str, text: str, answers: list[str], kind: str, history: list[str], group: str) -> Head:
+    return Head(key, text, tuple(answers), kind, tuple(history), group)
 
 
 def _checksum(columns: Sequence[Sequence[str | None]], note: bytes) -> int:

@@ -1,7 +1,7 @@
 """Questions of official files as stored records: a sequence of `Question` that holds one question at a time."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Any, overload
 
 import numpy as np
@@ -15,7 +15,6 @@ _TUPLES = (
     "support",
     "unshipped_support",
     "scores",
-    "history",
     "gold_corpus_ids",
     "withheld",
 )  # fields of a question in the note
@@ -51,17 +50,21 @@ class CachedQuestions(Sequence[Question]):
             GoldSegment(document, tuple(evidence), kind, tuple(headings), page)
             for document, evidence, kind, headings, page in note.get("gold_segments", ())
         )
-        return Question(head.key, head.text, head.answers, passages, kind=head.kind, gold_segments=segments, **lists)
+        grades = tuple((id_, grade) for id_, grade in note.get("grades", ()))
+        return replace(_of(head), passages=passages, gold_segments=segments, grades=grades, **lists)
 
     def select(self, places: ArrayLike) -> "CachedQuestions":
         """The questions at some places of these, in that order."""
         return CachedQuestions(self._records, self.rows[np.asarray(places, dtype=np.int64)])
 
     def without_passages(self) -> Iterator[Question]:
-        """Id, text, answers and kind of every question, much faster than the whole question."""
+        """Id, text, answers, kind, history and group of every question, much faster than the whole question."""
         heads = list(self._records.heads())
-        for row in self.rows.tolist():
-            yield Question(heads[row].key, heads[row].text, heads[row].answers, kind=heads[row].kind)
+        return (_of(heads[row]) for row in self.rows.tolist())
+
+
+def _of(head: Head) -> Question:
+    return Question(head.key, head.text, head.answers, kind=head.kind, history=head.history, group=head.group)
 
 
 def write_questions(writer: RecordWriter, questions: Iterator[Question], what: str) -> None:
@@ -73,7 +76,7 @@ def write_questions(writer: RecordWriter, questions: Iterator[Question], what: s
         what: Their name for the progress, such as `reading training questions`.
     """
     for one in track(questions, None, what):
-        note: dict[str, Any] = {name: getattr(one, name) for name in _TUPLES if getattr(one, name)}
+        note: dict[str, Any] = {name: value for name in (*_TUPLES, "grades") if (value := getattr(one, name))}
         if one.gold_segments:
             note["gold_segments"] = [astuple(segment) for segment in one.gold_segments]
-        writer.add(Head(one.id, one.text, one.answers, one.kind), one.passages, note)
+        writer.add(Head(one.id, one.text, one.answers, one.kind, one.history, one.group), one.passages, note)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.records import nfkc
-from common.validation_split import validation_share
+from common.validation_split import same_text, validation_shares
 from datamodules.cache.arrow_records import RecordWriter
 from datamodules.cache.questions import CachedQuestions, write_questions
 from datamodules.cache.record_cache import CachedRecords, is_large, stored
@@ -54,10 +53,10 @@ def split_questions(
     if validation:
         second = _stored(validation, cache, "validation questions")
         held_out = CachedQuestions(second.records)
-        known = {nfkc(question.text) for question in held_out.without_passages()}
-        own = [nfkc(question.text) not in known for question in questions.without_passages()]
+        known = {same_text(question) for question in held_out.without_passages()}
+        own = [same_text(question) not in known for question in questions.without_passages()]
         return Split(questions.select(np.flatnonzero(own)), held_out, (first, second))
-    shares = np.array([validation_share(question) for question in questions.without_passages()])
+    shares = np.array(validation_shares(questions.without_passages()))
     kept, held = np.flatnonzero(shares >= fraction), np.flatnonzero(shares < fraction)
     return Split(questions.select(kept), questions.select(held), (first,))
 

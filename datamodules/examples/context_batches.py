@@ -48,15 +48,15 @@ class ContextTensors:
         counts = [1 if self.packed else len(one.passages) for one in chosen]
         width = max(counts)
         real_BN = torch.arange(width) < torch.tensor(counts)[:, None]
-        labels_BN = torch.zeros_like(real_BN)
+        grades_BN = torch.zeros(real_BN.shape)
         retriever_BN = torch.zeros(real_BN.shape)
         inputs: list[tuple[int, tuple[str, Sequence[Passage]]]] = []
         for row, one in enumerate(chosen):
             if self.packed:
                 inputs.append((row * width, (one.question.text, one.passages)))
-                labels_BN[row, 0] = any(one.labels)
+                grades_BN[row, 0] = float(any(one.labels))
                 continue
-            labels_BN[row, : len(one.labels)] = torch.tensor(one.labels)
+            grades_BN[row, : len(one.labels)] = torch.tensor(one.grades or one.labels, dtype=torch.float)
             retriever_BN[row, : len(one.scores)] = torch.tensor(one.scores)
             inputs += [(row * width + n, (one.question.text, (p,))) for n, p in enumerate(one.passages)]
         return ContextBatch(
@@ -64,7 +64,7 @@ class ContextTensors:
             self._buckets(self.encoders[1], inputs) if len(self.encoders) > 1 else [],
             self.answer_labels([one.answer for one in chosen]),
             real_BN,
-            labels_BN,
+            grades_BN,
             request.weight,
             request.step_questions,
             request.step_pairs,

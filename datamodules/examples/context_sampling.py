@@ -21,6 +21,7 @@ from datamodules.examples.context_sets import (
     Labels,
     pick_contexts,
     relevant,
+    shares_of_grades,
     without_copies,
 )
 
@@ -67,9 +68,9 @@ class ContextSampler:
         passages = tuple(pick_contexts(question, kept, contexts, context_sampling, rng))
         labels = relevant(question, passages, self.labels)
         scores = self._scores(question, passages)
-        return ContextSet(
-            question, passages, labels, rng.choice(question.answers), scores, copies=len(mined) - len(kept)
-        )
+        grades = shares_of_grades(question, passages, labels) if self.labels == "gold" else ()
+        answer = rng.choice(question.answers) if question.answers else ""
+        return ContextSet(question, passages, labels, answer, scores, grades, copies=len(mined) - len(kept))
 
     def rng_of(self, question: Question, epoch: int) -> random.Random:
         """The source of a question's draws in an epoch; -1 is validation."""
@@ -122,14 +123,15 @@ class ContextSampler:
 
 
 def count_contexts(
-    questions: Iterable[Question], total: int, select: Callable[[Question], ContextSet]
+    questions: Iterable[Question], total: int, select: Callable[[Question], ContextSet], answered: bool = True
 ) -> dict[str, NDArray[np.int64]]:
-    """What a plan and the audit need of all context sets; questions without an answer or a context are left out.
+    """What a plan and the audit need of all context sets; questions without a context are left out.
 
     Args:
         questions: All questions.
         total: Their number.
         select: Question -> its contexts.
+        answered: Whether questions without an answer are left out, too; else those without a relevant context.
 
     Returns:
         `place` of each question that has a set, and of its contexts the number (`contexts`), the number of relevant
@@ -138,7 +140,7 @@ def count_contexts(
     """
     rows = []
     for place, question in enumerate(track(questions, total, "selecting and labelling contexts, questions")):
-        if question.answers and (one := select(question)).passages:
+        if (question.answers or not answered) and (one := select(question)).passages and (answered or any(one.labels)):
             characters = sum(len(passage.text) for passage in one.passages)
             rows.append((place, len(one.passages), sum(one.labels), len(one.scores), characters, one.copies))
     columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T

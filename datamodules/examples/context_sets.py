@@ -26,8 +26,9 @@ class ContextSet:
     question: Question
     passages: tuple[Passage, ...]
     labels: tuple[bool, ...]  # whether each passage is relevant
-    answer: str  # the accepted answer used as target in this epoch
+    answer: str  # the accepted answer used as target in this epoch; empty if there is none
     scores: tuple[float, ...] = ()  # retriever scores of the passages; empty where contexts are not weighted by them
+    grades: tuple[float, ...] = ()  # how relevant, as a share of the question's highest grade; empty: as the labels say
     copies: int = field(default=0, compare=False)  # hard negatives left out, as they have a gold passage's text
 
 
@@ -48,7 +49,7 @@ class ContextBatch(Batch):
     estimator_buckets: list[Bucket]  # empty if the estimator reads the same tokens
     answers_BA: Tensor  # token ids of the answers, padded with IGNORE; (B, 0) without a generator
     real_BN: Tensor  # True where a context exists
-    labels_BN: Tensor  # True where it is relevant
+    grades_BN: Tensor  # how relevant it is, in [0, 1], fp32
     weight: float  # 1.0; 0.0 for a dummy batch on a rank without data
     step_questions: int  # questions of the optimizer step, over all ranks and accumulated batches
     step_pairs: int  # their contexts
@@ -116,3 +117,19 @@ def relevant(question: Question, passages: Sequence[Passage], labels: Labels) ->
         copies = GoldCopies.of(question.gold)
         return tuple(passage.id in question.support or passage in copies for passage in passages)
     return tuple(has_answer(passage.text, question.answers) for passage in passages)
+
+
+def shares_of_grades(question: Question, passages: Sequence[Passage], labels: Sequence[bool]) -> tuple[float, ...]:
+    """How relevant each context is, as a share of the question's highest grade; empty if the file grades none.
+
+    A relevant passage without a grade, such as a copy of a graded one, has the grade 1.
+    """
+    grades = dict(question.grades)
+    if not grades:
+        return ()
+    found = [
+        grades.get(passage.id, 1.0) if is_relevant else 0.0
+        for passage, is_relevant in zip(passages, labels, strict=True)
+    ]
+    highest = max(grades.values())
+    return tuple(min(1.0, grade / highest) for grade in found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from common.ranges import PositiveInt
 from common.records import Question, nfkc
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
-from datamodules.formats.reading import check_layout
+from datamodules.formats.recognition import AUTO, check_layout
 from datamodules.formats.row_counts import IN_EARLIER_FILE, REPEATED_ID, REPEATED_QUESTION, RowCounts
 
 
@@ -15,17 +15,17 @@ class DataFile:
     """An input file and its layout.
 
     Args:
-        layout: Layout of the file, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
         path: The file (JSON, JSON Lines, CSV, TSV, Parquet, packed or not), FILE:SPLIT, or a Hugging Face data set as
             hf:<id>[:<config>]:<split>.
+        layout: Layout of the file, e.g. hotpotqa, musique, fid, questions; auto: by the fields of its first row.
         limit: Read only this many rows from the start, empty ones included; of a folder of preferences the rows of this
             many questions; all when None.
         dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.
         language: Language of the texts (ISO 639-1), for the model card; unknown when None.
     """
 
-    layout: str
     path: str
+    layout: str = AUTO
     limit: PositiveInt | None = None
     dataset: str | None = None
     language: str | None = None
@@ -36,8 +36,7 @@ class QuestionDataFile(DataFile):
     """An input file of questions with gold passages.
 
     Args:
-        corpus: Corpus in the layout jsonl, where the questions name their gold passages by its ids (layout
-            corpus_questions).
+        corpus: Corpus in the layout jsonl, where the questions name their gold passages by its ids.
 
     Raises:
         UserError: If the layout is unknown, or a corpus.
@@ -62,13 +61,16 @@ def paths_of(sources: Sequence[QuestionDataFile]) -> list[str]:
 
 
 def distinct_questions(sources: Sequence[QuestionDataFile], counts: RowCounts | None = None) -> Iterator[Question]:
-    """The questions of all files, in order, without duplicate texts: the first counts; `counts` counts the others."""
+    """The questions of all files, in order, without duplicates: the first counts; `counts` counts the others.
+
+    Questions are one if their texts and earlier turns are.
+    """
     counts = counts or RowCounts()
-    seen: dict[str, int] = {}  # -> number of the file
+    seen: dict[tuple[str, ...], int] = {}  # -> number of the file
     ids = set[str]()
     for number, source in enumerate(sources):
         for question in source.questions(counts):
-            text = nfkc(question.text)
+            text = tuple(map(nfkc, (question.text, *question.history)))
             if text not in seen:
                 seen[text] = number
                 if question.id in ids:

@@ -1,12 +1,12 @@
 """Reads questions with their gold passages, also where the file names these by the ids of a corpus."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
 from common.errors import DataError, UserError
 from common.progress import say
-from common.records import Passage, Question
+from common.records import Passage, Question, clean
 from datamodules.formats.reading import read_joined_questions, read_passages
 from datamodules.formats.row_counts import RowCounts
 
@@ -27,14 +27,13 @@ def read_questions_with_gold(
         source: As of `read_questions`.
         limit: Maximum number of rows; all by default.
         corpus: The corpus whose ids `Question.gold_corpus_ids` are, in the layout jsonl; read once, of which the gold
-            passages are kept in memory. Not needed by a layout that ships its gold passages.
+            passages, and those that are judged, are kept in memory. Not used by a file that names no ids.
         counts: Counts what is unusual.
 
     Raises:
         UserError: While reading, if a question names gold passages by ids and no corpus is given; else as
             `read_questions`.
-        DataError: While reading, if the corpus lacks gold passages of all questions, or it is given to questions that
-            name no ids.
+        DataError: While reading, if the corpus lacks gold passages of all questions.
     """
     questions = read_joined_questions(layout, source, limit, counts)
     if corpus is None:
@@ -55,38 +54,52 @@ def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Ques
 def _with_corpus(
     questions: Iterator[Question], again: Iterator[Question], source: str, corpus: str
 ) -> Iterator[Question]:
-    ids = {id_ for question in questions for id_ in question.gold_corpus_ids}
-    if not ids:
-        raise DataError(f"{source} names no gold passage by the ids of a corpus: leave out the corpus {corpus}.")
+    ids = {clean(id_) for question in questions for id_ in _named(question)}
     found: dict[str, dict[str, Passage]] = {}  # own id -> its passages by id
-    for passage in read_passages(CORPUS_LAYOUT, [corpus], repeated=True):
-        if passage.corpus_id in ids:
-            found.setdefault(passage.corpus_id, {}).setdefault(passage.id, passage)
+    if not ids:
+        _say_once(f"{source} names no gold passage by the ids of a corpus: {corpus} is not used.")
+    else:
+        for passage in read_passages(CORPUS_LAYOUT, [corpus], repeated=True):
+            if (own := clean(passage.corpus_id)) in ids:
+                found.setdefault(own, {}).setdefault(passage.id, passage)
     kept, absent = 0, []  # of those that are left out a gold passage that is not there
     for question in again:
-        if missing := [id_ for id_ in question.gold_corpus_ids if id_ not in found]:
+        if missing := [id_ for id_ in question.gold_corpus_ids if clean(id_) not in found]:
             absent.append(f"{missing[0]!r} of question {question.id!r}")
             continue
         kept += 1
-        gold = {id_: passage for own in question.gold_corpus_ids for id_, passage in found[own].items()}
-        shipped = {passage.id for passage in question.passages}
-        yield replace(
-            question,
-            passages=(*question.passages, *(passage for id_, passage in gold.items() if id_ not in shipped)),
-            scores=(),  # they are of the passages in the file alone
-            support=tuple(dict.fromkeys([*question.support, *gold])),
-            gold_corpus_ids=(),
-        )
+        yield _with_passages(question, found)
     if absent and not kept:
         raise DataError(
             f"{source}: the gold passage {absent[0]} is not in {corpus}, and so it is with every question. "
-            "Give the corpus that the questions were written for."
+            "Give the corpus that the questions were written for; several ids in one cell are parted by |."
         )
     if absent:
         _say_once(
             f"{source}: {len(absent):,} of {kept + len(absent):,} questions are left out, for want of gold passages in "
             f"{corpus}, such as {absent[0]}."
         )
+
+
+def _named(question: Question) -> set[str]:
+    """The ids of the corpus that a question names: of gold passages, and of those that are judged."""
+    return {*question.gold_corpus_ids, *(id_ for id_, _ in question.grades)} - {each.id for each in question.passages}
+
+
+def _with_passages(question: Question, found: Mapping[str, Mapping[str, Passage]]) -> Question:
+    """A question with the passages that it names by the ids of a corpus."""
+    named = [clean(id_) for id_ in (*question.gold_corpus_ids, *(id_ for id_, _ in question.grades))]
+    gold = {id_: None for own in question.gold_corpus_ids for id_ in found[clean(own)]}
+    joined = {id_: each for own in named for id_, each in found.get(own, {}).items()}
+    shipped = {passage.id for passage in question.passages}
+    return replace(
+        question,
+        passages=(*question.passages, *(passage for id_, passage in joined.items() if id_ not in shipped)),
+        scores=() if joined else question.scores,  # they are of the passages in the file alone
+        support=tuple(dict.fromkeys([*question.support, *gold])),
+        gold_corpus_ids=(),
+        grades=tuple((id_, grade) for own, grade in question.grades for id_ in found.get(clean(own), (own,)) if grade),
+    )
 
 
 @cache

@@ -4,15 +4,16 @@ A layout is a module of `datamodules.formats.layouts`, found by its name.  It de
 
     REQUIRED_FIELDS    fields of every row ("_id|id": one of them)
     CONSISTENT_FIELDS  fields that are present in all rows or in none (e.g. the answers of a test set), as in the first
-    row SIGNATURE_FIELDS   fields by which a row of this layout is recognized
+    row SIGNATURE_FIELDS   fields by which a row of this layout is recognized (`datamodules.formats.recognition`)
     question(row) -> Question, or for a corpus passage(row) -> Passage; raises DataError naming the wrong field, its
     subclass EmptyFieldError where the field is null or empty
     ROWS_JOIN          optional: rows of one question, such as clicks, are one question (`read_joined_questions`)
+    ALWAYS_JOIN        optional: they are, whatever their answers and passages
+    ANY_CASE, FIELDS   optional, of this project's own layouts: the case of names does not count; all names
+    BY_NAME            optional: a file is of this layout only if it is said
+    EXAMPLES           two rows, for the documentation
 """
 
-import difflib
-import importlib
-import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -22,14 +23,24 @@ from typing import TypeVar
 
 from common.errors import DataError, UserError
 from common.records import Passage, Question, nfkc
-from datamodules.formats import layouts as layout_modules
 from datamodules.formats import row_fields as fields
 from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import HUB, rows
+from datamodules.formats.recognition import (
+    check_layout,
+    has_questions,
+    layout_module,
+    layout_of,
+    layouts,
+    matched_fields,
+    name_of,
+    row_of,
+)
 from datamodules.formats.row_counts import (
     EMPTY_PASSAGE,
     IN_EARLIER_FILE,
     JOINED,
+    NOT_READ,
     REPEATED_ID,
     REPEATED_PASSAGE,
     TITLE_ALONE,
@@ -42,11 +53,6 @@ from datamodules.formats.row_fields import EmptyFieldError, Row, has, key, quote
 Record = TypeVar("Record", Question, Passage)
 
 
-def layouts() -> list[str]:
-    """Names of all layouts, sorted."""
-    return sorted(module.name for module in pkgutil.iter_modules(layout_modules.__path__))
-
-
 def read_questions(
     layout: str, source: str, limit: int | None = None, counts: RowCounts | None = None
 ) -> Iterator[Question]:
@@ -55,7 +61,7 @@ def read_questions(
     Rows without a question and empty passages are left out.
 
     Args:
-        layout: One of `question_layouts()`.
+        layout: One of `question_layouts()`, or `auto`.
         source: A file, `FILE:SPLIT`, or `hf:<id or local data-set folder>[:<config>]:<split>`.
         limit: Maximum number of rows that are read; all by default.
         counts: Counts what is unusual.
@@ -66,11 +72,18 @@ def read_questions(
         DataError: While reading, if the file is truncated or corrupt, a row does not match the layout, or none is left;
             names the file, the line and the cause.
     """
-    module = check_layout(layout, questions=True)
+    check_layout(layout, questions=True)
     if limit is not None and limit < 1:
         raise UserError(f"limit is {limit}: give at least 1, or null for all rows")
-    counts = counts or RowCounts()
-    return _labelled(_records(module, islice(rows(source), limit), source, module.question, counts), counts)
+    counts, found = counts or RowCounts(), rows(source)
+    return _labelled(_read_questions(layout, source, islice(found, limit), counts), counts)
+
+
+def _read_questions(
+    layout: str, source: str, found: Iterator[tuple[str, Row]], counts: RowCounts
+) -> Iterator[Question]:
+    module = layout_of(layout, source, questions=True)
+    yield from _records(module, found, source, module.question, counts)
 
 
 def read_joined_questions(
@@ -91,15 +104,22 @@ def read_joined_questions(
     Raises:
         As `read_questions`.
     """
-    module, counts = _layout(layout), counts or RowCounts()
-    questions = read_questions(layout, source, limit, counts)
-    return _joined(questions, module, source, limit, counts) if hasattr(module, "ROWS_JOIN") else questions
+    counts = counts or RowCounts()
+    return _read_joined(layout, read_questions(layout, source, limit, counts), source, limit, counts)
+
+
+def _read_joined(
+    layout: str, questions: Iterator[Question], source: str, limit: int | None, counts: RowCounts
+) -> Iterator[Question]:
+    module = layout_of(layout, source, questions=True)
+    yield from _joined(questions, module, source, limit, counts) if hasattr(module, "ROWS_JOIN") else questions
 
 
 def _joined(
     questions: Iterator[Question], module: ModuleType, source: str, limit: int | None, counts: RowCounts
 ) -> Iterator[Question]:
-    groups = {text: iter(_groups(each)) for text, each in _repeated(module, source, limit).items()}
+    always, repeated = hasattr(module, "ALWAYS_JOIN"), _repeated(module, source, limit)
+    groups = {text: iter(_groups(each, always)) for text, each in repeated.items()}
     for question in questions:
         group = next(groups.get(nfkc(question.text), iter([[question]])))
         if group:
@@ -114,7 +134,7 @@ def _repeated(module: ModuleType, source: str, limit: int | None) -> dict[str, l
     def found() -> Iterator[tuple[int, tuple[str, Row]]]:
         """The rows with hashes of their texts."""
         for place, row in islice(rows(source), limit):
-            text = row.get("question")
+            text = row_of(module, row).get(key(row_of(module, row), module.REQUIRED_FIELDS[0]) or "")
             yield hash(nfkc(text)) if isinstance(text, str) else 0, (place, row)
 
     times = Counter(text for text, _ in found())
@@ -126,8 +146,13 @@ def _repeated(module: ModuleType, source: str, limit: int | None) -> dict[str, l
     return repeated
 
 
-def _groups(questions: Sequence[Question]) -> list[list[Question]]:
-    """For each question with the same text those that are one with it, itself first; none if an earlier one has it."""
+def _groups(questions: Sequence[Question], always: bool) -> list[list[Question]]:
+    """For each question with the same text those that are one with it, itself first; none if an earlier one has it.
+
+    Args:
+        questions: With the same text.
+        always: Whether those with the same earlier turns are one, whatever their answers.
+    """
     turns = [tuple(map(nfkc, each.history)) for each in questions]
     named = {own for own, each in zip(turns, questions, strict=True) if each.gold_corpus_ids}
     answers = [frozenset(map(nfkc, each.answers)) for each in questions]
@@ -138,8 +163,10 @@ def _groups(questions: Sequence[Question]) -> list[list[Question]]:
     groups: dict[object, list[Question]] = {}
     found: list[list[Question]] = []
     for number, (own, accepted, each) in enumerate(zip(turns, answers, questions, strict=True)):
-        of: object = number
-        if each.gold_corpus_ids or (own in named and not each.passages):  # a row of clicks may have none
+        of: object = (own, "always") if always else number
+        if always:
+            pass
+        elif each.gold_corpus_ids or (own in named and not each.passages):  # a row of clicks may have none
             of = own, "ids"
         elif _has_gold_passages(each):
             of = own, accepted or answered.get(own)
@@ -158,8 +185,14 @@ def _join(parts: Sequence[Question]) -> Question:
         name: tuple(dict.fromkeys(chain.from_iterable(getattr(part, name) for part in parts)))
         for name in ("answers", "support", "unshipped_support", "gold_segments", "gold_corpus_ids")
     }
+    grades: dict[str, float] = {}
+    for part in parts:
+        for id_, grade in ({id_: 1.0 for id_ in (*part.support, *part.gold_corpus_ids)} | dict(part.grades)).items():
+            grades[id_] = max(grade, grades.get(id_, grade))
+    graded = any(grade != 1 for grade in grades.values())
     return replace(
         parts[0],
+        grades=tuple(grades.items()) if graded else (),
         passages=fields.distinct_passages(passages),
         scores=fields.distinct_scores(passages, scores),
         **union,  # type: ignore[arg-type]  # fields of their own types
@@ -255,39 +288,20 @@ def read_passages(
         MissingInputError: Immediately, if a file does not exist.
         DataError: As `read_questions`, and if the questions have no passages.
     """
-    module, counts = _layout(layout), counts or RowCounts()
+    check_layout(layout)
+    counts = counts or RowCounts()
     if not sources:
         raise UserError("no source of passages is given: give at least one file")
     opened = [(source, islice(rows(source), limit)) for source in sources]
-    if _has_questions(module):
-        each = (_records(module, found, source, module.question, counts) for source, found in opened)
-        passages = _shipped(chain.from_iterable(each), counts)
-    else:
-        passages = chain.from_iterable(
-            _records(module, found, source, module.passage, counts) for source, found in opened
-        )
+    passages = chain.from_iterable(_passages(layout, source, found, counts) for source, found in opened)
     return _filled(passages if repeated else _distinct(passages, counts), layout, sources)
 
 
-def check_layout(name: str, questions: bool = False) -> ModuleType:
-    """A layout's module.
-
-    Args:
-        name: Of the layout.
-        questions: Whether its rows are to be questions.
-
-    Raises:
-        UserError: If the layout is unknown, or a corpus in place of questions.
-    """
-    module = _layout(name)
-    if questions and not _has_questions(module):
-        raise UserError(f"layout {name!r} is a corpus and has no questions: use one of {_list_of(question_layouts())}")
-    return module
-
-
-def question_layouts() -> list[str]:
-    """Names of the layouts that have questions, sorted."""
-    return [name for name in layouts() if _has_questions(_layout(name))]
+def _passages(layout: str, source: str, found: Iterator[tuple[str, Row]], counts: RowCounts) -> Iterator[Passage]:
+    module = layout_of(layout, source)
+    if has_questions(module):
+        return _shipped(_records(module, found, source, module.question, counts), counts)
+    return _records(module, found, source, module.passage, counts)
 
 
 def _shipped(questions: Iterator[Question], counts: RowCounts) -> Iterator[Passage]:
@@ -331,12 +345,13 @@ def _records(
         for number, (place, row) in enumerate(found):
             if not number:
                 _check_layout(module, source, row)
+                _count_unknown(module, row, f"{source}, {place}", counts)
             yield place, row
 
     def checked(row: Row) -> Record:
         nonlocal example
-        here = counts.here[1], row
-        _check_fields(module, row, example or here)
+        here = counts.here[1], row_of(module, row)
+        _check_fields(module, here[1], example or here)
         record = convert(row)
         example = example or here
         return record
@@ -404,17 +419,31 @@ def _whose(module: ModuleType, row: Row) -> str:
         first = value[0] if isinstance(value, list) and value else None
         if isinstance(first, dict) and all(key(first, field) is not None for field in module.REQUIRED_FIELDS):
             return f"The rows are in its field {name!r}: give a file of these alone, e.g. by jq '.{name}' FILE."
-    return f"Is this a {_name(module)} file? Known layouts: {_list_of(layouts())}."
+    return f"Is this a {name_of(module)} file? Known layouts: {_list_of(layouts())}."
 
 
 def _check_layout(module: ModuleType, source: str, row: Row) -> None:
-    """Raise DataError if the row has the signature fields of another layout, and not or fewer of this one."""
-    signatures = {name: _layout(name).SIGNATURE_FIELDS for name in layouts()}
-    matched = {name: len(fields) for name, fields in signatures.items() if all(key(row, field) for field in fields)}
-    name = _name(module)
-    best = max(matched, key=lambda other: matched[other], default=name)
-    if matched.get(name, 0) < matched.get(best, 0):
-        raise DataError(f"{source} looks like {best}: use layout {best} instead of {name}.")
+    """Raise DataError if the row has the signature fields of another layout, and not or fewer of this one.
+
+    The questions of this project have few fields, which rows of others may have, too: only its own layouts are told
+    from each other.
+    """
+    own = matched_fields(module, row)
+    matched = {
+        name: matched_fields(each, row)
+        for name, each in ((name, layout_module(name)) for name in layouts())
+        if not hasattr(each, "BY_NAME") and (not hasattr(each, "FIELDS") or hasattr(module, "FIELDS"))
+    }
+    best = max(matched, key=lambda other: matched[other])
+    if own < matched[best]:
+        raise DataError(f"{source} looks like {best}: use layout {best} instead of {name_of(module)}.")
+
+
+def _count_unknown(module: ModuleType, row: Row, place: str, counts: RowCounts) -> None:
+    """Count the fields that a layout of questions of this project does not have, such as one with a wrong name."""
+    for name in row_of(module, row):
+        if name and name not in getattr(module, "FIELDS", row_of(module, row)):
+            counts.add(RowKind(f"a field {name!r}, which the layout {name_of(module)} does not have", NOT_READ), place)
 
 
 def _check_fields(module: ModuleType, row: Row, example: tuple[str, Row]) -> None:
@@ -422,31 +451,14 @@ def _check_fields(module: ModuleType, row: Row, example: tuple[str, Row]) -> Non
     for field in module.REQUIRED_FIELDS:
         if key(row, field) is None:
             if not has(row, field):
-                raise DataError(f"field {quoted(field)} is missing; every {_name(module)} row has it")
-            if _has_questions(module):
+                raise DataError(f"field {quoted(field)} is missing; every {name_of(module)} row has it")
+            if has_questions(module):
                 raise EmptyFieldError(f"field {quoted(field)} is null")
     for field in module.CONSISTENT_FIELDS:
         if not has(row, field) and key(first, field) is not None:
             raise DataError(f"field {quoted(field)} is missing; {first_place} has it")
         if key(row, field) is not None and not has(first, field):
             raise DataError(f"field {quoted(field)} is present; {first_place} does not have it")
-
-
-def _layout(name: str) -> ModuleType:
-    known = layouts()
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise UserError(f"unknown layout {name!r}: use one of {_list_of(known)}.{hint}")
-    return importlib.import_module(f"{layout_modules.__name__}.{name}")
-
-
-def _name(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2]
-
-
-def _has_questions(module: ModuleType) -> bool:
-    return hasattr(module, "question")
 
 
 def _list_of(names: Sequence[str]) -> str:

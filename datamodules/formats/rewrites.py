@@ -4,9 +4,10 @@
                line by line, several queries of a question separated by ";"; the path names the .source file
     qrecc      QReCC (Anantha et al. 2021) as AdaQR has it: {conversation: "Q: ... A: ..." lines, question, label}
     canard     CANARD (Elgohary et al. 2019): {History: [page title, section title, turns ...], Question, Rewrite}
-    rewrites   this project's: {question, strategy, rewrite, history: [turns], optional}
+    rewrites   this project's: {question, rewrite, strategy, history: [turns]}, of which the last two are optional; the
+               case of the names does not count, and in a cell of a table turns are parted by | or are a JSON list
 
-All but rrr are JSON Lines or a JSON list, gzip'd or not, or a Hugging Face data set.
+All but rrr are JSON Lines, a JSON list, CSV or TSV, gzip'd or not, or a Hugging Face data set.
 """
 
 import re
@@ -21,6 +22,7 @@ from common.rewrites import RewriteExample
 from datamodules.formats import row_fields as fields
 from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import paired_lines, rows
+from datamodules.formats.recognition import AUTO
 from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.row_fields import Row
 
@@ -32,7 +34,7 @@ class _Layout:
     """One layout: the fields that tell it from others, and how a row becomes an example."""
 
     signature: tuple[str, ...]
-    strategy: str | None  # what its rewrites count as unless told; None: every row names its own
+    strategy: str  # what its rewrites count as unless told
     example: Callable[[Row, str], RewriteExample]
 
 
@@ -50,14 +52,10 @@ def _qrecc(row: Row, strategy: str) -> RewriteExample:
     return _example(row, "question", "label", turns, strategy)
 
 
-def _canard(row: Row, strategy: str) -> RewriteExample:
-    return _example(row, "Question", "Rewrite", fields.optional_texts(row, "History"), strategy)
-
-
 def _rewrites(row: Row, strategy: str) -> RewriteExample:
-    return _example(
-        row, "question", "rewrite", fields.optional_texts(row, "history"), fields.filled_text(row, "strategy")
-    )
+    row = fields.plain(row)
+    turns = [fields.as_text_of(turn, "an item of field 'history'") for turn in fields.listed(row, "history")]
+    return _example(row, "question|query", "rewrite", turns, clean(fields.optional_text(row, "strategy")) or strategy)
 
 
 def _example(row: Row, question: str, rewrite: str, turns: list[str], strategy: str) -> RewriteExample:
@@ -68,24 +66,41 @@ def _example(row: Row, question: str, rewrite: str, turns: list[str], strategy: 
 _LAYOUTS = {
     "rrr": _Layout(("source", "target"), "decomposition", _rrr),
     "qrecc": _Layout(("conversation", "question", "label"), "gqr", _qrecc),
-    "canard": _Layout(("History", "Question", "Rewrite"), "gqr", _canard),
-    "rewrites": _Layout(("question", "strategy", "rewrite"), None, _rewrites),
+    "canard": _Layout(("History", "Question", "Rewrite"), "gqr", _rewrites),
+    "rewrites": _Layout(("question|query", "rewrite"), "gqr", _rewrites),
 }
+EXAMPLES = (
+    {"question": "and when was it built?", "rewrite": "When was the bridge at Tarn built?",
+        "history": ["Who built the bridge at Tarn?", "Ada Wells."]},
+    {"question": "pump broken help", "rewrite": "How do I repair the pump?", "strategy": "gqr"},
+)  # fmt: skip
 REWRITE_LAYOUTS = tuple(_LAYOUTS)
 
 
-def check_rewrites(layout: str, strategy: str | None) -> None:
-    """Check how a file is to be read.
+def check_rewrites(layout: str) -> None:
+    """Raise UserError if no layout of rewrites, nor `auto`, has the name."""
+    if layout != AUTO and layout not in _LAYOUTS:
+        raise UserError(f"layout {layout!r} is unknown; allowed: {', '.join((AUTO, *REWRITE_LAYOUTS))}.")
+
+
+def _layout_of(name: str, source: str) -> str:
+    """The named layout, or that of a file, by its name or the fields of its first row.
 
     Raises:
-        UserError: If the layout is unknown, or a strategy is named for a layout whose rows name theirs.
+        DataError: If the first row fits none.
     """
-    if layout not in _LAYOUTS:
-        raise UserError(f"layout {layout!r} is unknown; allowed: {', '.join(REWRITE_LAYOUTS)}.")
-    if strategy is not None and _LAYOUTS[layout].strategy is None:
-        raise UserError(
-            f"strategy {strategy} is given for a file in the layout {layout}, whose rows name theirs: omit it."
-        )
+    if name != AUTO:
+        return name
+    if ".source" in Path(source).name:
+        return "rrr"
+    row = next(rows(source))[1]
+    for name, layout in _LAYOUTS.items():
+        if all(fields.key(fields.plain(row) if name == "rewrites" else row, field) for field in layout.signature):
+            return name
+    raise DataError(
+        f"{source} is not recognized as rewrites: the first row has the fields {', '.join(map(repr, row))}. Name its "
+        f"layout, one of {', '.join(REWRITE_LAYOUTS)}, or give it the fields of docs/data.md."
+    )
 
 
 def read_rewrites(
@@ -98,9 +113,10 @@ def read_rewrites(
     """The examples of a file or data set, in file order.
 
     Args:
-        layout: One of REWRITE_LAYOUTS.
+        layout: One of REWRITE_LAYOUTS, or `auto`.
         source: A file (of rrr the .source file), or `hf:<id or local data-set folder>[:<config>]:<split>`.
-        strategy: What the rewrites count as; the layout's when None: decomposition of rrr, gqr of qrecc and canard.
+        strategy: What the rewrites count as; the layout's when None: decomposition of rrr, else gqr. Rows of the layout
+            rewrites may name their own.
         limit: Maximum number of rows that are read; all by default.
         counts: Counts the rows that are left out: those with a null or empty field.
 
@@ -110,12 +126,21 @@ def read_rewrites(
         DataError: While reading, if a file is truncated or corrupt, or a row does not match the layout; names the file,
             the line and the cause.
     """
-    check_rewrites(layout, strategy)
-    found = _rrr_rows(source) if layout == "rrr" else rows(source)
+    check_rewrites(layout)
+    found = (
+        _rrr_rows(source) if layout == "rrr" or (layout == AUTO and ".source" in Path(source).name) else rows(source)
+    )
+    return _read(layout, source, islice(found, limit), strategy, counts or RowCounts())
+
+
+def _read(
+    layout: str, source: str, found: Iterator[tuple[str, Row]], strategy: str | None, counts: RowCounts
+) -> Iterator[RewriteExample]:
+    layout = _layout_of(layout, source)
     chosen = _LAYOUTS[layout]
 
     def example(row: Row) -> RewriteExample:
-        return chosen.example(row, strategy or chosen.strategy or "")
+        return chosen.example(row, strategy or chosen.strategy)
 
     def cure(row: Row, is_first: bool) -> str:
         if not is_first:
@@ -125,7 +150,7 @@ def read_rewrites(
             return f"It looks like {fits[0]}: use layout {fits[0]}."
         return f"Is this a {layout} file? Known layouts: {', '.join(_LAYOUTS)}."
 
-    return converted(source, islice(found, limit), example, cure, counts or RowCounts())
+    yield from converted(source, found, example, cure, counts)
 
 
 def _rrr_rows(source: str) -> Iterator[tuple[str, dict]]:

@@ -16,7 +16,7 @@ class RowKind(NamedTuple):
     outcome: str
 
 
-LEFT_OUT = "left out"
+LEFT_OUT, NOT_READ = "left out", "not read"
 EMPTY_PASSAGE = RowKind("a passage without title and text", LEFT_OUT)
 TITLE_ALONE = RowKind("a passage with a title and no text", "kept")
 REPEATED_PASSAGE = RowKind("a passage with the title and text of an earlier one", LEFT_OUT)
@@ -34,7 +34,7 @@ class RowCounts:
     """Counts of unusual rows.
 
     Args:
-        strict: Whether the first one is an error; rows that are joined are none.
+        strict: Whether the first one is an error; rows that are joined, and fields that are not read, are none.
         without_gold: What becomes of a question without gold; None where nobody asks for gold: it is as it should be.
     """
 
@@ -66,7 +66,7 @@ class RowCounts:
             DataError: If strict.
         """
         place = self.place if place is None else place
-        if self.strict and kind != JOINED:
+        if self.strict and kind != JOINED and kind.outcome != NOT_READ:
             raise DataError(f"{place}: {kind.what}. Correct it, or omit strict: it is then {kind.outcome}.")
         before, first = self._found.get(kind, (0, place))
         self._found[kind] = before + count, first

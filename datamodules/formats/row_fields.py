@@ -51,6 +51,20 @@ def key(row: Row, field: str) -> str | None:
     return next((name for name in field.split("|") if row.get(name) is not None), None)
 
 
+def plain(row: Row) -> Row:
+    """The row with plain names; of several that are one then, the first that is not null."""
+    named: dict[str, object] = {}
+    for name, value in row.items():
+        if named.get(name := plain_name(name)) is None:
+            named[name] = value
+    return named
+
+
+def plain_name(name: str) -> str:
+    """A field's name as the formats of this project have it: small letters, no blanks."""
+    return "_".join(name.casefold().split())
+
+
 def has(row: Row, field: str) -> bool:
     """Whether the row has the field, perhaps null."""
     return any(name in row for name in field.split("|"))
@@ -199,6 +213,49 @@ def _items(values: list, what: str) -> Iterator[tuple[object, str]]:
     for number, item in enumerate(values, 1):
         if is_there(item, f"an item of {what}"):
             yield item, f"item {number} of {what}"
+
+
+def listed(row: Row, field: str, parted: bool = True) -> list[object]:
+    """A list field that may be a single value, without null and empty items; [] if absent.
+
+    Args:
+        row: The row.
+        field: Its name.
+        parted: Whether a text is several values parted by |. A text that is a JSON list is always one.
+
+    Raises:
+        DataError: If a text begins as a JSON list and is none.
+    """
+    name = key(row, field)
+    value = [] if name is None else row[name]
+    if isinstance(value, str) and value.strip().startswith("[") and value.strip().endswith("]"):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise DataError(f"field '{name}' is no JSON list: {str(error).partition(':')[0]}") from error
+    elif isinstance(value, str) and parted:
+        value = [part.strip() for part in value.split("|")]
+    return [item for item, _ in _items(value if isinstance(value, list) else [value], f"field '{name}'")]
+
+
+def as_text_of(value: object, what: str) -> str:
+    """`value`, a text or a number, as text.  Raises DataError, naming it by `what`, if it is neither."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else as_text(value, what)
+
+
+_GRADES = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+
+
+def grade(row: Row, field: str) -> float | None:
+    """A label: a number, true or false, yes or no; None if absent.  Raises DataError if it is nothing of these."""
+    name = key(row, field)
+    value = None if name is None else row[name]
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, str) and (known := _GRADES.get(value.strip().casefold())) is not None:
+        return known
+    return optional_number(row, field)
 
 
 def flag(row: Row, field: str) -> bool:

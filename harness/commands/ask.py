@@ -37,7 +37,7 @@ def ask(
     system: System,
     question: str | None = None,
     questions: str | None = None,
-    layout: str = "hotpotqa",
+    layout: str = "auto",
     limit: PositiveInt | None = None,
     exclude_self: bool = False,
     json: bool = False,
@@ -55,7 +55,7 @@ def ask(
         system: The system that answers.
         question: One question.
         questions: Official data-set file, or Hugging Face datasets id: all its questions.
-        layout: Layout of the questions file: which data set's official format it has.
+        layout: Layout of the file; auto: by the fields of its first row (docs/data.md).
         limit: Ask only this many questions of the file, from the beginning.
         exclude_self: Leave the passage that is a question of the file itself, by its id in the corpus or its text, out
             of what is retrieved.
@@ -121,7 +121,8 @@ def _check(
         DataError: If its first row does not match the layout, or the question is not UTF-8 text.
     """
     from datamodules.formats.open_data import HUB
-    from datamodules.formats.reading import check_layout, read_questions
+    from datamodules.formats.reading import read_questions
+    from datamodules.formats.recognition import check_layout
 
     check_layout(layout, questions=True)
     if turns and (question is not None or questions is not None):

@@ -20,7 +20,7 @@ def distill(
     questions: list[str] | str,
     out: Path,
     llm: LanguageModel,
-    layout: str = "hotpotqa",
+    layout: str = "auto",
     limit: PositiveInt | None = None,
     strategies: tuple[str, ...] = STRATEGIES,
     adaptive: bool = False,

@@ -30,7 +30,7 @@ def evaluate(
     system: System,
     questions: list[str] | str,
     out: Path,
-    layout: str = "hotpotqa",
+    layout: str = "auto",
     limit: PositiveInt | None = None,
     validation_split: OpenShare | None = None,
     gold: Gold = "file",
@@ -60,7 +60,7 @@ def evaluate(
         questions: Official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]', of which a question
             in two is asked once.
         out: Folder for the report; an earlier report there is replaced.
-        layout: Layout of the questions file: which data set's official format it has.
+        layout: Layout of the file; auto: by the fields of its first row (docs/data.md).
         limit: Use only this many questions, from the beginning.
         validation_split: Of a training file, use only the questions that a training holds out whose
             data.validation_fraction this is; for choosing options.
@@ -140,7 +140,7 @@ def files_and_settings(
         raise UserError("missing_gold missed is for gold passages of the index: type --gold index too, or omit it.")
     if not ks or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers, such as [1,5,10,20].")
-    from datamodules.formats.reading import check_layout
+    from datamodules.formats.recognition import check_layout
 
     check_layout(layout, questions=True)
     from harness.evaluation.answer_scores import Bootstrap

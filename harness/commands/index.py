@@ -56,7 +56,7 @@ def index(
         corpus: File of passages, or of questions that ship with passages, packed or not; several as '[FILE, FILE]'.
         kind: `dense` (vectors), `bm25` (words), `keywords` (names, part numbers and acronyms) or `links` (titles, and
             which passages mention them).
-        layout: Layout of the corpus files, e.g. hotpotqa, musique; jsonl when omitted.
+        layout: Layout of the corpus files; when omitted, of each by the fields of its first row (docs/data.md).
         documents: Folder of PDF, HTML, DOCX and Markdown files, with the folders in it; with `corpus` in one index,
             after its passages.
         reading: How documents are read.
@@ -85,9 +85,9 @@ def index(
             )
     place = _place(qdrant, kind, out)
     if corpus:
-        from datamodules.formats.reading import check_layout
+        from datamodules.formats.recognition import check_layout
 
-        check_layout(layout or "jsonl")
+        check_layout(layout or "auto")
     if kind == "dense":
         from harness.indexing.faiss_library import check_installed
 
@@ -98,12 +98,12 @@ def index(
     if corpus:
         from datamodules.formats.reading import read_passages
 
-        passages = read_passages(layout or "jsonl", listed(corpus, "corpus"), repeated=True, counts=counts)
+        passages = read_passages(layout or "auto", listed(corpus, "corpus"), repeated=True, counts=counts)
     of: Documents | None = None
     if source is not None:
         of = Documents(source.folder, source.recipe, source.write_images)
         if corpus:  # another corpus is another index, which does not replace this one unasked
-            made_with = {"layout": layout or "jsonl", "files": listed(corpus, "corpus")}
+            made_with = {"layout": layout or "auto", "files": listed(corpus, "corpus")}
             of = replace(of, recipe={**of.recipe, "with": made_with})
         passages = chain(passages, _segments(source, counts))
     if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others

@@ -18,7 +18,7 @@ def label(
     retriever: Retriever,
     questions: list[str] | str,
     out: Path,
-    layout: str = "hotpotqa",
+    layout: str = "auto",
     feedback_retrievers: list[Retriever] | None = None,
     passages: PositiveInt = 5,
     depth: PositiveInt = 100,
@@ -38,7 +38,7 @@ def label(
         retriever: The labels are of this retriever, e.g. harness.retrievers.bm25.Bm25Retriever.
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: JSON Lines file to write, replaced if it holds word labels.
-        layout: Layout of the files: which data set's official format they have.
+        layout: Layout of the files; auto: of each by the fields of its first row (docs/data.md).
         feedback_retrievers: Further retrievers over the same corpus, whose passages join the retriever's as feedback,
             interleaved by rank.
         passages: Feedback passages per question, of all retrievers together.

@@ -23,7 +23,7 @@ def mine(
     retriever: Retriever,
     questions: list[str] | str,
     out: Path,
-    layout: str = "hotpotqa",
+    layout: str = "auto",
     per_question: PositiveInt = 24,
     anchors: PositiveInt = 3,
     depth: PositiveInt = 8,
@@ -45,14 +45,13 @@ def mine(
         retriever: E.g. harness.retrievers.dense.DenseRetriever.
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: JSON Lines file to write, replaced if it holds mined negatives; training reads it as data.hard_negatives.
-        layout: Layout of the files: which data set's official format they have.
+        layout: Layout of the files; auto: of each by the fields of its first row (docs/data.md).
         per_question: Maximum passages per question, best ranks first.
         anchors: Number of first-stage documents to concatenate with the question.
         depth: Documents taken from each ranking.
         question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
         second_retriever: Searches with Concat(q, d) instead, as the system's `second_retriever` does.
-        corpus: Corpus file (JSON Lines) by whose ids the questions name their gold passages; for layout
-            corpus_questions.
+        corpus: Corpus file by whose ids the questions name their gold passages.
         exclude_self: Leave the passage that is the question itself, by its id in the corpus or its text, out of what is
             retrieved.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.

@@ -24,7 +24,7 @@ def preferences(
     questions: list[str] | str,
     out: Path,
     retriever: Retriever | None = None,
-    layout: str = "hotpotqa",
+    layout: str = "auto",
     samples: NonNegativeInt = 16,
     temperature: PositiveFloat = 1.0,
     seed: int = 0,
@@ -47,7 +47,7 @@ def preferences(
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: Folder to write; an earlier one of this command is replaced.
         retriever: Searches with the queries, e.g. harness.retrievers.bm25.Bm25Retriever.
-        layout: Layout of the files: which data set's official format they have.
+        layout: Layout of the files; auto: of each by the fields of its first row (docs/data.md).
         samples: Samples per question and strategy; 0: only the rewrite that would be used, of any rewriter.
         temperature: Of the samples: greater values make them more different.
         seed: Of the samples; those of a question do not depend on the other questions, but for rounding.
@@ -152,16 +152,14 @@ def _asked(
 
     from common.progress import say
     from common.records import nfkc
-    from common.validation_split import validation_share
+    from common.validation_split import held_out
     from datamodules.formats.reading import read_joined_questions
     from datamodules.formats.row_counts import RowCounts
     from harness.retrievers.corpora import with_gold_in_index
 
     unusual = RowCounts(strict)
     every = (each for source in sources for each in read_joined_questions(layout, source, counts=unusual))
-    read = list(
-        islice((each for each in every if validation_split is None or validation_share(each) < validation_split), limit)
-    )
+    read = list(islice(held_out(every, validation_split), limit))
     for line in unusual.lines():
         say(f"{line}.")
     if validation_split is not None and not read:

@@ -20,7 +20,7 @@ def synthesize(
     out: Path,
     llm: LanguageModel,
     reader: Reader | None = None,
-    layout: str = "jsonl",
+    layout: str = "auto",
     out_layout: OutLayout = "hotpotqa",
     hops: Literal[1, 2] | None = None,
     limit: PositiveInt | None = 1000,
@@ -48,7 +48,7 @@ def synthesize(
         llm: The language model that drafts the questions, and answers them again if there is no reader: a class, or a
             file such as configs/llm/openai.yaml.
         reader: Answers the drafted questions again, e.g. harness.readers.t5.PackedReader.
-        layout: Layout of the corpus files, e.g. jsonl, hotpotqa, musique.
+        layout: Layout of the corpus files; auto: of each by the fields of its first row (docs/data.md).
         out_layout: Layout of the written files: hotpotqa or fid.
         hops: Passages that a question is about: 1, or 2 of which the first mentions the title of the second; 2 for
             hotpotqa and 1 for fid when omitted.

@@ -21,7 +21,7 @@ def tune(
     system: System,
     questions: list[str] | str,
     out: Path,
-    layout: str = "hotpotqa",
+    layout: str = "auto",
     limit: PositiveInt | None = None,
     validation_split: OpenShare | None = None,
     gold: Gold = "file",
@@ -37,7 +37,7 @@ def tune(
         system: The system.
         questions: Validation questions: official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]'.
         out: File for what is fitted; one of an earlier run is replaced.
-        layout: Layout of the questions file: which data set's official format it has.
+        layout: Layout of the file; auto: by the fields of its first row (docs/data.md).
         limit: Use only this many questions, from the beginning.
         validation_split: Of a training file, use only the questions that a training holds out whose
             data.validation_fraction this is.

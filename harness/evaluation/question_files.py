@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from common.errors import UserError
 from common.files import sha256
 from common.progress import track
-from common.validation_split import validation_share
+from common.validation_split import held_out
 
 if TYPE_CHECKING:
     from common.records import Question
@@ -82,10 +82,7 @@ class QuestionFiles:
 
         counts = RowCounts(self.strict)
         found = track(read_distinct_questions(self.layout, self.sources, counts), None, "reading questions")
-        chosen = (
-            each for each in found if self.validation_split is None or validation_share(each) < self.validation_split
-        )
-        loaded = list(islice(chosen, self.limit))
+        loaded = list(islice(held_out(found, self.validation_split), self.limit))
         if self.validation_split is not None and not loaded:
             raise UserError(
                 f"A training with validation_fraction {self.validation_split:g} holds out none of {self.name}: raise "

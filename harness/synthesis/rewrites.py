@@ -15,7 +15,8 @@ from common.errors import UserError
 from common.progress import Progress, say
 from common.records import Question, clean, nfkc
 from common.rewrites import Rewrites
-from datamodules.formats.reading import question_layouts, read_questions
+from datamodules.formats.reading import read_questions
+from datamodules.formats.recognition import AUTO, question_layouts
 from datamodules.formats.rewrites import REWRITE_LAYOUTS, read_rewrites
 from datamodules.formats.row_counts import RowCounts
 from harness.rewriters.fallbacks import call_failed, with_fallbacks
@@ -64,7 +65,7 @@ class Distilled:
 
 def check_layout(layout: str) -> None:
     """Raise UserError if no questions can be read from the layout."""
-    if layout not in (allowed := [*question_layouts(), *REWRITE_LAYOUTS]):
+    if layout not in (allowed := [AUTO, *question_layouts(), *REWRITE_LAYOUTS]):
         raise UserError(f"layout {layout!r} is unknown; allowed: {', '.join(allowed)}.")
 
 

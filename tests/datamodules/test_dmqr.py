@@ -63,7 +63,7 @@ def test_what_does_not_fit_is_cut_or_skipped_and_counted(module: RewriterTrainer
 def test_validation_files_are_never_trained_on(module: RewriterTrainer, workplace: Path) -> None:
     held = workplace / "held.jsonl"
     held.write_text("".join(json.dumps(row | {"rewrite": "name1"}) + "\n" for row in rows(60)[:10]))
-    data = data_of(module, workplace / "rewrites.jsonl", validation=[RewriteDataFile("rewrites", str(held))])
+    data = data_of(module, workplace / "rewrites.jsonl", validation=[RewriteDataFile(str(held), "rewrites")])
     assert len(data.held_out) == 10
     assert len(data.training) <= 50
     sides = [

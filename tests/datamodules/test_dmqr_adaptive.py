@@ -75,10 +75,10 @@ def test_the_split_is_by_dialogue(module: StrategyClassifierTrainer, tmp_path: P
     sides = [{each.history for each in side} for side in (data.questions, data.held_out)]
     assert all(sides)
     assert not sides[0] & sides[1]
+    some = write_preferences(tmp_path / "some", [row for each in turns[:4] for row in each])
     apart = StrategyClassifierData(
-        [DataFile("rewrite_preferences", str(tmp_path / "turns"))], [DataFile("rewrite_preferences",
-        str(write_preferences(tmp_path / "some", [row for each in turns[:4] for row in each])))]
-    )  # fmt: skip
+        [DataFile(str(tmp_path / "turns"), "rewrite_preferences")], [DataFile(str(some), "rewrite_preferences")]
+    )
     set_up(apart, module)
     assert len(apart.held_out) == 4
     assert len(apart.questions) == 90 - 6  # all turns of the two dialogues

@@ -47,7 +47,7 @@ def test_questions_are_on_one_side_and_what_does_not_fit_is_counted(
     separate = data_of(
         module,
         rewrite_toy / "preferences",
-        validation=[DataFile("rewrite_preferences", str(write_preferences(tmp_path / "v", made[:6])))],
+        validation=[DataFile(str(write_preferences(tmp_path / "v", made[:6])), "rewrite_preferences")],
     )
     assert len(separate.held_out) == 6
     assert len(separate.groups) == len(made) - 6
@@ -64,9 +64,9 @@ def test_folders_that_were_searched_differently_are_not_rewarded_together(
         write_preferences(tmp_path / name, made[40 * place :][:40]) for place, name in enumerate(("own", "others"))
     )
     (own / MANIFEST).write_text(json.dumps({**read_manifest(str(own)), "fused": False}))
-    validation = [DataFile("rewrite_preferences", str(others))]
+    validation = [DataFile(str(others), "rewrite_preferences")]
     options = {"retriever": Bm25Retriever(tmp_path / "index"), "reward": GoldRecall(depth=5)}
-    gold = [DataFile("hotpotqa", str(tmp_path / "gold.json"))]
+    gold = [DataFile(str(tmp_path / "gold.json"), "hotpotqa")]
     message = (
         r"others was rewarded with fused true and depth 5, .*own with fused false and depth 5: give folders of one way"
     )
@@ -76,7 +76,7 @@ def test_folders_that_were_searched_differently_are_not_rewarded_together(
 
 
 def test_a_limit_counts_questions_with_the_rewrites_by_all_strategies(rewrite_toy: Path, module: DpoTrainer) -> None:
-    source = DataFile("rewrite_preferences", str(rewrite_toy / "preferences"), limit=30)
+    source = DataFile(str(rewrite_toy / "preferences"), "rewrite_preferences", limit=30)
     data = set_up(PreferenceData([source], validation_fraction=0.2), module)
     asked = [each.example.question for each in (*data.groups, *data.held_out)]
     assert len(set(asked)) == 30

@@ -29,7 +29,7 @@ def row(question: str, gold: Sequence[str] = ("A",), shipped: Sequence[str] = ("
 
 def source(folder: Path, *rows: dict[str, object], name: str = "gold.json") -> DataFile:
     (folder / name).write_text(json.dumps(rows))
-    return DataFile("hotpotqa", str(folder / name))
+    return DataFile(str(folder / name), "hotpotqa")
 
 
 def test_recall_of_the_same_number_of_passages_by_hand() -> None:

@@ -66,7 +66,7 @@ def test_a_misspelt_word_becomes_what_the_rewrite_gets(encode: RewriteEncoder) -
 
 
 def data_of(module: RewriterTrainer, path: Path, share: float, rank: int = 0, ranks: int = 1) -> RewriteData:
-    data = RewriteData([RewriteDataFile("rewrites", str(path))], rewrites_per_step=12, substitution=share)
+    data = RewriteData([RewriteDataFile(str(path), "rewrites")], rewrites_per_step=12, substitution=share)
     return set_up(data, module, rank, ranks)
 
 

@@ -17,7 +17,7 @@ from trainers.drrag import DrRagTrainer
 def load(checkpoints: dict[str, Path], file: Path, rank: int = 0, ranks: int = 1, accumulate: int = 1) -> DrRagData:
     """A data module on a rank."""
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load()
-    data = DrRagData([QuestionDataFile("hotpotqa", str(file))], validation_fraction=0.3, tokens_per_step=900)
+    data = DrRagData([QuestionDataFile(str(file), "hotpotqa")], validation_fraction=0.3, tokens_per_step=900)
     return set_up(data, module, rank, ranks, accumulate)
 
 
@@ -47,8 +47,8 @@ def test_the_file_that_lacks_negatives_is_named(
     ]
     single_gold = [{**row, "supporting_facts": row["supporting_facts"][:1]} for row in hotpot_rows(12, seed=1)]
     lacking.write_text(json.dumps(single_gold if part == "train" else gold_only))
-    files = {name: [QuestionDataFile("hotpotqa", str(hotpot_file))] for name in ("train", "validation")}
-    files[part] = [QuestionDataFile("hotpotqa", str(lacking))]
+    files = {name: [QuestionDataFile(str(hotpot_file), "hotpotqa")] for name in ("train", "validation")}
+    files[part] = [QuestionDataFile(str(lacking), "hotpotqa")]
     data = DrRagData(**files, tokens_per_step=900)
     with pytest.raises(DataError, match=rf"validation triples, from {lacking}: a question needs"):
         set_up(data, DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load())

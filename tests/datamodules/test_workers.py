@@ -44,7 +44,7 @@ def same(one: object, other: object) -> bool:
 
 def triples(checkpoints: dict[str, Path], folder: Path, **options: Any) -> Read:
     module = DrRagTrainer(str(checkpoints["bert"]), **{"max_tokens": 96, **options.pop("model", {})}).load()
-    source = QuestionDataFile("hotpotqa", str(folder / "hotpot.json"))
+    source = QuestionDataFile(str(folder / "hotpot.json"), "hotpotqa")
     mined = [
         (question.id, Mined([Passage.of(f"m{number}", f"the film of name{number}")]))
         for number, question in enumerate(read_questions(source.layout, source.path))
@@ -72,7 +72,7 @@ def contexts(checkpoints: dict[str, Path], folder: Path, models: tuple[str | Non
 
     def read(workers: int | None, ranks: int = 1, rank: int = 0) -> ReRagData:
         data = ReRagData(
-            [QuestionDataFile("fid", str(folder / "fid.json"))], validation_fraction=0.3,
+            [QuestionDataFile(str(folder / "fid.json"), "fid")], validation_fraction=0.3,
             hard_negatives=[str(folder / "hard_negatives.jsonl")], contexts=4, context_sampling="sampled",
             questions_per_step=5, tokens_per_bucket=250,
             questions_per_validation_batch=2, workers=workers, **options,

@@ -54,7 +54,7 @@ def data_of(
     """The data of a rank, set up; `place` as in `tests.helpers.tiny_runs.set_up`."""
     given: dict[str, Any] = {"validation_fraction": 0.25, "tokens_per_step": 200, **options}
     return set_up(
-        StrategyClassifierData([DataFile("rewrite_preferences", str(each)) for each in folders], **given),
+        StrategyClassifierData([DataFile(str(each), "rewrite_preferences") for each in folders], **given),
         module,
         *place,
     )

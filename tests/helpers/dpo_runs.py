@@ -35,7 +35,7 @@ def write(folder: Path, toy: Path) -> None:
 def data_of(module: DpoTrainer, folder: Path, *place: int, **options: Any) -> PreferenceData:
     """The data of a rank, set up; `place` as in `tests.helpers.tiny_runs.set_up`."""
     given: dict[str, Any] = {"validation_fraction": 0.2, "groups_per_step": 12, **options}
-    return set_up(PreferenceData([DataFile("rewrite_preferences", str(folder))], **given), module, *place)
+    return set_up(PreferenceData([DataFile(str(folder), "rewrite_preferences")], **given), module, *place)
 
 
 def write_gold(folder: Path, count: int = 40) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from common.records import Passage
+from datamodules.formats.layouts import judgements, questions
 
 HOTPOT = {
     "_id": "h1", "question": "Who wrote  Hamlet?", "answer": "Shakespeare",
@@ -76,10 +77,12 @@ CORPUS_QUESTION = {
     "gold_doc_ids": ["Hamlet_1", "Globe_2"],
 }  # fmt: skip
 CORPUS = {"id": "0", "title": "Hamlet", "text": "A play."}
+OWN = ("questions", "judgements", "masqa")  # of which the few fields fit many files
 ROWS = {
     "hotpotqa": HOTPOT, "twowiki": TWOWIKI, "musique": MUSIQUE, "ircot": IRCOT, "fid": FID, "flashrag": FLASHRAG,
     "ambignq": AMBIGNQ, "freshqa": FRESHQA, "strategyqa": STRATEGYQA, "masqa": MASQA,
-    "corpus_questions": CORPUS_QUESTION, "jsonl": CORPUS,
+    "corpus_questions": CORPUS_QUESTION, "jsonl": CORPUS, "questions": questions.EXAMPLES[1],
+    "judgements": judgements.EXAMPLES[1],
 }  # fmt: skip
 
 GLOBE, LONDON = Passage.of("Globe", "A theatre. It burnt."), Passage.of("London", "A city.")

@@ -33,7 +33,7 @@ def fid_rows(count: int, seed: int = 0) -> list[dict]:
 def context_data(file: Path, module: ReRagTrainer, ranks: int = 1, rank: int = 0, **options: object) -> ReRagData:
     """RE-RAG's data of a file in FiD's layout, set up for a module and one of some ranks, outside the trainer."""
     data = ReRagData(
-        [QuestionDataFile("fid", str(file))],
+        [QuestionDataFile(str(file), "fid")],
         **{"contexts": 5, "context_sampling": "sampled", "labels": "gold", "questions_per_step": 6,
         "tokens_per_bucket": 250,
            "validation_fraction": 0.3, **options},

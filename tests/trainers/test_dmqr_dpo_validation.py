@@ -39,7 +39,7 @@ def test_validation_rewards_greedy_rewrites_as_the_command_does(
     manifest = json.loads((folder / "preferences.json").read_text())
     (folder / "preferences.json").write_text(json.dumps({**manifest, "fused": fused, "depth": 7}))
     retriever, reward = Bm25Retriever(workplace / "index"), GoldRecall(half_rank=2.0, depth=5)
-    gold = [DataFile("hotpotqa", "gold.json")]
+    gold = [DataFile("gold.json", "hotpotqa")]
     data = data_of(module, folder, retriever=retriever, reward=reward, gold_questions=gold, generated_rewrites=9)
     assert len(data.gold) == 9
     with torch.inference_mode():

@@ -62,7 +62,7 @@ def write_run(folder: Path, model: Path) -> None:
 
 def data_of(module: ExtractiveTrainer, path: Path, *place: int, **options: Any) -> ExtractiveData:
     given: dict[str, Any] = {"validation_fraction": 0.2, "tokens_per_step": 300, **options}
-    return set_up(ExtractiveData([DataFile("word_labels", str(path))], **given), module, *place)
+    return set_up(ExtractiveData([DataFile(str(path), "word_labels")], **given), module, *place)
 
 
 @pytest.fixture

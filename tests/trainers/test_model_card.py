@@ -32,7 +32,7 @@ from trainers.run.module import RunModule
 pytestmark = pytest.mark.numeric
 
 TOLERANCE_NATS = 1e-5
-SOURCE = QuestionDataFile("hotpotqa", "train.json", dataset="hotpotqa/hotpot_qa")
+SOURCE = QuestionDataFile("train.json", "hotpotqa", dataset="hotpotqa/hotpot_qa")
 
 
 @pytest.fixture(autouse=True)
@@ -140,8 +140,8 @@ def test_the_metadata_is_valid_and_honest(
 ) -> None:
     sources = [
         SOURCE,
-        QuestionDataFile("fid", "own.json", language="de"),
-        QuestionDataFile("flashrag", "hf:google/nq:main:train"),
+        QuestionDataFile("own.json", "fid", language="de"),
+        QuestionDataFile("hf:google/nq:main:train", "flashrag"),
     ]
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64).load()
     card = exported(module, DrRagData(sources), tmp_path / "local")
@@ -158,7 +158,7 @@ def test_the_metadata_is_valid_and_honest(
     assert str(checkpoints["bert"].parent) not in card.text
     module.hparams["pretrained"] = "google/bigbird-roberta-base"
     module.card = Card(license="mit", language=["en"])
-    data = DrRagData([QuestionDataFile("hotpotqa", "own.json", language="de")])
+    data = DrRagData([QuestionDataFile("own.json", "hotpotqa", language="de")])
     assert exported(module, data, tmp_path / "hub", 1).data.to_dict() == {
         "base_model": ["google/bigbird-roberta-base"], "language": ["en"], "library_name": "transformers",
         "license": "mit", "pipeline_tag": "text-ranking", "tags": ["retrieval-augmented-generation", "dr-rag",

@@ -121,7 +121,7 @@ def test_a_run_exports_what_serves_with_its_weights(
     }  # fmt: skip
     write_config(tmp_path, "rerag.ReRagTrainer", options, "rerag.ReRagData", data, "val/em")
     fit_here(tmp_path, "--trainer.max_epochs", "20", "--trainer.check_val_every_n_epoch", "10")
-    split = split_questions([QuestionDataFile("fid", str(tmp_path / "fid.json"))], [], 0.3)
+    split = split_questions([QuestionDataFile(str(tmp_path / "fid.json"), "fid")], [], 0.3)
     training, held_out = split.training, split.held_out
     scores, labels = [], []
     for question in training:
@@ -151,7 +151,7 @@ def test_a_run_exports_what_serves_with_its_weights(
 
 
 def test_what_the_folder_records_is_what_weights_the_contexts(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
-    question = split_questions([QuestionDataFile("fid", _scored(tmp_path))], [], 0.3).training[0]
+    question = split_questions([QuestionDataFile(_scored(tmp_path), "fid")], [], 0.3).training[0]
     generator = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96).load().generator.eval()
     logits = {}
     for relevance, temperature in (("retriever", 0.5), ("uniform", None), (None, None)):

@@ -49,12 +49,12 @@ def corpus(tmp_path: Path) -> Path:
 def stream_of(corpus: Path, **options: Any) -> CorpusStream:
     """One whose tokens are the passages' ids, ten times each."""
     return CorpusStream(
-        [DataFile("jsonl", str(corpus))], 0.2, lambda passages: [[p.id] * 10 for p in passages], length=7, **options
+        [DataFile(str(corpus), "jsonl")], 0.2, lambda passages: [[p.id] * 10 for p in passages], length=7, **options
     )
 
 
 def test_a_pass_holds_every_training_passage_once_and_none_held_out(corpus: Path) -> None:
-    passages = list(read_corpora([DataFile("jsonl", str(corpus))]))
+    passages = list(read_corpora([DataFile(str(corpus), "jsonl")]))
     training = [p.id for p in passages if held_out_share(p) >= 0.2]
     assert 0 < len(training) < len(passages)
     stream = stream_of(corpus, streams=1, block=len(training))
@@ -77,7 +77,7 @@ def test_unusual_rows_are_said_after_a_pass_or_an_error(corpus: Path, capsys: py
         f"a passage with the title and text of an earlier one: 1, left out; the first: {corpus}, line 100.",
         f"a passage without title and text: 1, left out; the first: {corpus}, line 101.",
     ]
-    first = DataFile("jsonl", str(corpus), limit=101)
+    first = DataFile(str(corpus), "jsonl", limit=101)
     assert len(list(read_corpora([first]))) == 99
     with pytest.raises(DataError, match="line 100: a passage with the title and text"):
         list(read_corpora([first], RowCounts(strict=True)))
@@ -135,7 +135,7 @@ def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(
 
 def data_of(corpus: Path, module: SpanCorruptionTrainer, rank: int, ranks: int) -> SpanCorruptionData:
     data = SpanCorruptionData(
-        [DataFile("jsonl", str(corpus))], 24, mean_span=2.0, sequences_per_step=6, steps_per_epoch=3,
+        [DataFile(str(corpus), "jsonl")], 24, mean_span=2.0, sequences_per_step=6, steps_per_epoch=3,
         validation_fraction=0.2, validation_sequences=5, sequences_per_validation_batch=2, block_passages=16,
     )  # fmt: skip
     return tiny_runs.set_up(data, module, rank, ranks)

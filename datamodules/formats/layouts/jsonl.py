@@ -11,6 +11,11 @@ from datamodules.formats.row_fields import Row
 REQUIRED_FIELDS = ("text|contents",)
 CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("text|contents",)
+ANY_CASE = True
+EXAMPLES = (
+    {"id": "doc-4", "title": "Tarn", "text": "The bridge was opened in 1902.", "url": "https://example.org/tarn"},
+    {"id": "doc-17", "text": "Ada Wells built the bridge at Tarn."},
+)
 
 
 def passage(row: Row) -> Passage:
@@ -19,8 +24,10 @@ def passage(row: Row) -> Passage:
     Raises:
         DataError: If a field is missing or of the wrong type.
     """
-    corpus_id, id_field = fields.corpus_id(row, "_id|id|doc_id")
-    metadata = fields.metadata(row, ("title", "text", "contents", id_field))
+    given, row = row, fields.plain(row)
+    corpus_id, id_field = fields.corpus_id(row, "_id|id|doc_id|passage_id")
+    used = ("title", "text", "contents", id_field)
+    metadata = fields.metadata(given, [name for name in given if fields.plain_name(name) in used])
     if fields.key(row, "text") is not None or fields.key(row, "contents") is None:
         title, text = fields.optional_text(row, "title"), fields.optional_text(row, "text")
     else:

@@ -16,7 +16,8 @@ from datamodules.formats.row_fields import Row
 
 REQUIRED_FIELDS = ("Question",)
 CONSISTENT_FIELDS = ()
-SIGNATURE_FIELDS = ("Question",)
+SIGNATURE_FIELDS = ("Question", "Answer")
+BY_NAME = True  # a table of questions and answers is most often no question bank
 
 CHOICE, TRUE_OR_FALSE = "choice", "true or false"
 _KINDS = {

@@ -44,8 +44,8 @@ def files(tmp_path: Path) -> Path:
 
 def read(folder: Path, module: ReRagTrainer, kept: str | None, **options: Any) -> ReRagData:
     """The data of the files, set up for a module."""
-    train = [QuestionDataFile("fid", str(folder / "one.json")), QuestionDataFile("fid", str(folder / "two.json")),
-             QuestionDataFile("hotpotqa", str(folder / "three.json"))]  # fmt: skip
+    train = [QuestionDataFile(str(folder / "one.json"), "fid"), QuestionDataFile(str(folder / "two.json"), "fid"),
+             QuestionDataFile(str(folder / "three.json"), "hotpotqa")]  # fmt: skip
     hard_negatives = [str(folder / "mined.jsonl"), str(folder / "again.jsonl")] if options.pop("mined", True) else []
     data = ReRagData(
         train, **{"validation_fraction": 0.3, "contexts": 3, "validation_contexts": 5, "hard_negatives": hard_negatives,

@@ -37,7 +37,7 @@ def write(folder: Path, count: int, age_seconds: float = 60) -> None:
 
 
 def split(folder: Path, **options: object) -> Split:
-    source = QuestionDataFile("fid", str(folder / "fid.json"), **options)  # type: ignore[arg-type]
+    source = QuestionDataFile(str(folder / "fid.json"), "fid", **options)  # type: ignore[arg-type]
     return split_questions([source], [], 0.3, str(folder / "cache"))
 
 
@@ -53,8 +53,8 @@ def test_only_what_is_large_is_stored(folder: Path, monkeypatch: pytest.MonkeyPa
     size = (folder / "fid.json").stat().st_size
     for least, expected in ((size + 1, False), (size, True)):
         monkeypatch.setattr(content_digests, "SMALL_BYTES", least)
-        assert are_stored([QuestionDataFile("fid", str(folder / "fid.json"))], "cache") is expected
-        assert not are_stored([QuestionDataFile("fid", str(folder / "fid.json"))], None)
+        assert are_stored([QuestionDataFile(str(folder / "fid.json"), "fid")], "cache") is expected
+        assert not are_stored([QuestionDataFile(str(folder / "fid.json"), "fid")], None)
         assert texts(split(folder)) == sorted({row["question"] for row in fid_rows(12)})
         assert (folder / "cache").exists() is expected
 
@@ -65,7 +65,7 @@ def test_a_store_is_found_again_and_not_written_anew(folder: Path, capsys: pytes
     (store,) = stores(folder)
     before = {path: path.stat().st_mtime_ns for path in store.rglob("*")}
     (folder / "fid.json").rename(folder / "renamed.json")  # the content counts
-    found = split_questions([QuestionDataFile("fid", str(folder / "renamed.json"))], [], 0.3, str(folder / "cache"))
+    found = split_questions([QuestionDataFile(str(folder / "renamed.json"), "fid")], [], 0.3, str(folder / "cache"))
     assert texts(found) == expected
     assert before == {path: path.stat().st_mtime_ns for path in store.rglob("*")}
     assert capsys.readouterr().err == ""
@@ -183,11 +183,11 @@ def test_two_processes_make_one_store(folder: Path, capsys: pytest.CaptureFixtur
         "from datamodules.examples.data_files import QuestionDataFile; from datamodules.cache.splits import "
         "split_questions\n"
         "print('ready', flush=True)\n"
-        "found = split_questions([QuestionDataFile('fid', sys.argv[1])], [], 0.3, sys.argv[2]); "
+        "found = split_questions([QuestionDataFile(sys.argv[1], 'fid')], [], 0.3, sys.argv[2]); "
         "print(len(found.training) + len(found.held_out))"
     )
     (path / cache.RECORDS).unlink()
-    expected = len(texts(split_questions([QuestionDataFile("fid", str(folder / "fid.json"))], [], 0.3)))
+    expected = len(texts(split_questions([QuestionDataFile(str(folder / "fid.json"), "fid")], [], 0.3)))
     with exclusive(path):
         other = subprocess.Popen(
             [sys.executable, "-c", code, str(folder / "fid.json"), str(folder / "cache")],

@@ -85,7 +85,7 @@ def test_a_hub_data_set_is_stored_by_its_content(tmp_path: Path, monkeypatch: py
     (tmp_path / "set").mkdir()
     datasets.Dataset.from_list(rows).to_json(tmp_path / "set" / "train.jsonl")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "hub")
-    source = QuestionDataFile("flashrag", f"hf:{tmp_path / 'set'}:train")
+    source = QuestionDataFile(f"hf:{tmp_path / 'set'}:train", "flashrag")
     names = []
     for _ in range(2):
         split = split_questions([source], [], 0.5, str(tmp_path / "cache"))

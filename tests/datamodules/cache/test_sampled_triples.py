@@ -50,8 +50,8 @@ def files(hotpot_file: Path, tmp_path: Path) -> Path:
 def read(folder: Path, module: DrRagTrainer, **kept: Any) -> DrRagData:
     """The data of the files, set up for a module."""
     data = DrRagData(
-        [QuestionDataFile("hotpotqa", str(folder / "hotpot.json")),
-            QuestionDataFile("musique", str(folder / "musique.jsonl"))],
+        [QuestionDataFile(str(folder / "hotpot.json"), "hotpotqa"),
+            QuestionDataFile(str(folder / "musique.jsonl"), "musique")],
         validation_fraction=0.3, hard_negatives=[str(folder / "mined.jsonl"), str(folder / "again.jsonl")],
         sampling=SAMPLING,
         tokens_per_step=600, tokens_per_validation_batch=500, **kept,

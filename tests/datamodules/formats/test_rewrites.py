@@ -89,7 +89,7 @@ def test_a_wrong_pair_of_files_names_file_and_line(tmp_path: Path, source: str, 
 @pytest.mark.parametrize(
     ("layout", "rows", "message"),
     [
-        ("canard", [CANARD | {"History": "x"}], r"'History' is a string, not a list. Is this a canard file\?"),
+        ("canard", [CANARD | {"History": {"a": 1}}], r"'history' is an object, not a string. Is this a canard file\?"),
         ("qrecc", [QRECC | {"conversation": "A: x"}], r"the line 'A: x', not 'Q: ... A: ...'"),
         ("qrecc", [CANARD], r"row 1 \(line 1\): .* It looks like canard: use layout canard"),
         ("rewrites", [QRECC], "It looks like qrecc"),
@@ -112,8 +112,8 @@ def test_rows_with_an_empty_field_are_left_out_and_counted(tmp_path: Path) -> No
     file, counts = written(tmp_path, json.dumps(rows)), RowCounts()
     assert len(list(read_rewrites("canard", file, counts=counts))) == 1
     assert counts.lines() == [
-        f"a row whose field 'Rewrite' is empty: 2, left out; the first: {file}, row 2 (line 1)",
-        f"a row whose field 'Rewrite' is null: 1, left out; the first: {file}, row 3 (line 1)",
+        f"a row whose field 'rewrite' is empty: 2, left out; the first: {file}, row 2 (line 1)",
+        f"a row whose field 'rewrite' is null: 1, left out; the first: {file}, row 3 (line 1)",
     ]
     lines = pair(tmp_path, "a\nb\n \n", "x\n\ny\n")
     assert [each.question for each in read_rewrites("rrr", lines)] == ["a"]

@@ -137,7 +137,7 @@ def test_clicks_become_one_question_with_the_gold_of_all(tmp_path: Path) -> None
 def test_training_and_mining_read_the_gold_passages_of_all_clicks(tmp_path: Path) -> None:
     corpus = source(tmp_path, as_lines([{"id": name, "text": name} for name in "abc"]), "corpus.jsonl")
     file = source(tmp_path, as_lines([click("q", "a"), click("r", "c"), click("q", "b"), click("q", "a")]))
-    found = list(distinct_questions([QuestionDataFile("corpus_questions", file, corpus=corpus)]))
+    found = list(distinct_questions([QuestionDataFile(file, "corpus_questions", corpus=corpus)]))
     assert [[passage.text for passage in question.gold] for question in found] == [["a", "b"], ["c"]]
 
 
@@ -244,7 +244,7 @@ def test_training_counts_what_it_leaves_out(tmp_path: Path) -> None:
     other = HOTPOT | {"question": "Who wrote Lear?"}
     files = [source(tmp_path, as_lines(rows), name) for rows, name in (([HOTPOT, same, other], "1"), ([HOTPOT], "2"))]
     counts = RowCounts()
-    found = list(distinct_questions([QuestionDataFile("hotpotqa", file) for file in files], counts))
+    found = list(distinct_questions([QuestionDataFile(file, "hotpotqa") for file in files], counts))
     assert [question.id for question in found] == ["h1", "h1"]
     assert counts.lines() == [
         f"a row with the question of an earlier one: 1, left out; the first: {files[0]}, line 2",

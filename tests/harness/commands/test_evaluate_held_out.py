@@ -37,7 +37,7 @@ def asked(folder: Path) -> list[str]:
 
 
 def test_asks_what_a_training_holds_out(place: Path) -> None:
-    split = split_questions([QuestionDataFile("hotpotqa", str(place / "train.json"))], [], 0.4)
+    split = split_questions([QuestionDataFile(str(place / "train.json"), "hotpotqa")], [], 0.4)
     kept, validation_split = split.training, split.held_out
     assert min(len(validation_split), len(kept)) >= 3
     ended = measure(place, "--validation_split", "0.4")

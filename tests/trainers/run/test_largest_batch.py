@@ -32,7 +32,7 @@ def sizes(batches: Iterable[Any]) -> list[int]:
 def test_it_is_the_one_with_the_most_triples_and_padding(
     checkpoints: dict[str, Path], hotpot_file: Path, attention: Any
 ) -> None:
-    data = DrRagData([QuestionDataFile("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=500)
+    data = DrRagData([QuestionDataFile(str(hotpot_file), "hotpotqa")], validation_fraction=0.3, tokens_per_step=500)
     set_up(data, DrRagTrainer(str(checkpoints["bert"]), 5000, attention), accumulate=2)
     loader = data.train_dataloader()
     for epoch in range(2):
@@ -60,7 +60,7 @@ def test_no_stream_is_read_for_it(checkpoints: dict[str, Path], tmp_path: Path) 
     write_corpus(tmp_path / "corpus.jsonl")
     module = SpanCorruptionTrainer(str(checkpoints["t5"])).load()
     data = SpanCorruptionData(
-        [DataFile("jsonl", str(tmp_path / "corpus.jsonl"))], max_tokens=24, mean_span=2.0, sequences_per_step=7,
+        [DataFile(str(tmp_path / "corpus.jsonl"), "jsonl")], max_tokens=24, mean_span=2.0, sequences_per_step=7,
         steps_per_epoch=3, validation_fraction=0.2,
     )  # fmt: skip
     set_up(data, module, rank=0, ranks=2)

@@ -24,7 +24,7 @@ RANKS = 4
 
 
 def triples(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
-    data = DrRagData([QuestionDataFile("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=size)
+    data = DrRagData([QuestionDataFile(str(hotpot_file), "hotpotqa")], validation_fraction=0.3, tokens_per_step=size)
     return set_up(data, DrRagTrainer(str(checkpoints["bert"]), 96))
 
 
@@ -36,7 +36,7 @@ def contexts(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> Step
 
 
 def sequences(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
-    return SpanCorruptionData([DataFile("hotpotqa", str(hotpot_file))], sequences_per_step=size)
+    return SpanCorruptionData([DataFile(str(hotpot_file), "hotpotqa")], sequences_per_step=size)
 
 
 @pytest.mark.parametrize(

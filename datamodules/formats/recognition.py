@@ -1,0 +1,125 @@
+"""The layouts by name, and the layout of a file by the fields of its first row.  Standard library only."""
+
+import difflib
+import importlib
+import pkgutil
+from types import ModuleType
+
+from common.errors import DataError, UserError
+from datamodules.formats import layouts as layout_modules
+from datamodules.formats.open_data import rows
+from datamodules.formats.row_fields import Row, key, plain
+
+AUTO = "auto"  # in the place of a layout's name: by the fields of the file's first row
+
+
+def layouts() -> list[str]:
+    """Names of all layouts, sorted."""
+    return sorted(module.name for module in pkgutil.iter_modules(layout_modules.__path__))
+
+
+def question_layouts() -> list[str]:
+    """Names of the layouts that have questions, sorted."""
+    return [name for name in layouts() if has_questions(layout_module(name))]
+
+
+def check_layout(name: str, questions: bool = False) -> None:
+    """Check a layout's name, which may be AUTO.
+
+    Args:
+        name: Of the layout.
+        questions: Whether its rows are to be questions.
+
+    Raises:
+        UserError: If the layout is unknown, or a corpus in place of questions.
+    """
+    if name != AUTO and questions and not has_questions(layout_module(name)):
+        raise UserError(
+            f"layout {name!r} is a corpus and has no questions: use {AUTO} or one of {', '.join(question_layouts())}"
+        )
+    if name != AUTO:
+        layout_module(name)
+
+
+def layout_module(name: str) -> ModuleType:
+    """The module of a layout.  Raises UserError if it is unknown."""
+    known = layouts()
+    if name not in known:
+        near = difflib.get_close_matches(name, [AUTO, *known], n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise UserError(f"unknown layout {name!r}: use {AUTO} or one of {', '.join(known)}.{hint}")
+    return importlib.import_module(f"{layout_modules.__name__}.{name}")
+
+
+def layout_of(name: str, source: str, questions: bool = False) -> ModuleType:
+    """The layout of a file: the named one, or that of its first row.
+
+    Args:
+        name: Of the layout, or AUTO.
+        source: The file, see `datamodules.formats.open_data.rows`.
+        questions: Whether its rows are to be questions.
+
+    Raises:
+        UserError: As `check_layout`.
+        DataError: If the first row fits no layout, or several; names its fields.
+    """
+    check_layout(name, questions)
+    return layout_module(name) if name != AUTO else layout_module(recognized(next(rows(source))[1], source, questions))
+
+
+def recognized(row: Row, source: str, questions: bool = False) -> str:
+    """The layout whose signature a row has: that of most fields.
+
+    A layout of this project (`ANY_CASE`) is the row's if no other one is, whatever the case of its names.  One that is
+    asked for by name alone (`BY_NAME`) is never.
+
+    Raises:
+        DataError: If there is none, or several; names its fields.
+    """
+    named = question_layouts() if questions else layouts()
+    fits = {name: count for name in named if (count := _fields_found(layout_module(name), row))}
+    official = {name: count for name, count in fits.items() if not hasattr(layout_module(name), "ANY_CASE")}
+    fits = official or fits
+    best = [name for name, count in fits.items() if count == max(fits.values())]
+    if len(best) == 1:
+        return best[0]
+    seen = f"the first row has the fields {', '.join(map(repr, row))}"
+    if best:
+        raise DataError(f"{source} may be {' or '.join(best)}: {seen}. Name its layout, one of these.")
+    kind = "questions" if questions else "a corpus or questions"
+    raise DataError(
+        f"{source} is not recognized as {kind}: {seen}. Name its layout, one of "
+        f"{', '.join(named)}, or give it the fields of docs/data.md."
+    )
+
+
+def matched_fields(module: ModuleType, row: Row) -> int:
+    """How many fields a layout's signature has; 0 if the row lacks one of them."""
+    row = row_of(module, row)
+    return len(module.SIGNATURE_FIELDS) if all(key(row, field) is not None for field in module.SIGNATURE_FIELDS) else 0
+
+
+def row_of(module: ModuleType, row: Row) -> Row:
+    """A row with the names that a layout's fields have."""
+    return plain(row) if hasattr(module, "ANY_CASE") else row
+
+
+def _fields_found(module: ModuleType, row: Row) -> int:
+    return 0 if hasattr(module, "BY_NAME") or _has_foreign_lists(module, row) else matched_fields(module, row)
+
+
+def _has_foreign_lists(module: ModuleType, row: Row) -> bool:
+    """Whether a row has lists or objects that a layout of this project does not read: it is of another one."""
+    if not hasattr(module, "ANY_CASE") or not has_questions(module):
+        return False
+    return any(isinstance(value, list | dict) and name not in module.FIELDS for name, value in plain(row).items())
+
+
+def has_questions(module: ModuleType) -> bool:
+    """Whether a layout is one of questions, and not of a corpus."""
+    return hasattr(module, "question")
+
+
+def name_of(module: ModuleType) -> str:
+    """The name of a layout."""
+    return module.__name__.rpartition(".")[2]

@@ -1,0 +1,166 @@
+"""This project's own formats, as a person or a spreadsheet writes them, and the layout of a file by its first row."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import DataError, UserError
+from common.records import Question, clean
+from common.validation_split import validation_shares
+from datamodules.formats.gold_in_corpus import read_questions_with_gold
+from datamodules.formats.layouts import judgements, questions
+from datamodules.formats.reading import read_joined_questions, read_passages, read_questions
+from datamodules.formats.recognition import AUTO, recognized
+from datamodules.formats.rewrites import read_rewrites
+from datamodules.formats.row_counts import RowCounts
+from tests.helpers.layout_rows import ROWS
+
+CORPUS = "id;title;text\r\ndoc 1;Tarn;Ada Wells built it.\r\n7;;It opened in 1902.\r\ndoc 1;Tarn;More of doc 1.\r\n"
+
+
+def written(folder: Path, name: str, content: str, encoding: str = "utf-8") -> str:
+    (folder / name).write_bytes(content.encode(encoding))
+    return str(folder / name)
+
+
+def read(file: str, counts: RowCounts | None = None) -> list[Question]:
+    return list(read_joined_questions(AUTO, file, counts=counts))
+
+
+@pytest.mark.parametrize("layout", sorted({*ROWS} - {"masqa"}))
+def test_a_file_is_recognized_by_its_first_row(layout: str) -> None:
+    assert recognized(ROWS[layout], "file") == layout
+
+
+@pytest.mark.parametrize(
+    ("row", "seen"),
+    [
+        ({"_id": "5", "question": "Who?", "context": [["Tarn", ["A lake."]]]}, "'_id', 'question', 'context'"),
+        ({"prompt": "Who?", "completion": "Ada"}, "'prompt', 'completion'"),
+        ({"id": 1, "text": "A lake."}, "'id', 'text'"),
+    ],
+)
+def test_what_is_not_recognized_is_asked_for_with_its_fields(row: dict, seen: str, tmp_path: Path) -> None:
+    file = written(tmp_path, "file.jsonl", json.dumps(row))
+    with pytest.raises(DataError, match=f"not recognized as questions: the first row has the fields {seen}"):
+        read(file)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_spreadsheet_s_export_is_questions(delimiter: str, encoding: str, end: str, tmp_path: Path) -> None:
+    rows = [
+        ("Question", "Answer", "Gold IDs", "Customer"),
+        ('"Who built ""it""' + delimiter + ' then?"', "Ada Wells|A. Wells", "doc 1 | 7", "x"),
+        ("And when?", '"[""1902"", 1903]"', "7", ""),
+        ("", "nothing", "7", ""),
+    ]
+    counts = RowCounts()
+    found = read(written(tmp_path, "own.csv", end.join(map(delimiter.join, rows)) + end, encoding), counts)
+    assert [each.text for each in found] == [clean(f'Who built "it"{delimiter} then?'), "And when?"]
+    assert [each.answers for each in found] == [("Ada Wells", "A. Wells"), ("1902", "1903")]
+    assert [each.gold_corpus_ids for each in found] == [("doc 1", "7"), ("7",)]
+    unusual = " ".join(counts.lines())
+    assert "'customer'" in unusual
+    assert "field 'question' or 'query' is" in unusual
+
+
+def test_the_fields_of_a_question(tmp_path: Path) -> None:
+    file = written(tmp_path, "own.jsonl", "\n".join(map(json.dumps, questions.EXAMPLES)))
+    named, dialogue = read(file)
+    assert (named.id, named.answers, named.gold_corpus_ids) == ("q1", ("Ada Wells",), ("doc-17", "doc-4"))
+    assert dialogue.history == ("Who built the bridge at Tarn?", "Ada Wells.")
+    assert (dialogue.group, dialogue.scores) == ("customer-9", (7.5, 6.1))
+    assert [(each.title, each.corpus_id) for each in dialogue.passages] == [("Tarn", "doc-4"), ("", "")]
+    assert dialogue.support == (dialogue.passages[0].id,)
+    assert dialogue.grades == ((dialogue.passages[0].id, 2.0),)
+    shipped = {"question": "Q?", "gold": "b", "passages": [{"id": "a", "text": "one"}, {"id": "b", "text": "two"}]}
+    (one,) = read(written(tmp_path, "shipped.json", json.dumps([shipped])))
+    assert (one.support, one.gold_corpus_ids, one.grades) == ((one.passages[1].id,), (), ())
+
+
+def test_clicks_and_grades_are_one_question_with_the_passages_of_the_corpus(tmp_path: Path) -> None:
+    corpus = written(tmp_path, "corpus.csv", CORPUS)
+    clicks = "Query\tPassage ID\tClicked\nreset pump\tdoc 1\t0\nReset\t7\tno\nreset pump\t7\t3\nreset pump\tdoc 1\t0\n"
+    file = written(tmp_path, "clicks.tsv", clicks)
+    counts = RowCounts()
+    (pump, reset) = read_questions_with_gold(AUTO, file, corpus=corpus, counts=counts)
+    texts = {passage.id: passage.text for passage in pump.passages}
+    assert sorted(texts.values()) == ["Ada Wells built it.", "It opened in 1902.", "More of doc 1."]
+    assert [texts[id_] for id_ in pump.support] == ["It opened in 1902."]
+    assert [(texts[id_], grade) for id_, grade in pump.grades] == [("It opened in 1902.", 3.0)]
+    assert (reset.support, [passage.text for passage in reset.passages]) == ((), ["It opened in 1902."])
+    assert any("joined" in line and "2" in line for line in counts.lines())
+
+
+def test_a_judged_text_and_a_log_without_labels(tmp_path: Path) -> None:
+    file = written(tmp_path, "judged.jsonl", "\n".join(map(json.dumps, judgements.EXAMPLES)))
+    (pump,) = read(file)
+    assert (pump.gold_corpus_ids, pump.support) == (("manual-3",), ())
+    assert [passage.text for passage in pump.passages] == ["Hold the red button for five seconds."]
+    log = written(tmp_path, "log.csv", "query,doc_id\nreset,a\nreset,b\n")
+    assert [each.gold_corpus_ids for each in read(log)] == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"question": "Q?", "gold": [["a"]]}', "an id of field 'gold' is a list"),
+        ('{"question": "Q?", "answers": {"a": 1}}', "item of field 'answers|answer' is an object"),
+        ('{"question": "Q?", "passages": [7]}', "item 1 of field 'passages' is a number, not an object"),
+        ('{"question": "Q?", "passages": [{"text": "a", "label": "maybe"}]}', "'label' is \"maybe\", not a finite"),
+        ('{"question": "Q?", "gold": "[a, b]"}', "field 'gold' is no JSON list"),
+        ('{"query": "Q?", "doc_id": "a", "label": "good"}', "not a finite number"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(content: str, message: str, tmp_path: Path) -> None:
+    file = written(tmp_path, "file.jsonl", content)
+    with pytest.raises(DataError) as caught:
+        read(file)
+    assert str(caught.value).startswith(f"{file}, line 1: ")
+    assert message in str(caught.value)
+
+
+def test_a_corpus_by_a_spreadsheet_keeps_ids_and_other_columns(tmp_path: Path) -> None:
+    file = written(tmp_path, "corpus.csv", "ID,Title,Text,Page No\n007,Tarn,A lake.,4\n")
+    (passage,) = read_passages(AUTO, [file])
+    assert (passage.corpus_id, passage.title, passage.text, passage.metadata) == (
+        "007", "Tarn", "A lake.", {"Page No": "4"}
+    )  # fmt: skip
+
+
+def test_rewrites_by_a_spreadsheet(tmp_path: Path) -> None:
+    file = written(tmp_path, "own.csv", "Question;Rewrite;History\nand when?;When was Tarn built?;Who? | Ada\n")
+    (one,) = read_rewrites(AUTO, file)
+    assert (one.question, one.rewrite, one.strategy, one.history) == (
+        "and when?", "When was Tarn built?", "gqr", ("Who?", "Ada")
+    )  # fmt: skip
+    with pytest.raises(DataError, match="not recognized as rewrites: the first row has the fields 'question'"):
+        list(read_rewrites(AUTO, written(tmp_path, "other.jsonl", '{"question": "a"}')))
+
+
+def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is a corpus and has no questions"):
+        read_questions("jsonl", written(tmp_path, "c.csv", CORPUS))
+
+
+def test_what_belongs_together_is_on_one_side() -> None:
+    def asked(text: str, *history: str, group: str = "") -> Question:
+        return Question("", text, history=history, group=group)
+
+    apart = [asked(f"Question {number}?") for number in range(200)]
+    together = [
+        asked("Who built Tarn?"),
+        asked("And when?", "who built  TARN?"),
+        asked("And when?", "Who else?", group="x"),
+        asked("Another?", group="x"),
+        asked("ANOTHER?"),
+    ]
+    shares = validation_shares([*apart, *together])
+    assert shares[:200] == validation_shares(apart)
+    assert len(set(shares[:200])) == 200
+    assert shares[200] == shares[201] == validation_shares([asked("Who built Tarn?")])[0]
+    assert shares[202] == shares[203] == shares[204] == validation_shares([asked("Who?", group="x")])[0]
+    assert shares[201] != shares[202]  # two dialogues that ask "And when?"
