@@ -18,8 +18,9 @@ from common.progress import track
 from common.ranges import NonNegativeFloat, OpenShare, PositiveFloat, PositiveInt, Share
 from common.records import Passage, Question, nfkc
 from common.validation_split import validation_shares
+from datamodules.cache.searched import Search, Searched
 from datamodules.examples.batches import TokenBatch
-from datamodules.examples.data_files import DataFile
+from datamodules.examples.data_files import DataFile, QuestionDataFile
 from datamodules.examples.step_loader import StepData, padded, plan_steps
 from datamodules.formats.row_counts import REPEATED_QUESTION, RowCounts
 from datamodules.formats.word_labels import WordLabels, averaged, word_label_rows
@@ -77,7 +78,7 @@ class ExtractiveData(StepData):
     that is too long for `model.max_tokens` is cut; these are counted.
 
     Args:
-        train: Files that `infer.py label` wrote, as {layout: word_labels, path: FILE}.
+        train: Files that `infer.py label` wrote, as {layout: word_labels, path: FILE}; with `search` question files.
         validation: Files of the same kind; a hash split of the training files when empty.
         validation_fraction: Share of the questions that the hash split holds out.
         passages: Feedback passages of each question that are used, best first.
@@ -88,6 +89,9 @@ class ExtractiveData(StepData):
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
+        corpus: Corpus by whose ids questions name their gold passages, of the files that name no other one.
+        search: Retriever by which the words of the questions are labelled before the first training, as by
+            `infer.py label`.
         strict: Whether an unusual row (null, empty, repeated) is an error instead of a line in the statistics.
 
     Raises:
@@ -108,11 +112,18 @@ class ExtractiveData(StepData):
         tokens_per_step: PositiveInt = 4096,
         tokens_per_validation_batch: PositiveInt = 4096,
         sampling_seed: int = 0,
+        corpus: str | None = None,
+        search: Search | None = None,
         strict: bool = False,
     ) -> None:
         super().__init__()
         self._name_files(train, validation, validation_fraction)
-        self._accept(LAYOUT, "a file with `python infer.py label`")
+        self._searched: Searched | None = None
+        if search is not None:
+            asked = [QuestionDataFile(each.path, each.layout, each.limit, corpus=corpus) for each in self.sources]
+            self._searched = Searched("label", search, asked, None)
+        else:
+            self._accept(LAYOUT, "a file with `python infer.py label`, or name its retriever as data.search.index_root")
         self.passages, self.unhelpful_share = passages, unhelpful_share
         self.full_change, self.min_change = full_change, min_change
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
@@ -125,6 +136,11 @@ class ExtractiveData(StepData):
     def files(self) -> list[str]:
         """Paths of all input files."""
         return [source.path for source in self.sources]
+
+    def prepare_data(self) -> None:
+        """Label the words of questions, on one process per machine; the others then find what it wrote."""
+        if self._searched:
+            self._searched.write()
 
     def setup(self, stage: str) -> None:
         """Read and split the questions, tokenize their pairs, print statistics (once).
@@ -156,9 +172,12 @@ class ExtractiveData(StepData):
 
     def _split(self) -> tuple[list[WordLabels], list[WordLabels]]:
         """Training and validation questions, without duplicates; no question is on both sides."""
-        train = _distinct(self.train_sources, self._unusual)
+        files = self._searched.files if self._searched else [source.path for source in self.sources]
+        limits = [None if self._searched else source.limit for source in self.sources]
+        labelled, trained = [*zip(files, limits, strict=True)], len(self.train_sources)
+        train = _distinct(labelled[:trained], self._unusual)
         if self.validation_sources:
-            held_out = _distinct(self.validation_sources, self._unusual)
+            held_out = _distinct(labelled[trained:], self._unusual)
             known = {nfkc(each.question).casefold() for each in held_out}
             return [each for each in train if nfkc(each.question).casefold() not in known], held_out
         shares = validation_shares(Question("", each.question) for each in train)
@@ -252,12 +271,17 @@ class ExtractiveData(StepData):
         }
 
 
-def _distinct(sources: Sequence[DataFile], counts: RowCounts) -> list[WordLabels]:
-    """The labelled questions of all files, each text once: of a file the first, of several files their mean."""
+def _distinct(files: Sequence[tuple[str, int | None]], counts: RowCounts) -> list[WordLabels]:
+    """The labelled questions of all files, each text once: of a file the first, of several files their mean.
+
+    Args:
+        files: With the maximum number of rows.
+        counts: Counts what is unusual.
+    """
     found: dict[str, list[WordLabels]] = {}
-    for source in sources:
+    for path, limit in files:
         own = set[str]()
-        for each in word_label_rows(source.path, source.limit, counts):
+        for each in word_label_rows(path, limit, counts):
             if (text := nfkc(each.question)) in own:
                 counts.add(REPEATED_QUESTION)
                 continue

@@ -21,6 +21,7 @@ from datamodules.cache.candidates import Candidates
 from datamodules.cache.question_lookup import stored_mined
 from datamodules.cache.record_cache import DEFAULT, Arrays
 from datamodules.cache.sampled_triples import SampledTriples, draw_triples
+from datamodules.cache.searched import Search, Searched
 from datamodules.cache.splits import are_stored, split_questions
 from datamodules.cache.token_cache import TokenCache, token_rows
 from datamodules.examples.audit import audit
@@ -47,6 +48,8 @@ class DrRagData(StepData):
         validation: Official validation files; a hash split of the training files when empty.
         validation_fraction: Share of the training questions that the hash split holds out.
         hard_negatives: Files of hard negatives, written by `infer.py mine`.
+        corpus: Corpus by whose ids questions name their gold passages, of the files that name no other one.
+        search: Retriever that finds further hard negatives before the first training, as by `infer.py mine`.
         sampling: How training triples are sampled, again in every epoch.
         validation_sampling: How validation triples are sampled, once.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
@@ -72,6 +75,8 @@ class DrRagData(StepData):
         validation: list[QuestionDataFile] | None = None,
         validation_fraction: OpenShare = 0.06,
         hard_negatives: list[str] | None = None,
+        corpus: str | None = None,
+        search: Search | None = None,
         sampling: Sampling = BALANCED,
         validation_sampling: Sampling = LIKE_INFERENCE,
         tokens_per_step: PositiveInt = 4096,
@@ -82,8 +87,9 @@ class DrRagData(StepData):
         strict: bool = False,
     ) -> None:
         super().__init__()
-        self._name_files(train, validation, validation_fraction)
+        self._name_files(train, validation, validation_fraction, corpus)
         self.hard_negative_files = hard_negatives or []
+        self._searched = Searched("mine", search, self.sources, cache) if search else None
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
@@ -95,8 +101,14 @@ class DrRagData(StepData):
         """Paths of all input files."""
         return paths_of(self.sources) + self.hard_negative_files
 
+    @property
+    def _mined_files(self) -> list[str]:
+        return self.hard_negative_files + (self._searched.files if self._searched else [])
+
     def prepare_data(self) -> None:
-        """Read large files on one process per machine; the others then find what it stored."""
+        """Search, and read large files, on one process per machine; the others then find what it stored."""
+        if self._searched:
+            self._searched.write()
         if are_stored(self.sources, self.cache):
             self._load()
 
@@ -115,7 +127,7 @@ class DrRagData(StepData):
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
         unusual = split.counts(self.strict).audit()
         self._store = split.stores[0]
-        mined = stored_mined(self.hard_negative_files, self.cache)
+        mined = stored_mined(self._mined_files, self.cache)
         drawn_from = [store.name for store in split.stores], self.validation_fraction, mined.name
         self._content = fingerprint([*drawn_from, self.sampling_seed])
         self._training, self._held_out = (

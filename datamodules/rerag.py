@@ -18,6 +18,7 @@ from common.records import Question
 from datamodules.cache.question_lookup import stored_mined
 from datamodules.cache.questions import CachedQuestions
 from datamodules.cache.record_cache import DEFAULT
+from datamodules.cache.searched import Search, Searched
 from datamodules.cache.splits import are_stored, split_questions
 from datamodules.examples.context_augmentation import AnswerSubstitutes
 from datamodules.examples.context_batches import ContextBatches, ContextRequest, ContextTensors
@@ -66,6 +67,8 @@ class ReRagData(StepData):
         validation: Official validation files; a hash split of the training files when empty.
         validation_fraction: Share of the training questions that the hash split holds out.
         hard_negatives: Files of additional candidates per question, written by `infer.py mine`.
+        corpus: Corpus by whose ids questions name their gold passages, of the files that name no other one.
+        search: Retriever that finds further hard negatives before the first training, as by `infer.py mine`.
         contexts: Contexts per question in training, N; with text_format packed, documents per call.
         validation_contexts: Maximum contexts per question in validation; 100 in the paper.
         context_sampling: Training contexts: `ranked` (the retriever's top N, by the scores that the file gives, else in
@@ -103,6 +106,8 @@ class ReRagData(StepData):
         validation: list[QuestionDataFile] | None = None,
         validation_fraction: OpenShare = 0.06,
         hard_negatives: list[str] | None = None,
+        corpus: str | None = None,
+        search: Search | None = None,
         contexts: PositiveInt = 20,
         validation_contexts: PositiveInt = 100,
         context_sampling: ContextSampling = "ranked",
@@ -123,8 +128,9 @@ class ReRagData(StepData):
         super().__init__()
         if crop_growth_words and crop_words is None:
             raise UserError(f"crop_growth_words {crop_growth_words} needs crop_words: give it, or leave this out.")
-        self._name_files(train, validation, validation_fraction)
+        self._name_files(train, validation, validation_fraction, corpus)
         self.hard_negative_files = hard_negatives or []
+        self._searched = Searched("mine", search, self.sources, cache) if search else None
         self.contexts, self.validation_contexts = contexts, validation_contexts
         self.context_sampling, self.validation_context_sampling, self.labels = (
             context_sampling,
@@ -143,8 +149,14 @@ class ReRagData(StepData):
         """Paths of all input files."""
         return paths_of(self.sources) + self.hard_negative_files
 
+    @property
+    def _mined_files(self) -> list[str]:
+        return self.hard_negative_files + (self._searched.files if self._searched else [])
+
     def prepare_data(self) -> None:
-        """Read large files on one process per machine; the others then find what it stored."""
+        """Search, and read large files, on one process per machine; the others then find what it stored."""
+        if self._searched:
+            self._searched.write()
         if are_stored(self.sources, self.cache):
             self._load()
 
@@ -166,12 +178,12 @@ class ReRagData(StepData):
         unusual = split.counts(self.strict).audit()
         weighted = module.relevance == "retriever"
         self._answered = module.reads_answers or self.labels == "has_answer"
-        if self.hard_negative_files and weighted:
+        if self._mined_files and weighted:
             raise UserError(
                 "data.hard_negatives names passages without retriever scores, and model.relevance retriever weights "
                 "contexts by them: omit data.hard_negatives, or set model.relevance to estimator or uniform."
             )
-        hard_negatives = stored_mined(self.hard_negative_files, self.cache)
+        hard_negatives = stored_mined(self._mined_files, self.cache)
         self.draws = ContextSampler(
             hard_negatives, self.labels, weighted, self.sampling_seed, self.crop_words, self.crop_growth_words,
             self.substitution,

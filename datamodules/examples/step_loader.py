@@ -18,6 +18,7 @@ from datamodules.examples.audit import lines
 from datamodules.examples.data_files import DataFile
 from datamodules.examples.lazy_sequence import LazySequence
 from datamodules.examples.prefetch import PrefetchedSequence, Prefetcher
+from datamodules.formats.recognition import AUTO
 
 Made = TypeVar("Made")
 
@@ -143,22 +144,28 @@ class StepData(pl.LightningDataModule):
     _in_workers: Prefetcher | None = None  # makes training batches
 
     def _name_files(
-        self, train: Sequence[DataFile], validation: Sequence[DataFile] | None, validation_fraction: float
+        self,
+        train: Sequence[DataFile],
+        validation: Sequence[DataFile] | None,
+        validation_fraction: float,
+        corpus: str | None = None,
     ) -> None:
-        """Remember the files of training and validation.
+        """Remember the files of training and validation; `corpus` is that of question files that name none.
 
         Raises:
             UserError: If there is no training file.
         """
         if not train:
-            raise UserError("data.train names no file: give at least one {layout, path}.")
-        self.train_sources, self.validation_sources = train, validation or []
+            raise UserError("data.train names no file: give at least one, as --data.train FILE.")
+        self.train_sources, self.validation_sources = [*train], [*(validation or [])]
+        for source in (*self.train_sources, *self.validation_sources) if corpus else ():
+            source.corpus = source.corpus or corpus
         self.sources, self.validation_fraction = [*self.train_sources, *self.validation_sources], validation_fraction
 
     def _accept(self, layout: str, cure: str) -> None:
         """Raise UserError if a file has another layout; `cure` says how to get one."""
         for source in self.sources:
-            if source.layout != layout:
+            if source.layout not in (layout, AUTO):
                 raise UserError(
                     f"{source.path}: the layout is {source.layout!r}, but this data module reads {layout}: write such "
                     f"{cure}."

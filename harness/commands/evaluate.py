@@ -33,7 +33,7 @@ def evaluate(
     layout: str = "auto",
     limit: PositiveInt | None = None,
     validation_split: OpenShare | None = None,
-    gold: Gold = "file",
+    gold: Gold = "auto",
     missing_gold: MissingGold = "left_out",
     exclude_self: bool = False,
     normalization: Normalization | None = None,
@@ -64,8 +64,8 @@ def evaluate(
         limit: Use only this many questions, from the beginning.
         validation_split: Of a training file, use only the questions that a training holds out whose
             data.validation_fraction this is; for choosing options.
-        gold: Where gold passages come from: file (those that it ships) or index (looked up there by title or by the
-            corpus's id).
+        gold: Where gold passages come from: file (those that it ships), index (looked up there by title or by the
+            corpus's id), or auto: index if the file names them by ids, else file.
         missing_gold: With gold index, what of a question some of whose gold passages are not in the index: left_out, or
             missed (these count as not found, as in BEIR).
         exclude_self: Leave the passage that is the question itself out of what is retrieved: the one with the
@@ -136,17 +136,20 @@ def files_and_settings(
         UserError: If the k of recall@k are not increasing, no file is named, the layout is unknown, or `missing_gold`
             does nothing.
     """
-    if missing_gold == "missed" and gold == "file":
+    if missing_gold == "missed" and gold != "index":
         raise UserError("missing_gold missed is for gold passages of the index: type --gold index too, or omit it.")
     if not ks or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers, such as [1,5,10,20].")
-    from datamodules.formats.recognition import check_layout
+    from datamodules.formats.recognition import AUTO, check_layout, layout_of, name_of
 
     check_layout(layout, questions=True)
+    sources = listed(questions)
+    if layout == AUTO and len(known := {name_of(layout_of(layout, source, questions=True)) for source in sources}) == 1:
+        (layout,) = known
     from harness.evaluation.answer_scores import Bootstrap
     from harness.evaluation.study import Settings, partial_folder
 
-    chosen = tuple(listed(questions)), layout, limit, validation_split, gold, exclude_self, missing_gold, strict
+    chosen = tuple(sources), layout, limit, validation_split, gold, exclude_self, missing_gold, strict
     files = QuestionFiles(*chosen)
     bootstrap = Bootstrap(resamples, seed)
     named, partial = normalization or "squad", partial_folder(out)

@@ -24,6 +24,7 @@ def label(
     depth: PositiveInt = 100,
     half_rank: PositiveFloat = 10.0,
     limit: PositiveInt | None = None,
+    corpus: str | None = None,
     strict: bool = False,
 ) -> None:
     """Write, for each training question, how retrieval changes without each of its words.
@@ -45,6 +46,7 @@ def label(
         depth: Passages per search; gold passages below count 0.
         half_rank: Rank at which a gold passage counts half.
         limit: Use only this many questions, from the beginning.
+        corpus: Corpus file by whose ids the questions name their gold passages.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
     """
     sources = listed(questions)
@@ -54,7 +56,8 @@ def label(
     from common.errors import DataError
     from common.progress import say
     from common.words import WORDS
-    from datamodules.formats.reading import check_questions, read_joined_questions
+    from datamodules.formats.gold_in_corpus import read_questions_with_gold
+    from datamodules.formats.reading import check_questions
     from datamodules.formats.row_counts import RowCounts
     from datamodules.formats.word_labels import from_row, to_row
     from harness.evaluation.serialization import digest
@@ -72,7 +75,9 @@ def label(
     load(*retrievers)
     check_same_corpus(retrievers)
     unusual = RowCounts(strict)
-    read = (each for source in sources for each in read_joined_questions(layout, source, counts=unusual))
+    read = (
+        each for source in sources for each in read_questions_with_gold(layout, source, corpus=corpus, counts=unusual)
+    )
     asked = list(islice(read, limit))
     for line in unusual.lines():
         say(f"{line}.")

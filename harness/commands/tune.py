@@ -24,7 +24,7 @@ def tune(
     layout: str = "auto",
     limit: PositiveInt | None = None,
     validation_split: OpenShare | None = None,
-    gold: Gold = "file",
+    gold: Gold = "auto",
     normalization: Normalization | None = None,
     tuning: dict[str, Any] | None = None,
     llm: LanguageModel | None = None,
@@ -41,7 +41,7 @@ def tune(
         limit: Use only this many questions, from the beginning.
         validation_split: Of a training file, use only the questions that a training holds out whose
             data.validation_fraction this is.
-        gold: Where gold passages come from: file (those that it ships) or index, as in evaluate.
+        gold: Where gold passages come from: file (those that it ships), index or auto, as in evaluate.
         normalization: How answers are normalized before they are compared; without it as in evaluate.
         tuning: Options of what is fitted for this system, such as --tuning.ks '[3,4]'; an unknown one lists all.
         llm: Language model that reads, in the place of the system's reader: a class, or a file such as

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from common.records import Question
     from harness.interfaces import System
 
-Gold = Literal["file", "index"]
+Gold = Literal["auto", "file", "index"]
 MissingGold = Literal["left_out", "missed"]  # what of a question some of whose gold passages are not in the index
 
 
@@ -41,7 +41,8 @@ class QuestionFiles:
         validation_split: Use only the questions that a training holds out whose `validation_fraction` this is; None:
             all.
         exclude_self: Whether the passage that is the question itself is not retrieved (`Question.exclude_self`).
-        gold: `file`: the gold passages that a question ships; `index`: those of its title or id in the system's index.
+        gold: `file`: the gold passages that a question ships; `index`: those of its title or id in the system's index;
+            `auto`: index if a question names some by the corpus's ids, else file.
         missing_gold: See `harness.evaluation.gold_in_index.with_gold_in_index`.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
     """
@@ -50,7 +51,7 @@ class QuestionFiles:
     layout: str
     limit: int | None = None
     validation_split: float | None = None
-    gold: Gold = "file"
+    gold: Gold = "auto"
     exclude_self: bool = False
     missing_gold: MissingGold = "left_out"
     strict: bool = False
@@ -89,18 +90,19 @@ class QuestionFiles:
                 "validation_split."
             )
         facts: list[str] = []
-        if self.gold == "index":
+        gold = self.gold if self.gold != "auto" else "index" if any(each.gold_corpus_ids for each in loaded) else "file"
+        if gold == "index":
             usable, facts = with_gold_in_index(system, loaded, self.missing_gold)
         else:
             usable = [
                 each for each in loaded if each.answers or each.withheld or each.gold_segments or _ships_gold(each)
             ]
         if not usable:
-            raise UserError(self._why_none(len(loaded)))
+            raise UserError(_why_none(gold, len(loaded)))
         if self.exclude_self:
             usable = [each.excluding_self() for each in usable]
             facts = [*facts, "the passage with a question's id or text is left out of what is retrieved for it"]
-        skipped = 0 if self.gold == "index" else len(loaded) - len(usable)
+        skipped = 0 if gold == "index" else len(loaded) - len(usable)
         part = (
             ""
             if self.validation_split is None
@@ -111,17 +113,6 @@ class QuestionFiles:
             "answer and no gold passages)"
         )
         return AskedQuestions(usable, len(loaded), [files, *facts, *counts.lines()])
-
-    def _why_none(self, loaded: int) -> str:
-        if self.gold == "index":
-            return (
-                f"None of the {loaded} questions has all of its gold passages in the index: index their corpus, or "
-                "type --gold file."
-            )
-        return (
-            f"None of the {loaded} questions has a gold answer or gold passages: choose a file with answers, such as a "
-            "dev file."
-        )
 
     def record(self, measured: int, read: int) -> dict[str, object]:
         """For report.json; `source` and `sha256` are lists where there are several files.
@@ -141,10 +132,21 @@ class QuestionFiles:
             "sha256": _one_or_all(hashes),
             "asked": read,
             "measured": measured,
-            **({"gold": self.gold} if self.gold != "file" else {}),
-            **({"missing_gold": self.missing_gold} if self.gold != "file" else {}),
+            **({"gold": self.gold, "missing_gold": self.missing_gold} if self.gold == "index" else {}),
             **({"exclude_self": True} if self.exclude_self else {}),
         }
+
+
+def _why_none(gold: Gold, loaded: int) -> str:
+    if gold == "index":
+        return (
+            f"None of the {loaded} questions has all of its gold passages in the index: index their corpus, or "
+            "type --gold file."
+        )
+    return (
+        f"None of the {loaded} questions has a gold answer or gold passages: choose a file with answers, such as a "
+        "dev file."
+    )
 
 
 def _ships_gold(question: "Question") -> bool:

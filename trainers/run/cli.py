@@ -1,7 +1,9 @@
 """Command line of train.py: LightningCLI with run folders, strict keys, a saved config and every run's callbacks."""
 
+import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -70,6 +72,19 @@ def _lies_in(file: str | None, folder: Path) -> bool:
     return file is not None and Path(file).resolve().parent == folder.resolve()
 
 
+def with_files(args: Sequence[str]) -> list[str]:
+    """The arguments, `--data.train FILE` written as the list of files that it stands for; validation likewise."""
+    given, written = iter(args), []
+    for arg in given:
+        name, equals, value = arg.partition("=")
+        if name in ("--data.train", "--data.validation"):
+            value = value if equals else next(given, "")
+            is_file = value and value != "null" and value[0] not in "[{"
+            arg = f"{name}={json.dumps([{'path': value}]) if is_file else value}"
+        written.append(arg)
+    return written
+
+
 class BriefParser(CommandLine, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
@@ -117,7 +132,8 @@ class TrainCLI(LightningCLI):
     """
 
     def __init__(self, args: list[str] | None = None, *, locks: ExitStack, **kwargs: Any) -> None:
-        self.locks, self.given = locks, sys.argv[1:] if args is None else args
+        args = with_files(sys.argv[1:] if args is None else args)
+        self.locks, self.given = locks, args
         self.inputs: dict[str, str] = {}  # what the options name -> its sha256; on rank 0
         self.resumed: Path | None = None  # folder of the run that is resumed; on rank 0
         self._values: dict[str, Any] = {}  # the options of a fit, as plain values; on rank 0
