@@ -11,7 +11,6 @@ A layout is a module of `datamodules.formats.layouts`, found by its name.  It de
     ALWAYS_JOIN        optional: they are, whatever their answers and passages
     ANY_CASE, FIELDS   optional, of this project's own layouts: the case of names does not count; all names
     BY_NAME            optional: a file is of this layout only if it is said
-    EXAMPLES           two rows, for the documentation
 """
 
 from collections import Counter

@@ -69,11 +69,6 @@ _LAYOUTS = {
     "canard": _Layout(("History", "Question", "Rewrite"), "gqr", _rewrites),
     "rewrites": _Layout(("question|query", "rewrite"), "gqr", _rewrites),
 }
-EXAMPLES = (
-    {"question": "and when was it built?", "rewrite": "When was the bridge at Tarn built?",
-        "history": ["Who built the bridge at Tarn?", "Ada Wells."]},
-    {"question": "pump broken help", "rewrite": "How do I repair the pump?", "strategy": "gqr"},
-)  # fmt: skip
 REWRITE_LAYOUTS = tuple(_LAYOUTS)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from common.records import Passage
-from datamodules.formats.layouts import judgements, questions
+from tests.helpers.data_page import example_rows
 
 HOTPOT = {
     "_id": "h1", "question": "Who wrote  Hamlet?", "answer": "Shakespeare",
@@ -81,8 +81,8 @@ OWN = ("questions", "judgements", "masqa")  # of which the few fields fit many f
 ROWS = {
     "hotpotqa": HOTPOT, "twowiki": TWOWIKI, "musique": MUSIQUE, "ircot": IRCOT, "fid": FID, "flashrag": FLASHRAG,
     "ambignq": AMBIGNQ, "freshqa": FRESHQA, "strategyqa": STRATEGYQA, "masqa": MASQA,
-    "corpus_questions": CORPUS_QUESTION, "jsonl": CORPUS, "questions": questions.EXAMPLES[1],
-    "judgements": judgements.EXAMPLES[1],
+    "corpus_questions": CORPUS_QUESTION, "jsonl": CORPUS, "questions": example_rows("questions")[1],
+    "judgements": example_rows("judgements")[1],
 }  # fmt: skip
 
 GLOBE, LONDON = Passage.of("Globe", "A theatre. It burnt."), Passage.of("London", "A city.")

@@ -12,10 +12,6 @@ REQUIRED_FIELDS = ("text|contents",)
 CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("text|contents",)
 ANY_CASE = True
-EXAMPLES = (
-    {"id": "doc-4", "title": "Tarn", "text": "The bridge was opened in 1902.", "url": "https://example.org/tarn"},
-    {"id": "doc-17", "text": "Ada Wells built the bridge at Tarn."},
-)
 
 
 def passage(row: Row) -> Passage:

@@ -23,10 +23,6 @@ REQUIRED_FIELDS = ("query|question", "passage|passage_id|doc_id|text")
 CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("query|question", "passage|passage_id|doc_id|text")
 ROWS_JOIN = ALWAYS_JOIN = ANY_CASE = True
-EXAMPLES = (
-    {"query": "how do I reset the pump", "passage": "manual-3", "label": 1},
-    {"query": "how do I reset the pump", "passage": "Hold the red button for five seconds.", "label": 0},
-)
 _LONGEST_ID = 5  # words
 
 

@@ -24,18 +24,6 @@ REQUIRED_FIELDS = ("question|query",)
 CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("question|query",)
 ROWS_JOIN = ANY_CASE = True
-EXAMPLES = (
-    {
-        "id": "q1", "question": "Who built the bridge at Tarn?", "answers": ["Ada Wells"], "gold": ["doc-17", "doc-4"]
-    },
-    {
-        "question": "And when?", "history": ["Who built the bridge at Tarn?", "Ada Wells."], "group": "customer-9",
-        "passages": [
-            {"id": "doc-4", "title": "Tarn", "text": "The bridge was opened in 1902.", "label": 2, "score": 7.5},
-            {"text": "Tarn has a market.", "label": 0, "score": 6.1},
-        ],
-    },
-)  # fmt: skip
 
 
 def question(row: Row) -> Question:

@@ -9,11 +9,11 @@ from common.errors import DataError, UserError
 from common.records import Question, clean
 from common.validation_split import validation_shares
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
-from datamodules.formats.layouts import judgements, questions
 from datamodules.formats.reading import read_joined_questions, read_passages, read_questions
 from datamodules.formats.recognition import AUTO, recognized
 from datamodules.formats.rewrites import read_rewrites
 from datamodules.formats.row_counts import RowCounts
+from tests.helpers.data_page import examples
 from tests.helpers.layout_rows import ROWS
 
 CORPUS = "id;title;text\r\ndoc 1;Tarn;Ada Wells built it.\r\n7;;It opened in 1902.\r\ndoc 1;Tarn;More of doc 1.\r\n"
@@ -68,7 +68,7 @@ def test_a_spreadsheet_s_export_is_questions(delimiter: str, encoding: str, end:
 
 
 def test_the_fields_of_a_question(tmp_path: Path) -> None:
-    file = written(tmp_path, "own.jsonl", "\n".join(map(json.dumps, questions.EXAMPLES)))
+    file = written(tmp_path, "own.jsonl", examples("questions")["json"])
     named, dialogue = read(file)
     assert (named.id, named.answers, named.gold_corpus_ids) == ("q1", ("Ada Wells",), ("doc-17", "doc-4"))
     assert dialogue.history == ("Who built the bridge at Tarn?", "Ada Wells.")
@@ -96,7 +96,7 @@ def test_clicks_and_grades_are_one_question_with_the_passages_of_the_corpus(tmp_
 
 
 def test_a_judged_text_and_a_log_without_labels(tmp_path: Path) -> None:
-    file = written(tmp_path, "judged.jsonl", "\n".join(map(json.dumps, judgements.EXAMPLES)))
+    file = written(tmp_path, "judged.jsonl", examples("judgements")["json"])
     (pump,) = read(file)
     assert (pump.gold_corpus_ids, pump.support) == (("manual-3",), ())
     assert [passage.text for passage in pump.passages] == ["Hold the red button for five seconds."]
