@@ -91,6 +91,10 @@ class BriefParser(CommandLine, LightningArgumentParser):
     command = "train.py"
     explained_groups: ClassVar = tuple(GROUPS)
 
+    def parse_args(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
+        """Parse the arguments, see `with_files`."""
+        return super().parse_args(with_files(sys.argv[1:] if args is None else args), *more, **kwargs)
+
     def dump(self, *args: Any, **kwargs: Any) -> str:
         """The configuration as text, without a second check: it has been parsed."""
         if "skip_none" in kwargs:  # what Lightning 2.6 gives is called skip_unset since jsonargparse 4.49
@@ -132,8 +136,7 @@ class TrainCLI(LightningCLI):
     """
 
     def __init__(self, args: list[str] | None = None, *, locks: ExitStack, **kwargs: Any) -> None:
-        args = with_files(sys.argv[1:] if args is None else args)
-        self.locks, self.given = locks, args
+        self.locks, self.given = locks, sys.argv[1:] if args is None else args
         self.inputs: dict[str, str] = {}  # what the options name -> its sha256; on rank 0
         self.resumed: Path | None = None  # folder of the run that is resumed; on rank 0
         self._values: dict[str, Any] = {}  # the options of a fit, as plain values; on rank 0

@@ -1,0 +1,99 @@
+"""A user's own files, as spreadsheets write them, through the recipes: index, fit, evaluate."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import MissingInputError, UserError
+from common.files import read_json
+from datamodules.cache.searched import Search, Searched
+from datamodules.examples.data_files import QuestionDataFile
+from tests.helpers.commands import Ended, command
+from tests.helpers.forked import ROOT
+
+pytestmark = pytest.mark.whole_run
+COUNT = 40
+RECIPES = {
+    "classifier": ("--model.layers", "1", "--data.tokens_per_step", "512", "--data.validation_fraction", "0.3"),
+    "reranker": ("--data.questions_per_step", "4", "--data.validation_fraction", "0.3"),
+    "extractive": ("--data.tokens_per_step", "512", "--data.validation_fraction", "0.3", "--data.full_change", "0.05"),
+}
+
+
+def write_files(folder: Path) -> None:
+    """A corpus, questions over it and a log of clicks, with odd ids, an empty row and one that is far too long."""
+    (folder / "configs").symlink_to(ROOT / "configs")
+    corpus, asked = ["ID;Title;Text;Page"], ["Question\tGold IDs\tAnswer\tCustomer"]
+    for n in range(COUNT):
+        town = f"{'BCDFGHKL'[n % 8]}a{'mnprstvz'[n // 8]}olm"
+        corpus += [f"p {n};Person {n};Person {n}, a painter, was born in {town}.;{n}"]
+        corpus += [
+            f"{n:03};{town};{town} lies by the river {town[::-1]}, has a market and twenty other sights to see.;1"
+        ]
+        asked += [f"By which river lies the place where Person {n} was born?\tp {n} | {n:03}\t{town[::-1]}\tx{n}"]
+    asked += ["\tp 1\tFlow1\t", f"{'very ' * 900}long question?\tp 1|001\tFlow1\tx1"]
+    asked += ["by WHICH river lies the place where  person 3 was born?\tp 3|003\tFlow3\tx3"]
+    (folder / "corpus.csv").write_bytes("\ufeff".encode() + "\r\n".join(corpus).encode() + b"\r\n")
+    (folder / "asked.tsv").write_bytes("\r\n".join(asked).encode("utf-16"))
+    clicks = ["query,passage_id,clicked", *(f"Where was Person {n} born?,p {n},1" for n in range(COUNT))]
+    clicks += [f"Where was Person {n} born?,{n:03},0" for n in range(COUNT)]
+    (folder / "clicks.csv").write_text("\n".join(clicks))
+
+
+def run(folder: Path, program: str, *arguments: str) -> Ended:
+    ended = command(folder, program, *arguments)
+    assert ended.code == 0, ended.err[-3000:]
+    return ended
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("own")
+    write_files(folder)
+    for kind in ("bm25", "dense"):
+        run(folder, "infer.py", "index", "--corpus", "corpus.csv", "--kind", kind, "--out", f"indexes/own/{kind}")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("recipe", "file"),
+    [("classifier", "asked.tsv"), ("reranker", "asked.tsv"), ("reranker", "clicks.csv"), ("extractive", "asked.tsv")],
+)
+def test_a_recipe_trains_and_is_measured_beside_bm25_and_dense(place: Path, recipe: str, file: str) -> None:
+    name = f"own-{recipe}-{file.partition('.')[0]}"
+    typed = ("fit", "--config", f"configs/train/own/{recipe}.yaml", "--data.train", file, "--data.corpus", "corpus.csv")
+    run(place, "train.py", *typed, "--name", name, *RECIPES[recipe], "--trainer.precision", "32-true")
+    audit = read_json(place / "checkpoints" / name / "audit.json", "")
+    if file == "asked.tsv" and recipe != "extractive":  # which counts them when it labels
+        assert any("'customer'" in line for line in audit["unusual_rows"])
+        assert any("field 'question' or 'query' is null" in line for line in audit["unusual_rows"])
+    config = place / f"{name}.yaml"
+    listed = (ROOT / f"configs/compare/own/{recipe}.yaml").read_text()
+    config.write_text(listed.replace(f"checkpoints/own-{recipe}/", f"checkpoints/{name}/"))
+    run(
+        place, "infer.py", "evaluate", "--config", config.name, "--questions", file, "--limit", "12",
+        "--out", f"reports/{name}", "--resamples", "50",
+    )  # fmt: skip
+    report = read_json(place / "reports" / name / "report.json", "")
+    assert {"bm25", "dense", "trained"} <= {*json.dumps(report).replace('"', " ").split()}
+    assert (place / "reports" / name / "report.html").is_file()
+
+
+def test_what_was_found_is_kept_until_a_file_changes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    source = QuestionDataFile("few.tsv", corpus="corpus.csv")
+    found = []
+    for count in (4, 4, 5):
+        lines = Path("asked.tsv").read_text(encoding="utf-16").splitlines()[:count]
+        Path("few.tsv").write_text("\n".join(lines))
+        searched = Searched("mine", Search("indexes/own"), [source], None)
+        searched.write()
+        (file,) = searched.files
+        found.append((file, Path(file).stat().st_mtime_ns, len(Path(file).read_text().splitlines())))
+    assert found[0] == found[1]
+    assert [rows for *_, rows in found] == [3, 3, 4]
+    with pytest.raises(UserError, match=r"infer\.py mine .* ended with exit code 65"):
+        Searched("mine", Search("indexes/own"), [QuestionDataFile("asked.tsv", corpus="clicks.csv")], None).write()
+    with pytest.raises(MissingInputError, match=r"needs configs/parts/bm25\.yaml, and the indexes below indexes/none"):
+        _ = Searched("mine", Search("indexes/none"), [source], None).files
