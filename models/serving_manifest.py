@@ -75,3 +75,10 @@ def read_manifest(
     if check_files:
         verify(folder, {name: digest for name, digest in manifest["sha256"].items() if name != CARD}, CURE)
     return manifest
+
+
+def card_metadata(folder: Path) -> str:
+    """The front matter of a serving folder's card, for the card of what is made from it; empty if it has none."""
+    card = folder / CARD
+    _, marked, rest = (card.read_text(encoding="utf-8") if card.is_file() else "").partition("---\n")
+    return f"---\n{rest.partition('---')[0]}---\n\n" if marked else ""

@@ -9,11 +9,8 @@ from models.serving_manifest import CARD, MANIFEST
 
 
 def _own_files(folder: Path) -> list[str] | None:
-    def listed(form: str) -> list[str] | None:
-        return listed_files(MANIFEST, lambda manifest: str(manifest.get("kind")).endswith(form))(folder)
-
-    merged = listed("_merged")
-    return listed("_onnx") if merged is None else [*merged, CARD]
+    listed = listed_files(MANIFEST, lambda manifest: str(manifest.get("kind")).endswith(("_onnx", "_merged")))(folder)
+    return listed and [*listed, CARD]
 
 
 EXPORT = OutputFolder("`infer.py export`", "an export", _own_files)
@@ -27,8 +24,9 @@ def export(
     Args:
         serving: Folder that training exported.
         out: Folder to write; an earlier export there is replaced, anything else is refused.
-        form: `onnx`: a classifier of passages, with dynamic batch size and length. `merged`: adapters of a rewriter,
-            an estimator or a generator, each merged into its base: whole models for transformers and vLLM.
+        form: `onnx`: an encoder (of triples, of pairs, of words or of questions), with dynamic batch size and length.
+            `merged`: adapters of a rewriter, an estimator or a generator, each merged into its base: whole models for
+            transformers and vLLM.
         tolerance: Maximum difference on probes, in nats: of log-odds between ONNX and PyTorch (1e-4 when omitted), or
             of a token's log-probability between adapter and merged model (1e-3 when omitted).
     """

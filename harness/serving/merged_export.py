@@ -26,7 +26,7 @@ from models.dmqr.rewriter import PART, RewriterModel, own_adapters, read_rewrite
 from models.loading import load_network, save_network
 from models.lora import AdapterUse, merged_weights
 from models.rerag.model import GENERATOR, ReRagModel
-from models.serving_manifest import CARD, CURE, MANIFEST, write_manifest
+from models.serving_manifest import CARD, CURE, MANIFEST, card_metadata, write_manifest
 
 PROBES = ("who directed it", "question: Where was the director of Jaws born?", "Steven Spielberg was born in Ohio.")
 TOLERANCE_NATS = 1e-3  # of a token: merging adds in another order
@@ -110,12 +110,9 @@ def export_merged(serving: Path, out: Path, tolerance_nats: float | None = None)
                 raise ArtifactError(
                     f"{out}: {part.name} differs by {difference:.1e} nats, allowed {most:.1e}: not written."
                 )
-        card = serving / CARD
-        _, marked, rest = (card.read_text(encoding="utf-8") if card.is_file() else "").partition("---\n")
-        metadata = f"---\n{rest.partition('---')[0]}---\n\n" if marked else ""
         names = ", ".join(differences)
         text = f"Whole models, each with its adapter merged in: {names}. From a {kind} of Lightning RAG.\n"
-        (folder / CARD).write_text(metadata + text, encoding="utf-8")
+        (folder / CARD).write_text(card_metadata(serving) + text, encoding="utf-8")
         copied = {key: manifest[key] for key in ("strategies", "base", "data", "versions", "commit") if key in manifest}
         write_manifest(folder, f"{kind}_merged", manifest["text_format"], manifest["max_tokens"], **copied)
     told = ", ".join(f"{name} ({difference:.1e} nats)" for name, difference in differences.items())

@@ -1,27 +1,46 @@
-"""ONNX export of DR-RAG's classifier: dynamic batch size and length, verified against the PyTorch model."""
+"""ONNX export of a serving folder's encoder: any batch size and length, verified against the PyTorch model.
 
+OUT/model.onnx    the encoder; its inputs are what the tokenizer beside it gives
+OUT/serving.json  kind "<kind>_onnx", inputs and outputs, what was chosen on validation, the files' SHA-256
+OUT/README.md     the card's metadata, what a score means, and a snippet for ONNX Runtime
+
+Shape legend: P texts, pairs or triples, T tokens, L labels.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from common.errors import ArtifactError, UserError
-from common.files import whole_folder
+from common.files import read_json, whole_folder
 from common.packages import require
 from common.progress import Progress
 from common.records import Passage
 from common.warning_filters import unwanted_hidden
-from models.drrag.triple_classifier import KIND, TripleClassifier, read_classifier_manifest
-from models.pair_export import log_odds_of
-from models.serving_manifest import write_manifest
-
-if TYPE_CHECKING:
-    from models.drrag.triple_tokenizer import TripleEncoder
+from models.context_tokenizer import text_format
+from models.cross_encoder import ESTIMATOR, FORMATS, checked_parts, load_scorer
+from models.cross_encoder import KIND as RERAG
+from models.dmqr.strategy_classifier import KIND as CHOICE
+from models.dmqr.strategy_classifier import StrategyClassifier
+from models.dmqr.word_selector import KIND as WORDS
+from models.dmqr.word_selector import LABELS, WordSelector
+from models.drrag.triple_classifier import KIND as TRIPLES
+from models.drrag.triple_classifier import TripleClassifier, read_classifier_manifest
+from models.pair_export import pair_tokenizer
+from models.serving_manifest import CARD, CURE, MANIFEST, card_metadata, read_manifest, write_manifest
 
 MODEL_FILE = "model.onnx"
-PROBES = (
+EXPORTED = (
+    "DR-RAG's classifier (BigBird of up to 1,024 tokens), RE-RAG's encoder-only estimator, DMQR-RAG's extractive "
+    "rewriter and its adaptive choice"
+)
+MAX_FULL_TOKENS = 1024  # block-sparse attention, beyond, cannot be traced
+TRIPLE_PROBES = (
     (
         "who directed it",
         Passage.of("A film", "A film was directed by someone."),
@@ -30,73 +49,208 @@ PROBES = (
     ("where", Passage.of("", "short"), Passage.of("Long", "many words follow here " * 40)),
     ("which of the two is older", Passage.of("One", "founded in 1900"), Passage.of("Two", "founded in 1950")),
 )
+PAIR_PROBES = [(question, passage) for question, _, passage in TRIPLE_PROBES]
+COPIED = (  # from the serving folder's manifest
+    *("threshold", "calibration", "refusal_threshold", "refusal_contexts", "strategies"),
+    *("validation", "data", "versions", "commit"),
+)
 
 
-class _LogOdds(nn.Module):
-    """The network only: token ids to log-odds."""
+class _Served(Protocol):
+    """What all encoders have."""
 
-    def __init__(self, classifier: TripleClassifier) -> None:
+    network: Any
+    encode: Any
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """An encoder of a serving folder.
+
+    Args:
+        served: The model as it is served, in fp32 on the CPU.
+        scores: Its scores, from the inputs in order.
+        inputs: Of the probes: each (P, T) int64, by the name that the tokenizer gives it.
+        output: Name of the scores.
+        shape: Of the scores.
+        meaning: Of a score.
+        texts: What the tokenizer is given, as Python writes it.
+    """
+
+    served: _Served
+    scores: Callable[..., Tensor]
+    inputs: dict[str, Tensor]
+    output: str
+    shape: tuple[str | int, ...]
+    meaning: str
+    texts: str
+
+
+def _of_triples(serving: Path) -> Encoder:
+    if read_classifier_manifest(serving, check_files=False)["max_tokens"] > MAX_FULL_TOKENS:
+        raise _refused(serving, "a classifier of longer triples")
+    served = TripleClassifier.load(serving, "cpu", "full", "fp32")
+    ids_PT, attention_PT = served.encode.pad([served.encode(*triple) for triple in TRIPLE_PROBES])
+    return Encoder(
+        served, served, {"input_ids": ids_PT, "attention_mask": attention_PT}, "log_odds", ("P",),
+        "log-odds (nats) that the two passages together answer the question; its sigmoid is P(positive)",
+        '["where was she born"], ["Jaws. A film of 1975. [SEP] Someone. Born in 1960."]',
+    )  # fmt: skip
+
+
+def _of_pairs(serving: Path) -> Encoder:
+    parts = checked_parts(serving, read_manifest(serving, RERAG, tuple(FORMATS), {"parts": dict}, check_files=False))
+    if parts.get(ESTIMATOR, {}).get("text_format") != text_format("sentence_pair"):  # that of encoders alone
+        raise _refused(serving, "a generative estimator" if ESTIMATOR in parts else "no estimator")
+    served = load_scorer(serving, "cpu", "fp32")
+    ids_PT, attention_PT = served.encode.pad(served.encode([(asked, [passage]) for asked, passage in PAIR_PROBES]))
+    return Encoder(
+        served, lambda *inputs: served(*inputs).score_P, {"input_ids": ids_PT, "attention_mask": attention_PT},
+        "log_odds", ("P",),
+        "relevance of the passage for the question, log-odds in nats; calibrated, P(relevant) is "
+        "sigmoid(scale * score + offset), with `calibration` of serving.json",
+        '["where was she born"], ["Someone. Born in Ohio in 1960."]',
+    )  # fmt: skip
+
+
+def _of_words(serving: Path) -> Encoder:
+    served = WordSelector.load(serving, "cpu", "fp32")
+    ids_PT, types_PT, attention_PT = served.encode.pad(served.encode(PAIR_PROBES))
+    types = {"token_type_ids": types_PT} if served.segments else {}
+    return Encoder(
+        served, lambda ids, attention, types=None: served(ids, types, attention),
+        {"input_ids": ids_PT, "attention_mask": attention_PT} | types,
+        "log_odds", ("P", "T", len(LABELS)),
+        "log-odds (nats) of each token: label 0, that a word of the question stays in the query, label 1, that a word "
+        "of the passage joins it. A word has the scores of its first token; those of other tokens mean nothing",
+        '["where was she born"], ["Someone. Born in Ohio in 1960."]',
+    )  # fmt: skip
+
+
+def _of_questions(serving: Path) -> Encoder:
+    served = StrategyClassifier.load(serving, "cpu", "fp32")
+    asked = [(question, (passage.text,) if passage.title else ()) for question, passage in PAIR_PROBES]
+    ids_PT, attention_PT = served.encode.pad(served.encode(asked))
+    return Encoder(
+        served, served, {"input_ids": ids_PT, "attention_mask": attention_PT},
+        "log_odds", ("P", len(served.strategies)),
+        f"log-odds (nats) that a rewrite by the strategy adds relevant passages, for {', '.join(served.strategies)} in "
+        "this order; earlier turns stand before the question, with a blank between",
+        '["where was she born"]',
+    )  # fmt: skip
+
+
+ENCODERS: dict[str, Callable[[Path], Encoder]] = {  # by the kind of the serving folder
+    TRIPLES: _of_triples, RERAG: _of_pairs, WORDS: _of_words, CHOICE: _of_questions,
+}  # fmt: skip
+
+
+class _Scores(nn.Module):
+    """An encoder's scores, with the names of its inputs."""
+
+    def __init__(self, encoder: Encoder) -> None:
         super().__init__()
-        self.network = classifier.network
+        self.served, self.scores = encoder.served, encoder.scores
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        return log_odds_of(self.network(input_ids=input_ids, attention_mask=attention_mask).logits)
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        types = () if token_type_ids is None else (token_type_ids,)
+        return self.scores(input_ids, attention_mask, *types)
 
 
 def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float:
-    """Write `model.onnx`, tokenizer and manifest.
-
-    Its inputs are input_ids and attention_mask, int64 (P, T), its output log_odds (P,).
+    """Write `model.onnx`, tokenizer, card and manifest.
 
     Args:
         serving: Folder that training exported.
         out: Folder to write; an existing one is replaced: `infer.py export` checks that it is an earlier export.
-        tolerance_nats: Maximum difference in log-odds on the probe triples.
+        tolerance_nats: Maximum difference in log-odds on the probes.
 
     Returns:
         The maximum difference, nats.
 
     Raises:
-        UserError: If the ONNX packages are not installed, or the model uses block-sparse attention, which ONNX export
-            cannot trace.
+        UserError: If the ONNX packages are not installed, the folder holds none of `ENCODERS`, or its network cannot be
+            traced.
         ArtifactError: If the difference exceeds the tolerance; nothing is written.
     """
     require("onnx", "an export to ONNX")
-    import onnxruntime
-
-    manifest = read_classifier_manifest(serving)
-    classifier = TripleClassifier.load(serving, device="cpu", attention="full")
-    if classifier.network.config.model_type != "big_bird" or manifest["max_tokens"] > 1024:
-        raise UserError("ONNX export supports BigBird classifiers of up to 1,024 tokens (full attention) only.")
-    ids_PT, attention_PT = _probe(classifier.encode)
+    manifest = read_json(serving / MANIFEST, CURE)
+    kind = str(manifest.get("kind"))
+    if kind not in ENCODERS:
+        raise _refused(serving, f"a {kind}")
+    encoder = ENCODERS[kind](serving)
     with Progress(f"exporting and checking {out}"), unwanted_hidden(), whole_folder(out) as folder:
-        batch, tokens = torch.export.Dim("batch", min=1), torch.export.Dim("tokens", min=2, max=manifest["max_tokens"])
-        torch.onnx.export(
-            _LogOdds(classifier).eval(), (ids_PT, attention_PT), folder / MODEL_FILE, dynamo=True, external_data=False,
-            input_names=["input_ids", "attention_mask"], output_names=["log_odds"], verbose=False,
-            dynamic_shapes={"input_ids": {0: batch, 1: tokens}, "attention_mask": {0: batch, 1: tokens}},
-        )  # fmt: skip
-        classifier.encode.tokenizer.save_pretrained(folder)
-        session = onnxruntime.InferenceSession(folder / MODEL_FILE, providers=["CPUExecutionProvider"])
-        difference = 0.0
-        for rows in (slice(0, 3), slice(0, 1)):  # the second has another batch size and length than the traced input
-            width = int(attention_PT[rows].sum(1).max())
-            ids, mask = ids_PT[rows, :width], attention_PT[rows, :width]
-            (onnx_log_odds,) = session.run(None, {"input_ids": ids.numpy(), "attention_mask": mask.numpy()})
-            with torch.inference_mode():
-                log_odds = classifier(ids, mask).numpy()
-            difference = max(difference, float(np.abs(log_odds - onnx_log_odds).max()))
+        _write(encoder, folder / MODEL_FILE, serving)
+        difference = _difference(encoder, folder / MODEL_FILE)
         if not difference <= tolerance_nats:
             raise ArtifactError(
                 f"{out}: ONNX differs by {difference:.1e} nats, allowed {tolerance_nats:.1e}: not written."
             )
-        copied = {
-            key: manifest[key] for key in ("threshold", "validation", "data", "versions", "commit") if key in manifest
-        }
-        write_manifest(folder, f"{KIND}_onnx", manifest["text_format"], manifest["max_tokens"], **copied)
+        encode = encoder.served.encode
+        types = "token_type_ids" in encoder.inputs
+        pair_tokenizer(encode.tokenizer, encode.max_tokens, types, separator_inside=False).save_pretrained(folder)
+        (folder / CARD).write_text(card_metadata(serving) + _card(encoder, kind, difference), encoding="utf-8")
+        write_manifest(
+            folder, f"{kind}_onnx", manifest["text_format"], encode.max_tokens,
+            inputs={name: ["P", "T"] for name in encoder.inputs}, outputs={encoder.output: list(encoder.shape)},
+            **{key: manifest[key] for key in COPIED if key in manifest},
+        )  # fmt: skip
     print(f"{out}: {MODEL_FILE}, maximum difference {difference:.1e} nats")
     return difference
 
 
-def _probe(encode: "TripleEncoder") -> tuple[Tensor, Tensor]:
-    return encode.pad([encode(*triple) for triple in PROBES])
+def _refused(serving: Path, held: str) -> UserError:
+    return UserError(f"--form onnx is for {EXPORTED}; {serving} holds {held}.")
+
+
+def _write(encoder: Encoder, file: Path, serving: Path) -> None:
+    """Trace the encoder.  Raises UserError if torch cannot."""
+    batch = torch.export.Dim("batch", min=1)
+    tokens = torch.export.Dim("tokens", min=2, max=encoder.served.encode.max_tokens)
+    try:
+        torch.onnx.export(
+            _Scores(encoder).eval(), (), file, kwargs=encoder.inputs, dynamo=True, external_data=False, verbose=False,
+            input_names=list(encoder.inputs), output_names=[encoder.output],
+            dynamic_shapes={name: {0: batch, 1: tokens} for name in encoder.inputs},
+        )  # fmt: skip
+    except torch.onnx.OnnxExporterError as error:
+        raise _refused(serving, f"a {encoder.served.network.config.model_type}, which torch cannot trace") from error
+
+
+def _difference(encoder: Encoder, file: Path) -> float:
+    """Largest difference (nats) between ONNX Runtime and PyTorch on the probes."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    attention_PT = encoder.inputs["attention_mask"]
+    differences = []
+    for rows in (slice(0, 3), slice(0, 1)):  # the second has another batch size and length than the traced input
+        width = int(attention_PT[rows].sum(1).max())
+        given = {name: each[rows, :width] for name, each in encoder.inputs.items()}
+        (by_onnx,) = session.run(None, {name: each.numpy() for name, each in given.items()})
+        with torch.inference_mode():
+            by_torch = encoder.scores(*given.values()).numpy()
+        differences.append(float(np.abs(by_torch - by_onnx).max()))
+    return max(differences)
+
+
+def _card(encoder: Encoder, kind: str, difference: float) -> str:
+    shape = ", ".join(map(str, encoder.shape))
+    return f"""# {MODEL_FILE}, from a {kind} of Lightning RAG
+
+- Inputs, int64 (P, T): {", ".join(f"`{name}`" for name in encoder.inputs)}, as the tokenizer in this folder gives them
+  for any number P of inputs of T <= {encoder.served.encode.max_tokens} tokens, padded on the right.  Texts are in
+  Unicode's NFKC form with single blanks between words, and contain no special tokens but those shown here.
+- Output, float32 ({shape}): `{encoder.output}`, {encoder.meaning}.
+- Largest difference to PyTorch on a probe set: {difference:.1e} nats.
+
+```python
+import onnxruntime
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(".")
+session = onnxruntime.InferenceSession("{MODEL_FILE}")
+batch = tokenizer({encoder.texts}, padding=True, truncation=True, return_tensors="np")
+({encoder.output},) = session.run(None, dict(batch))
+```
+"""

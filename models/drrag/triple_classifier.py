@@ -274,9 +274,9 @@ class TripleClassifier(CountsTokens, nn.Module):
         return (1 / (1 + np.exp(-scores))).tolist()
 
 
-def read_classifier_manifest(serving: Path) -> dict[str, Any]:
+def read_classifier_manifest(serving: Path, check_files: bool = True) -> dict[str, Any]:
     """The manifest of a classifier.  Raises as `read_manifest`."""
-    return read_manifest(serving, KIND, TEXT_FORMAT, FIELDS)
+    return read_manifest(serving, KIND, TEXT_FORMAT, FIELDS, check_files)
 
 
 def positions_for(max_tokens: int, attention: AttentionKind) -> int:

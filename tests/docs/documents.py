@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 import jsonargparse
 import pytest
 import yaml
+from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
 
 import infer
 from common.roots import refuse_unused
@@ -33,6 +34,7 @@ PAGES = [
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
 LISTS = [config for config in CONFIGS if "systems" in yaml.safe_load(config.read_text())]  # of a comparison's systems
 OVERLAYS = [config for config in CONFIGS if config.parent.name == "overlays"]  # given after another config
+SWEEPS = [config for config in CONFIGS if config.parent.name == "sweep"]  # for `wandb sweep`
 SCRIPTS = sorted((ROOT / "scripts").rglob("*.sh"))
 SHELL = ("", "bash", "sh", "console")  # languages of fences that hold commands
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
@@ -125,6 +127,25 @@ def runs_of(overlay: Path) -> list[list[str]]:
     runs = [command[command.index("fit") + 1 :] for command in commands]
     assert all(["--config", str(overlay.relative_to(ROOT))] == run[2:4] for run in runs)
     return runs
+
+
+def trial_of(sweep: Path, value: float | None = None) -> list[str]:
+    """What W&B's agent types after `python train.py` for a trial of a sweep.
+
+    Args:
+        sweep: The file that `wandb sweep` reads.
+        value: Of each parameter; the smallest when None.
+    """
+    config = yaml.safe_load(sweep.read_text())
+    values = {
+        name: {"value": bounds["min"] if value is None else value} for name, bounds in config["parameters"].items()
+    }
+    known = {"env": [], "interpreter": [], "program": [], **create_sweep_command_args({"args": values})}
+    return [
+        word
+        for each in create_sweep_command(config["command"])
+        for word in (known[each[2:-1]] if each.startswith("${") else [each])
+    ]
 
 
 def options_printed_in(config: Path) -> list[Printed]:

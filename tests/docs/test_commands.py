@@ -16,6 +16,7 @@ from tests.docs.documents import (
     PAGES,
     ROOT,
     SCRIPTS,
+    SWEEPS,
     Printed,
     check,
     check_python,
@@ -26,6 +27,7 @@ from tests.docs.documents import (
     printed_in_comments,
     printed_on,
     runs_of,
+    trial_of,
 )
 
 COMMANDS = [command for page in PAGES for command in printed_on(page)]
@@ -113,6 +115,8 @@ def test_every_config_is_parsed_by_its_command(config: Path) -> None:
             parse("train", ["fit", *run])
     elif "model" in holds:
         parse("train", ["fit", "--config", str(config)])
+    elif config in SWEEPS:
+        parse("train", trial_of(config))
     elif config.parent.name == "llm":
         parse("infer", ["ask", *system, "--llm", str(config), "--question", "x"])
         parse("infer", ["evaluate", *system, "--llm", str(config), *EVALUATE])
@@ -133,6 +137,8 @@ def base_of(config: Path) -> tuple[str, list[str]]:
         return "train", ["fit", *runs_of(config)[0]]
     if "model" in holds:
         return "train", ["fit", "--config", str(config)]
+    if config in SWEEPS:
+        return "train", trial_of(config)
     if "system" in holds or config in LISTS:
         return "infer", ["evaluate", "--config", str(config), *EVALUATE]
     (command,) = {"mine", "label", "preferences"} & set(config.stem.split("_"))

@@ -16,7 +16,7 @@ from tests.helpers.console import FIT_ERR, FIT_OUT, INFER_ERR, strangers
 from tests.helpers.runs import ROOT, fit
 from tests.trainers import test_drrag, test_rerag_training
 
-WANDB = ("--trainer.logger", "trainers.run.loggers.RunWandbLogger")
+WANDB = ("--trainer.logger", "wandb")
 SHOWN = ("--trainer.enable_progress_bar", "true")
 
 

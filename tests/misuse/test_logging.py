@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import wandb
+import yaml
 from wandb.sdk.lib import wbauth
 
 from tests.conftest import hotpot_rows
@@ -24,8 +25,9 @@ from tests.helpers.runs import metrics
 from tests.helpers.signal_at import signal_at
 from tests.helpers.wandb_files import logged_rows
 from tests.trainers.test_drrag import write_config
+from trainers.run.loggers import WORDS
 
-WANDB = ("--trainer.logger", "trainers.run.loggers.RunWandbLogger")
+WANDB = ("--trainer.logger", "wandb")
 KEY = "0123456789abcdef0123456789abcdef01234567"  # in the form of a key; W&B checks the form
 
 
@@ -132,7 +134,7 @@ def test_a_run_that_is_stopped_leaves_every_step_in_wandb(number: str, workplace
     assert set(sent) == {0, 1, 2}
 
 
-@pytest.mark.parametrize("logger", ["trainers.run.loggers.RunWandbLogger", "CSVLogger"])
+@pytest.mark.parametrize("logger", ["wandb", "csv"])
 @pytest.mark.parametrize(
     ("extra", "code"),
     [
@@ -156,7 +158,7 @@ def test_a_mode_that_wandb_does_not_have_is_refused(workplace: Path, monkeypatch
 
 
 def test_csv_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
-    ended = fit(workplace, "--trainer.logger", "pytorch_lightning.loggers.CSVLogger", "--trainer.max_epochs", "1")
+    ended = fit(workplace, "--trainer.logger", "csv", "--trainer.max_epochs", "1")
     assert ended.code == 0, ended.err[-2000:]
     (file,) = workplace.rglob("metrics.csv")
     assert file.is_relative_to(workplace / "checkpoints/tiny")
@@ -165,9 +167,44 @@ def test_csv_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
     assert logged == {row["step"]: row["train/loss_nats"] for row in metrics(workplace) if "train/loss_nats" in row}
 
 
+def test_words_in_a_config_are_saved_as_classes_with_which_a_run_resumes(workplace: Path) -> None:
+    config = yaml.safe_load((workplace / "config.yaml").read_text())
+    config["trainer"] |= {"logger": ["wandb", "csv"], "max_epochs": 1}
+    (workplace / "config.yaml").write_text(yaml.safe_dump(config))
+    assert fit(workplace).code == 0
+    saved = yaml.safe_load((workplace / "checkpoints/tiny/config.yaml").read_text())["trainer"]["logger"]
+    assert [each["class_path"] for each in saved] == [WORDS["wandb"], WORDS["csv"]]
+    assert saved[0]["init_args"]["project"] == "lightning-rag"
+    assert saved[1]["init_args"]["save_dir"] == "checkpoints/tiny"
+    ended = command(workplace, "train.py", "fit", "--config", "checkpoints/tiny/config.yaml", "--resume", "auto",
+                    "--trainer.max_epochs", "2")  # fmt: skip
+    assert ended.code == 0, ended.err[-2000:]
+    wandb.teardown()  # wandb's own process has written everything
+    steps = sorted({row["step"] for row in metrics(workplace)})
+    by_csv = [row for file in workplace.rglob("metrics.csv") for row in DictReader(file.open())]
+    by_wandb = [row for file in workplace.rglob("*.wandb") for row in logged_rows(file)]
+    assert sorted({int(row["step"]) for row in by_csv}) == steps
+    assert sorted({row["trainer/global_step"] for row in by_wandb}) == steps
+
+
+def test_a_trial_of_a_sweep_has_a_folder_and_the_id_that_the_agent_gave(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_SWEEP_ID", "sweep1")
+    monkeypatch.setenv("WANDB_RUN_ID", "trial1")
+    ended = fit(workplace, *WANDB, "--trainer.max_epochs", "1", "--model.init_args.optimizer.learning_rate=1e-05")
+    assert ended.code == 0, ended.err[-2000:]
+    wandb.teardown()
+    trial = workplace / "checkpoints/tiny/trial1"
+    rate = yaml.safe_load((trial / "config.yaml").read_text())["model"]["init_args"]["optimizer"]["learning_rate"]
+    assert rate == 1e-05
+    (file,) = trial.glob("wandb/offline-run-*/run-trial1.wandb")
+    assert any("val/auc" in row for row in logged_rows(file))  # what a sweep improves
+
+
 @pytest.mark.skipif(find_spec("tensorboard") is None, reason="TensorBoard is not installed")
 def test_tensorboard_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
-    ended = fit(workplace, "--trainer.logger", "TensorBoardLogger", "--trainer.max_steps", "2")
+    ended = fit(workplace, "--trainer.logger", "tensorboard", "--trainer.max_steps", "2")
     assert ended.code == 0, ended.err[-2000:]
     (file,) = workplace.rglob("events.out.tfevents.*")
     assert file.is_relative_to(workplace / "checkpoints/tiny")

@@ -6,6 +6,7 @@ import secrets
 import ssl
 import threading
 from argparse import Namespace
+from contextlib import suppress
 from http import HTTPStatus
 from importlib.util import find_spec
 from math import isfinite
@@ -15,6 +16,8 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytorch_lightning as pl
+import yaml
+from pytorch_lightning import loggers
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger, WandbLogger
 from pytorch_lightning.utilities import rank_zero_only
@@ -25,6 +28,11 @@ from common.packages import require
 from common.progress import say
 
 METRICS_FILE = "metrics.jsonl"
+WORDS = {  # short for a class
+    "wandb": "trainers.run.loggers.RunWandbLogger",
+    "tensorboard": "pytorch_lightning.loggers.TensorBoardLogger",
+    "csv": "pytorch_lightning.loggers.CSVLogger",
+}
 PACKAGES = {"RunWandbLogger": "wandb", "WandbLogger": "wandb", "MLFlowLogger": "mlflow"}  # of loggers
 WANDB_ID_FILE = "wandb_run_id"
 WANDB_MODES = ("online", "offline", "disabled", "dryrun", "shared")  # those of W&B
@@ -239,6 +247,35 @@ def why_offline() -> str | None:
 
 def _brief(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".")
+
+
+class LoggerWords:
+    """Mixin for the action of the option `trainer.logger`, which then takes the words of `WORDS`, too.
+
+    A word becomes the class that it stands for, so that its options can be given after it, and config.yaml names all.
+    """
+
+    dest: str
+
+    def _check_type(self, value: Any, append: bool = False, cfg: Any = None, mode: Any = None) -> Any:
+        """Parse a value."""
+        if isinstance(value, str) and value[:1] == "[":
+            with suppress(yaml.YAMLError):
+                value = yaml.safe_load(value)
+        words = value if isinstance(value, list) else [value]
+        classes = [WORDS.get(each, each) if isinstance(each, str) else each for each in words]
+        given = classes if isinstance(value, list) else classes[0]
+        try:
+            return super()._check_type(given, append=append, cfg=cfg, mode=mode)  # type: ignore[misc]
+        except TypeError as error:
+            short = [each for each in classes if isinstance(each, str) and "." not in each]
+            unknown = [each for each in short if not isinstance(getattr(loggers, each, None), type)]
+            if not unknown:
+                raise
+            raise TypeError(
+                f'Parser key "{self.dest}":\n{unknown[0]!r} is no logger: give {", ".join(WORDS)}, false, or a '
+                "class_path such as pytorch_lightning.loggers.MLFlowLogger"
+            ) from error
 
 
 def require_loggers(given: Any) -> None:

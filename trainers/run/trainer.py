@@ -1,9 +1,11 @@
 """Lightning's Trainer in the precisions that train here; `auto` is bf16 where the hardware has it."""
 
+from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.loggers import Logger
 from pytorch_lightning.utilities import rank_zero_only
 
 from common.errors import UserError
@@ -23,6 +25,8 @@ class RunTrainer(pl.Trainer):
         accumulate_grad_batches: Batches of an optimizer step.
         gradient_clip_val: Largest norm of a step's gradient, or of its elements with gradient_clip_algorithm `value`;
             null does not clip.
+        logger: What gets the metrics beside metrics.jsonl: `wandb`, `tensorboard` or `csv`, or another class of
+            loggers, see docs/wandb.md; several in a list; false for none.
         kwargs: Lightning's.
     """
 
@@ -32,6 +36,7 @@ class RunTrainer(pl.Trainer):
         precision: TrainingPrecision | None = "32-true",
         accumulate_grad_batches: PositiveInt = 1,
         gradient_clip_val: NonNegativeFloat | None = None,
+        logger: Logger | Iterable[Logger] | bool | None = None,
         **kwargs: Any,
     ) -> None:
         avoid_cudnn_attention()
@@ -43,7 +48,7 @@ class RunTrainer(pl.Trainer):
             rank_zero_only(print)(f"precision {precision}: {reason}{cure}", flush=True)
         # Lightning's default, None, is 32-true too, and leaves room for a plugin that sets the precision
         super().__init__(
-            *args, precision=None if precision == "32-true" else precision,
+            *args, precision=None if precision == "32-true" else precision, logger=logger,
             accumulate_grad_batches=accumulate_grad_batches, gradient_clip_val=gradient_clip_val, **kwargs,
         )  # fmt: skip
 

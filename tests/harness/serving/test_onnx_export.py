@@ -1,36 +1,170 @@
 """ONNX export answers as the serving folder does, at other batch sizes and lengths than those traced."""
 
+import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from transformers import RobertaConfig, RobertaModel
 
+from common.errors import ArtifactError, UserError
+from common.records import Passage
+from harness.serving.onnx_export import export_onnx
+from models.cross_encoder import RelevanceEstimator, load_scorer
+from models.dmqr import strategy_classifier, word_selector, word_tokenizer
+from models.drrag import triple_tokenizer
 from models.drrag.triple_classifier import TripleClassifier
-from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.rerag.model import ReRagModel
 from models.serving_manifest import write_manifest
+from tests.helpers.tiny_runs import run_card
 from tests.helpers.tolerances import decide, model_tolerance
 
 pytestmark = pytest.mark.numeric
 
+PAIRS = [(f"where is name{i}", Passage.of("", "name1 " * i + "in the film")) for i in range(1, 9)]
 
-@pytest.mark.whole_run
-def test_onnx_answers_as_the_folder_it_comes_from(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    for package in ("onnx", "onnxscript", "onnxruntime"):
-        pytest.importorskip(package)
-    import onnxruntime
 
-    from common.records import Passage
-    from harness.serving.onnx_export import export_onnx
-
-    serving, out = tmp_path / "serving", tmp_path / "onnx"
-    classifier = TripleClassifier.build(str(checkpoints["bert"]), 96)
+def of_triples(model: Path, serving: Path) -> Callable[[], tuple[Any, ...]]:
+    """A classifier; what answers for it, as for all that follow: its inputs, by the names of ONNX, and its scores."""
+    classifier = TripleClassifier.build(str(model), 96)
     decide(classifier.network)
     classifier.save(serving)
-    write_manifest(serving, "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.5)
-    assert export_onnx(serving, out) < model_tolerance()
-    served = TripleClassifier.load(serving, device="cpu")
+    write_manifest(serving, "triple_classifier", triple_tokenizer.TEXT_FORMAT, 96, attention="auto", threshold=0.5)
+
+    def expected() -> tuple[Any, ...]:
+        served = TripleClassifier.load(serving, "cpu")
+        given = served.encode.pad([served.encode(question, one, Passage.of("x", "name2")) for question, one in PAIRS])
+        return dict(zip(("input_ids", "attention_mask"), given, strict=True)), served(*given)
+
+    return expected
+
+
+def of_pairs(model: Path, serving: Path) -> Callable[[], tuple[Any, ...]]:
+    """An estimator."""
+    estimator = RelevanceEstimator.build(str(model), 64)
+    decide(estimator.network)
+    ReRagModel.of(estimator, None, {"calibration": {"scale": 0.5, "offset": 1.0}}, 8).save(serving)
+
+    def expected() -> tuple[Any, ...]:
+        served = load_scorer(serving, "cpu")
+        given = served.encode.pad(served.encode([(question, [passage]) for question, passage in PAIRS]))
+        return dict(zip(("input_ids", "attention_mask"), given, strict=True)), served(*given).score_P
+
+    return expected
+
+
+def of_words(model: Path, serving: Path) -> Callable[[], tuple[Any, ...]]:
+    """An extractive rewriter."""
+    selector = word_selector.WordSelector.build(str(model), 64)
+    decide(selector.network)
+    selector.save(serving)
+    write_manifest(serving, word_selector.KIND, word_tokenizer.TEXT_FORMAT, 64)
+
+    def expected() -> tuple[Any, ...]:
+        served = word_selector.WordSelector.load(serving, "cpu")
+        ids_PT, types_PT, attention_PT = served.encode.pad(served.encode(PAIRS))
+        given = {"input_ids": ids_PT, "attention_mask": attention_PT}
+        given |= {"token_type_ids": types_PT} if served.segments else {}
+        return given, served(ids_PT, types_PT, attention_PT)
+
+    return expected
+
+
+def of_words_in_one_segment(model: Path, serving: Path) -> Callable[[], tuple[Any, ...]]:
+    """An extractive rewriter whose encoder knows one segment, as RoBERTa does."""
+    folder = serving.with_name("start")
+    shutil.copytree(model, folder)
+    RobertaModel(RobertaConfig.from_pretrained(model, type_vocab_size=1)).save_pretrained(folder)
+    return of_words(folder, serving)
+
+
+def of_questions(model: Path, serving: Path) -> Callable[[], tuple[Any, ...]]:
+    """An adaptive choice."""
+    strategies = ["gqr", "kwr", "par"]
+    classifier = strategy_classifier.StrategyClassifier.build(str(model), strategies, 64)
+    decide(classifier.network)
+    classifier.save(serving)
+    write_manifest(
+        serving, strategy_classifier.KIND, strategy_classifier.TEXT_FORMAT, 64, strategies=strategies, threshold=0.5
+    )
+
+    def expected() -> tuple[Any, ...]:
+        served = strategy_classifier.StrategyClassifier.load(serving, "cpu")
+        given = served.encode.pad(served.encode([(question, (passage.text,)) for question, passage in PAIRS]))
+        return dict(zip(("input_ids", "attention_mask"), given, strict=True)), served(*given)
+
+    return expected
+
+
+@pytest.mark.whole_run
+@pytest.mark.parametrize(
+    ("save", "model", "shape"),
+    [
+        (of_triples, "bert", ["P"]),
+        (of_pairs, "bert", ["P"]),
+        (of_pairs, "big_bird", ["P"]),
+        (of_words, "bert", ["P", "T", 2]),
+        (of_words_in_one_segment, "roberta", ["P", "T", 2]),
+        (of_questions, "bert", ["P", 3]),
+    ],
+)
+def test_onnx_answers_as_the_folder_it_comes_from(
+    save: Callable, model: str, shape: list, checkpoints: dict[str, Path], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    for package in ("onnx", "onnxscript"):
+        pytest.importorskip(package)
+    onnxruntime = pytest.importorskip("onnxruntime")
+    serving, out = tmp_path / "serving", tmp_path / "onnx"
+    serving.mkdir()
+    expected = save(checkpoints[model], serving)
+    assert export_onnx(serving, out) < model_tolerance(100)
+    given, scores = expected()
     session = onnxruntime.InferenceSession(out / "model.onnx", providers=["CPUExecutionProvider"])
-    triples = [(f"where is name{i}", Passage.of("", "name1 " * i), Passage.of("x", "name2")) for i in range(1, 9)]
-    ids, attention = served.encode.pad([served.encode(*triple) for triple in triples])
-    (log_odds,) = session.run(None, {"input_ids": ids.numpy(), "attention_mask": attention.numpy()})
-    expected = served(ids, attention).detach().numpy()
-    assert log_odds == pytest.approx(expected, rel=0, abs=model_tolerance(float(abs(expected).max())))
+    manifest = json.loads((out / "serving.json").read_text())
+    assert [each.name for each in session.get_inputs()] == list(manifest["inputs"]) == list(given)
+    assert [each.name for each in session.get_outputs()] == list(manifest["outputs"]) == ["log_odds"]
+    assert manifest["outputs"]["log_odds"] == shape
+    (log_odds,) = session.run(None, {name: each.numpy() for name, each in given.items()})
+    largest = float(scores.detach().abs().max())
+    assert float(scores.detach().std()) > 10 * model_tolerance(largest)  # it tells texts apart
+    torch.testing.assert_close(torch.from_numpy(log_odds), scores.detach(), rtol=0, atol=model_tolerance(largest))
+    _, found = run_card(out, monkeypatch)  # its snippet
+    assert found["log_odds"].shape == tuple(
+        {"P": 1, "T": found["batch"]["input_ids"].shape[1]}.get(n, n) for n in shape
+    )
+    assert sorted(found["batch"]) == sorted(given)
+
+
+@pytest.mark.whole_run
+def test_an_export_that_differs_is_not_written(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    of_pairs(checkpoints["bert"], tmp_path / "serving")
+    with pytest.raises(ArtifactError, match=r"differs by .* nats, allowed 0\.0e\+00: not written"):
+        export_onnx(tmp_path / "serving", tmp_path / "onnx", 0.0)
+    assert not (tmp_path / "onnx").exists()
+
+
+def test_what_is_no_encoder_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    t5, none, rewriter = (tmp_path / name for name in ("t5", "none", "rewriter"))
+    estimator = RelevanceEstimator.build(str(checkpoints["t5"]), 64)
+    for folder in (t5, none, rewriter):
+        folder.mkdir()
+    ReRagModel.of(estimator, None, {}, 8).save(t5)
+    write_manifest(none, "re_rag", "fid; nfkc, single blanks; v1", 64, parts={})
+    write_manifest(rewriter, "rewriter", "x", 64)
+    for folder, held in ((t5, "a generative estimator"), (none, "no estimator"), (rewriter, "a rewriter")):
+        with pytest.raises(UserError, match=f"DMQR-RAG's extractive rewriter and its adaptive choice; .* holds {held}"):
+            export_onnx(folder, tmp_path / "onnx")
+    assert not (tmp_path / "onnx").exists()
+
+
+@pytest.mark.whole_run
+def test_a_network_that_torch_cannot_trace_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    of_triples(checkpoints["longformer"], tmp_path / "serving")
+    with pytest.raises(UserError, match="holds a longformer, which torch cannot trace"):
+        export_onnx(tmp_path / "serving", tmp_path / "onnx")
+    assert not (tmp_path / "onnx").exists()
