@@ -28,9 +28,7 @@ def write_files(folder: Path) -> None:
     for n in range(COUNT):
         town = f"{'BCDFGHKL'[n % 8]}a{'mnprstvz'[n // 8]}olm"
         corpus += [f"p {n};Person {n};Person {n}, a painter, was born in {town}.;{n}"]
-        corpus += [
-            f"{n:03};{town};{town} lies by the river {town[::-1]}, has a market and twenty other sights to see.;1"
-        ]
+        corpus += [f"{n:03};{town};{town} lies by the river {town[::-1]}, has a market and many sights to see.;1"]
         asked += [f"By which river lies the place where Person {n} was born?\tp {n} | {n:03}\t{town[::-1]}\tx{n}"]
     asked += ["\tp 1\tFlow1\t", f"{'very ' * 900}long question?\tp 1|001\tFlow1\tx1"]
     asked += ["by WHICH river lies the place where  person 3 was born?\tp 3|003\tFlow3\tx3"]
