@@ -79,10 +79,17 @@ def with_files(args: Sequence[str]) -> list[str]:
         name, equals, value = arg.partition("=")
         if name in ("--data.train", "--data.validation"):
             value = value if equals else next(given, "")
-            is_file = value and value != "null" and value[0] not in "[{"
-            arg = f"{name}={json.dumps([{'path': value}]) if is_file else value}"
+            arg = f"{name}={json.dumps([{'path': value}]) if _is_text(value) else value}"
         written.append(arg)
     return written
+
+
+def _is_text(value: str) -> bool:
+    """Whether an option's value is a text in YAML, and no list, mapping, null or mistake."""
+    try:
+        return isinstance(yaml.safe_load(value), str)
+    except yaml.YAMLError:
+        return False
 
 
 class BriefParser(CommandLine, LightningArgumentParser):
