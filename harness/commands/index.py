@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +15,7 @@ from datamodules.formats.row_counts import RowCounts
 from documents.folder.options import Cutting, ReadingLimits
 from harness.commands.file_lists import listed
 from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, QdrantOptions, ReadingOptions
-from harness.indexing.index_folder import INDEX, Documents
+from harness.indexing.index_folder import INDEX, CorpusSource
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
@@ -46,7 +45,8 @@ def index(
 ) -> None:
     """Build an index folder from a corpus, a folder of documents, or both together, unless it is up to date.
 
-    An interrupted dense build resumes; under torchrun all processes share the work:
+    The same command again, after a file or folder has changed, brings the index up to date; vectors of texts that have
+    not changed are taken from it.  An interrupted dense build resumes; under torchrun all processes share the work:
     `torchrun --nproc-per-node 8 infer.py index --corpus FILE --out indexes/NAME`.
 
     Of documents only those are read that have changed, and what is left out is in a report.
@@ -74,6 +74,7 @@ def index(
     """
     if layout and not corpus:
         raise UserError("--layout is the layout of a corpus, and no corpus was given. Type --corpus FILE, or omit it.")
+    layout = layout or "auto"
     if documents is None:
         if not corpus:
             raise UserError(
@@ -87,7 +88,7 @@ def index(
     if corpus:
         from datamodules.formats.recognition import check_layout
 
-        check_layout(layout or "auto")
+        check_layout(layout)
     if kind == "dense":
         from harness.indexing.faiss_library import check_installed
 
@@ -98,13 +99,15 @@ def index(
     if corpus:
         from datamodules.formats.reading import read_passages
 
-        passages = read_passages(layout or "auto", listed(corpus, "corpus"), repeated=True, counts=counts)
-    of: Documents | None = None
+        passages = read_passages(layout, listed(corpus, "corpus"), repeated=True, counts=counts)
+    origin: dict[str, object] = {  # another one is another index, which does not replace this one unasked
+        "corpus": {"layout": layout, "files": [*map(_full_name, listed(corpus, "corpus"))]} if corpus else None,
+        "documents": str(source.folder.resolve()) if source is not None else None,
+        "nlist": dense.nlist if kind == "dense" else None,  # one that is not given goes by the number of passages
+    }
+    of = CorpusSource(origin)
     if source is not None:
-        of = Documents(source.folder, source.recipe, source.write_images)
-        if corpus:  # another corpus is another index, which does not replace this one unasked
-            made_with = {"layout": layout or "auto", "files": listed(corpus, "corpus")}
-            of = replace(of, recipe={**of.recipe, "with": made_with})
+        of = CorpusSource(origin, source.recipe, source.write_images)
         passages = chain(passages, _segments(source, counts))
     if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others
         INDEX.check_writable(out)
@@ -148,6 +151,17 @@ def index(
                 upload(open_index(out, "dense"), place, overwrite)
     for line in counts.lines():
         say(f"{line}.")
+
+
+def _full_name(source: str) -> str:
+    """A file of a corpus, wherever the command is typed."""
+    from datamodules.formats.open_data import file_of
+
+    path, split = file_of(source)
+    if not path.exists():  # a data set of the hub
+        return source
+    full = os.path.abspath(path) if path.is_file() else str(path.resolve())  # a link may lead elsewhere; pipes differ
+    return full if split is None else f"{full}:{split}"
 
 
 def _segments(source: "DocumentFolder", counts: RowCounts) -> Iterator[Passage]:

@@ -1,8 +1,11 @@
 """Corpus encoding in chunks: process r of W encodes chunks r, r + W, r + 2W, ...; an interrupted build resumes.
 
-<out>.partial/recipe.json       recipe of the index; a build with another recipe does not reuse the chunks
+<out>.partial/recipe.json       recipe of the index and origin of its corpus; a build with other ones does not reuse the
+                                chunks
 <out>.partial/passages.jsonl    the corpus, with its table of offsets
-<out>.partial/chunk-00012.npy   embeddings of passages 12 C to 13 C - 1, float32 (C, D), complete or absent
+<out>.partial/chunk-00012.npy   passages 12 C to 13 C - 1, (C,) pairs of a text's key and its embedding, float32 (D,);
+                                complete or absent
+<out>.partial/earlier-00007.npy the same of a build of what the corpus held earlier
 <out>.partial/vectors.faiss     an approximate index, trained, with some of the vectors
                                 (`harness.indexing.faiss_building`)
 """
@@ -20,20 +23,20 @@ from common.outputs import OutputFolder
 from common.progress import say, track
 from datamodules.formats.row_counts import CUT_PASSAGE, RowCounts
 from harness.indexing.faiss_building import UNFINISHED
-from harness.indexing.index_folder import differs_in_content_only
-from harness.indexing.known_vectors import KnownVectors
+from harness.indexing.index_folder import CorpusSource, differs_in_content_only
+from harness.indexing.known_vectors import KEY_BYTES, KnownVectors, text_keys
 from harness.indexing.passage_store import OFFSETS, OTHER_IDS, PASSAGES, PassageStore, indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.runtime.distributed import ProcessGroup
 from harness.runtime.provenance import differences
 
-_RECIPE = "recipe.json"
+_RECIPE, _CHUNKS, _EARLIER = "recipe.json", "chunk-*.npy", "earlier-*.npy"
 _CHECKED_AT_ONCE = 4096
 _SHOWN = 60  # characters
 PARTIAL = OutputFolder(
     "`infer.py index`",
     "an unfinished build",
-    lambda _: [_RECIPE, PASSAGES, OFFSETS, OTHER_IDS, "chunk-*.npy", UNFINISHED],
+    lambda _: [_RECIPE, PASSAGES, OFFSETS, OTHER_IDS, _CHUNKS, _EARLIER, UNFINISHED],
 )
 
 
@@ -42,35 +45,50 @@ def partial_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial")
 
 
-def start_or_resume(partial: Path, recipe: dict, overwrite: bool, of_documents: bool = False) -> None:
+def start_or_resume(partial: Path, recipe: dict, overwrite: bool, source: CorpusSource | None = None) -> None:
     """Record the recipe in a partial folder; keep its chunks if they were encoded for the same recipe.
 
     Args:
         partial: The folder.
         recipe: Of the index to build.
         overwrite: Whether an unfinished build of another recipe may be replaced.
-        of_documents: Whether the corpus is the segments of documents: if only these have changed, the build starts
-            over.
+        source: Where the corpus comes from: if only what it holds has changed, the chunks stay as `earlier_chunks`.
 
     Raises:
         UserError: If it holds an unfinished build of another recipe, without `overwrite`.
         ArtifactError: If the recorded recipe is corrupt.
     """
-    record = partial / _RECIPE
+    record, origin = partial / _RECIPE, source.origin if source is not None else None
     advice = f"To discard it, type --overwrite true, or remove {partial}."
+    chunks, changed = sorted(partial.glob(_CHUNKS)), False
     if record.is_file():
         recorded = read_json(record, advice)
+        same_source = recorded.pop("origin", None) == origin and source is not None
         if recorded == recipe:
-            say(f"{partial}: continuing a build with {len(list(partial.glob('chunk-*.npy')))} chunks encoded.")
+            say(f"{partial}: continuing a build with {len(chunks)} chunks encoded.")
             return
-        if not overwrite and not (of_documents and differs_in_content_only(recorded, recipe)):
+        changed = same_source and differs_in_content_only(recorded, recipe)
+        if not overwrite and not changed:
             raise UserError(
                 f"{partial} holds an unfinished build that differs in: {differences(recorded, recipe)}. "
                 f"Finish it with its own options. {advice}"
             )
-    for left in (*partial.glob("chunk-*.npy"), *partial.glob(UNFINISHED)):
-        left.unlink()
-    write_json(record, recipe)
+    (partial / UNFINISHED).unlink(missing_ok=True)
+    earlier = list(partial.glob(_EARLIER))
+    if changed:
+        say(f"{partial}: the corpus has changed; vectors of {len(chunks) + len(earlier)} encoded chunks are taken on.")
+        for number, chunk in enumerate(chunks, len(earlier)):
+            chunk.rename(partial / _EARLIER.replace("*", f"{number:05d}"))
+    else:
+        for left in (*chunks, *earlier):
+            left.unlink()
+    write_json(record, {**recipe, "origin": origin})
+
+
+def earlier_chunks(partial: Path, encoder: SentenceEncoder) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Keys and vectors of a build of what the corpus held earlier, [(C,), float32 (C, D)]."""
+    chunks = (_load(path, encoder) for path in sorted(partial.glob(_EARLIER)))
+    return [(chunk["key"], chunk["vector"]) for chunk in chunks if chunk is not None]
 
 
 def encode_chunks(
@@ -99,27 +117,34 @@ def encode_chunks(
         ArtifactError: If writing to disk fails.
     """
     assigned = range(processes.rank, chunk_count(len(store), chunk_passages), processes.size)
-    missing = [i for i in assigned if _load(partial, i, _rows(store, i, chunk_passages), encoder) is None]
-    cut, first = 0, ""
+    missing = [i for i in assigned if _vectors(store, partial, i, chunk_passages, encoder) is None]
+    taken, encoded, cut, first = 0, 0, 0, ""
 
     def encode(texts: list[str]) -> np.ndarray:
-        nonlocal cut, first
+        nonlocal encoded, cut, first
         vectors_ND = encoder.encode_passages(texts)
+        encoded += len(texts)
         if encoder.cut_rows:
             cut, first = cut + len(encoder.cut_rows), first or texts[encoder.cut_rows[0]]
         return vectors_ND
 
     for chunk in track(missing, len(missing), f"encoding chunks of {chunk_passages:,} passages"):
         texts = [indexed_text(store[position]) for position in _rows(store, chunk, chunk_passages)]
-        embeddings_CD = known.completed(texts, encode)
-        if not np.isfinite(embeddings_CD).all():
+        chunk_C = np.empty(len(texts), _dtype(encoder))
+        chunk_C["key"], chunk_C["vector"] = text_keys(texts), known.completed(texts, encode)
+        if not np.isfinite(chunk_C["vector"]).all():
             raise UserError(
                 f"{encoder.name} returns vectors that are not finite. Try --dense.precision fp32 or another encoder."
             )
-        write_atomically(_path(partial, chunk), partial_function(_save, embeddings_CD))
-    for number, text in processes.gathered((cut, first)):
+        write_atomically(_path(partial, chunk), partial_function(_save, chunk_C))
+        taken += len(texts)
+    of_all = processes.gathered((taken - encoded, encoded, cut, first))
+    for *_, number, text in of_all:
         if counts is not None and number and processes.rank == 0:
             counts.add(CUT_PASSAGE, shortened(text), number)
+    if len(known):
+        taken, encoded = sum(each[0] for each in of_all), sum(each[1] for each in of_all)
+        say(f"{partial}: {taken:,} vectors were taken from what was indexed before, {encoded:,} passages encoded.")
 
 
 def refuse_long_passages(store: PassageStore, encoder: SentenceEncoder, counts: RowCounts) -> None:
@@ -144,7 +169,7 @@ def read_chunks(
         ArtifactError: If one is missing: the processes do not share this folder.
     """
     for chunk in range(chunk_count(len(store), chunk_passages)):
-        embeddings_CD = _load(partial, chunk, _rows(store, chunk, chunk_passages), encoder)
+        embeddings_CD = _vectors(store, partial, chunk, chunk_passages, encoder)
         if embeddings_CD is None:
             raise ArtifactError(
                 f"{_path(partial, chunk)} is missing although all processes finished. "
@@ -176,10 +201,23 @@ def _save(array: np.ndarray, path: Path) -> None:
         np.save(file, array, allow_pickle=False)
 
 
-def _load(partial: Path, chunk: int, rows: range, encoder: SentenceEncoder) -> np.ndarray | None:
-    """A chunk's embeddings; None if the file is missing, corrupt or of another shape, so that it is encoded again."""
+def _dtype(encoder: SentenceEncoder) -> np.dtype:
+    return np.dtype([("key", f"S{KEY_BYTES}"), ("vector", "<f4", (encoder.dimensions,))])
+
+
+def _load(path: Path, encoder: SentenceEncoder) -> np.ndarray | None:
+    """A chunk, (C,); None if the file is missing, corrupt or of another encoder, so that it is encoded again."""
     try:
-        embeddings_CD = np.load(_path(partial, chunk), mmap_mode="r", allow_pickle=False)
+        chunk_C = np.load(path, mmap_mode="r", allow_pickle=False)
     except (FileNotFoundError, ValueError, EOFError):
         return None
-    return embeddings_CD if embeddings_CD.shape == (len(rows), encoder.dimensions) else None
+    return chunk_C if chunk_C.dtype == _dtype(encoder) else None
+
+
+def _vectors(
+    store: PassageStore, partial: Path, chunk: int, chunk_passages: int, encoder: SentenceEncoder
+) -> np.ndarray | None:
+    """The embeddings of a chunk, float32 (C, D); None if it is not whole."""
+    chunk_C = _load(_path(partial, chunk), encoder)
+    whole = chunk_C is not None and len(chunk_C) == len(_rows(store, chunk, chunk_passages))
+    return chunk_C["vector"] if chunk_C is not None and whole else None

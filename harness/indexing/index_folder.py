@@ -64,7 +64,7 @@ Verify = Literal["sampled", "full", "size", "off"]
 @dataclass(frozen=True)
 class Index:
     """An index folder that was opened and verified.  `recipe` comes from `recipe_of`; `passages` is their number;
-    `origin` names where the parts (e.g. the encoder) were at build time and is not part of the recipe."""
+    `origin` names where the parts (the encoder, the corpus) were at build time and is not part of the recipe."""
 
     folder: Path
     recipe: dict
@@ -83,35 +83,28 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
-    """The documents whose segments are a corpus.
+class CorpusSource:
+    """Where the passages of an index come from.
 
-    An index of them is brought up to date without being asked to overwrite it.
+    An index of what the same source held earlier is brought up to date without being asked to overwrite it.
     """
 
-    folder: Path
-    recipe: dict[str, object]  # how they were read and cut into segments, JSON types only
-    write_images: Callable[
-        [Path], object
-    ]  # writes the images of the segments into a folder, after all passages were read
-
-    @property
-    def origin(self) -> dict[str, str]:
-        """For `Index.origin`."""
-        return {"documents": str(self.folder.resolve())}
+    origin: dict[str, object]  # its files and folders, and what else was asked for, JSON types only; for `Index.origin`
+    documents: dict[str, object] | None = None  # how documents were read and cut into segments, JSON types only
+    write_images: Callable[[Path], object] | None = None  # of documents into a folder, after all passages were read
 
 
-def recipe_of(kind: str, corpus: Corpus, documents: Documents | None = None, **parts: object) -> dict:
+def recipe_of(kind: str, corpus: Corpus, source: CorpusSource | None = None, **parts: object) -> dict:
     """The recipe of an index.
 
     Args:
         kind: `bm25`, `dense`, `keywords` or `links`.
         corpus: The corpus as it was written; a corpus without own ids and metadata adds nothing but its fingerprint.
-        documents: The documents that it comes from, if it does.
+        source: Where it comes from; how documents were read is part of the recipe.
         parts: Everything else that determines the content, JSON types only.
     """
     labels = {"labels": corpus.labels} if corpus.labels else {}
-    read = {"documents": documents.recipe} if documents is not None else {}
+    read = {"documents": source.documents} if source is not None and source.documents is not None else {}
     return {"kind": kind, "corpus": corpus.fingerprint, "text": TEXT_FORMAT, **labels, **read, **parts}
 
 
@@ -139,7 +132,7 @@ def is_built(
     recipe: dict,
     overwrite: bool,
     accepted: Sequence[dict] = (),
-    documents: Documents | None = None,
+    source: CorpusSource | None = None,
 ) -> bool:
     """Whether the folder already holds a valid index of this recipe.
 
@@ -148,7 +141,7 @@ def is_built(
         recipe: Of the index to build.
         overwrite: Whether a corrupt index, or one of another recipe, may be replaced.
         accepted: Further recipes of indexes that serve as well.
-        documents: The documents of the recipe, if it is of any.
+        source: Where its passages come from; None: an index of other passages is another index.
 
     Returns:
         True when there is nothing to do; False when the folder may be written.
@@ -170,7 +163,7 @@ def is_built(
     if index.recipe in (recipe, *accepted):
         say(f"{folder}: the index is up to date ({index.passages:,} passages, same recipe).")
         return True
-    if overwrite or is_earlier(index, (recipe, *accepted), documents):
+    if overwrite or is_earlier(index, (recipe, *accepted), source):
         return False
     raise UserError(
         f"{folder} holds another index (differs in: {differences(index.recipe, recipe)}). "
@@ -178,9 +171,9 @@ def is_built(
     )
 
 
-def is_earlier(index: Index, recipes: Sequence[dict], documents: Documents | None) -> bool:
-    """Whether an index is one of these recipes, of what the same folder of documents held earlier."""
-    if documents is None or index.origin.get("documents") != documents.origin["documents"]:
+def is_earlier(index: Index, recipes: Sequence[dict], source: CorpusSource | None) -> bool:
+    """Whether an index is one of these recipes, of what the same source held earlier."""
+    if source is None or any(index.origin.get(key) != value for key, value in source.origin.items()):
         return False
     return any(differs_in_content_only(index.recipe, recipe) for recipe in recipes)
 
@@ -193,7 +186,7 @@ def build_index(
     write: Callable[[PassageStore, Path], str],
     libraries: list[str],
     overwrite: bool = False,
-    documents: Documents | None = None,
+    source: CorpusSource | None = None,
     counts: RowCounts | None = None,
 ) -> None:
     """Build an index folder that one process writes, unless it is up to date.
@@ -207,7 +200,7 @@ def build_index(
             words. It may leave files of its own in the folder of the passages, which is removed.
         libraries: Distributions whose versions the manifest records.
         overwrite: Whether an index of another recipe may be replaced.
-        documents: The documents that the passages come from, if they do.
+        source: Where the passages come from.
         counts: See `write_passages`.
 
     Raises:
@@ -217,8 +210,8 @@ def build_index(
     """
     with INDEX.locked(out), scratch_folder(out) as staging:
         corpus = write_passages(staging, track(passages, None, "reading passages"), counts)
-        recipe = recipe_of(kind, corpus, documents, **parts)
-        if is_built(out, recipe, overwrite, documents=documents):
+        recipe = recipe_of(kind, corpus, source, **parts)
+        if is_built(out, recipe, overwrite, source=source):
             return
         written: list[str] = []
         store = PassageStore(staging)
@@ -229,7 +222,7 @@ def build_index(
             staging,
             lambda folder: written.append(write(store, folder)),
             libraries,
-            documents=documents,
+            source=source,
         )
     say(f"{out}: {written[0]}.")
 
@@ -242,7 +235,7 @@ def write_index(
     write: Callable[[Path], object],
     libraries: list[str],
     origin: dict | None = None,
-    documents: Documents | None = None,
+    source: CorpusSource | None = None,
 ) -> None:
     """Write an index folder atomically.
 
@@ -254,7 +247,7 @@ def write_index(
         write: Writes the searchable files into the folder passed to it.
         libraries: Distributions whose versions the manifest records.
         origin: See `Index`.
-        documents: The documents that the corpus comes from, if it does.
+        source: Where the corpus comes from.
 
     Raises:
         ArtifactError: If writing to disk fails.
@@ -264,14 +257,14 @@ def write_index(
             if name != OTHER_IDS or (corpus_in / name).is_file():
                 link_or_copy(corpus_in / name, temporary / name)
         write(temporary)
-        if documents is not None:
-            documents.write_images(temporary / IMAGES)
+        if source is not None and source.write_images is not None:
+            source.write_images(temporary / IMAGES)
         files = {name: _recorded(temporary / name, digest) for name, digest in digests(temporary).items()}
         manifest = {
             "format": FORMAT,
             "recipe": recipe,
             "passages": passages,
-            "origin": (origin or {}) | (documents.origin if documents is not None else {}),
+            "origin": (origin or {}) | (source.origin if source is not None else {}),
             "versions": {name: importlib.metadata.version(name) for name in libraries},
             "files": files,
         }

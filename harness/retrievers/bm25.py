@@ -23,7 +23,7 @@ from datamodules.formats.row_counts import RowCounts
 from harness.indexing.analyser import Analyser, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
-from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
+from harness.indexing.index_folder import CorpusSource, Index, Verify, build_index, open_index
 from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.posting_runs import write_runs
 from harness.indexing.workers import worker_count
@@ -41,7 +41,7 @@ def build_bm25(
     b: float = 0.75,
     stop_words: StopWords = "english",
     overwrite: bool = False,
-    documents: Documents | None = None,
+    source: CorpusSource | None = None,
     workers: int | None = 1,
     counts: RowCounts | None = None,
 ) -> None:
@@ -57,7 +57,7 @@ def build_bm25(
         b: Strength of length normalization, in [0, 1].
         stop_words: See `Analyser`.
         overwrite: Whether an index of another recipe may be replaced.
-        documents: The documents that the passages come from, if they do.
+        source: See `build_index`.
         workers: Processes that split passages into words, of more than one block; None: one for each processor, at most
             8.
         counts: See `harness.indexing.passage_store.write_passages`.
@@ -76,7 +76,7 @@ def build_bm25(
         return f"BM25 index of {len(store):,} passages, {len(runs.vocabulary):,} words"
 
     parts = {"k1": k1, "b": b, "analyser": analyser.recipe}
-    build_index("bm25", passages, out, parts, write, ["bm25s", "numpy"], overwrite, documents, counts)
+    build_index("bm25", passages, out, parts, write, ["bm25s", "numpy"], overwrite, source, counts)
 
 
 def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":

@@ -11,7 +11,16 @@ from common.progress import in_bytes, say, track
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts
 from datamodules.formats.row_counts import RowCounts
-from harness.indexing.index_folder import INDEX, Documents, Index, Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.index_folder import (
+    INDEX,
+    CorpusSource,
+    Index,
+    Verify,
+    is_built,
+    open_index,
+    recipe_of,
+    write_index,
+)
 from harness.indexing.passage_store import PassageStore, write_passages
 
 if TYPE_CHECKING:
@@ -33,14 +42,15 @@ def build_dense(
     nlist: int | None = None,
     hnsw_links: int = 32,
     overwrite: bool = False,
-    documents: Documents | None = None,
+    source: CorpusSource | None = None,
     pq_bytes: int | None = None,
     counts: RowCounts | None = None,
 ) -> None:
     """Build a dense index folder, unless it is up to date.
 
     Under torchrun every process encodes its share of the corpus, each on its own GPU; all processes must share the file
-    system.  An interrupted build resumes (see `harness.indexing.corpus_encoding`).
+    system.  An interrupted build resumes (see `harness.indexing.corpus_encoding`).  Vectors of texts that the index at
+    `out` has by the same encoder are taken from it.
 
     Args:
         passages: The corpus; of passages with the same id only the first is indexed.  Only rank 0 reads it.
@@ -51,8 +61,7 @@ def build_dense(
         nlist: Number of clusters of `ivf` and `ivfpq`; None: 4 times the square root of the number of passages.
         hnsw_links: Links per vector of `hnsw`.
         overwrite: Whether another index, or another unfinished build, may be replaced.
-        documents: The documents that the passages come from, if they do. Vectors of texts that an earlier index of
-            theirs at `out` has are taken from it.
+        source: See `build_index`.
         pq_bytes: Bytes of a compressed vector of `ivfpq`; None: the greatest divisor of its dimensions that is at most
             64.
         counts: As of `harness.indexing.passage_store.write_passages`; on rank 0 also of the passages that the encoder
@@ -64,7 +73,14 @@ def build_dense(
         DataError: If the corpus is empty.
         ArtifactError: If writing to disk fails, or (on ranks other than 0) if rank 0 failed.
     """
-    from harness.indexing.corpus_encoding import chunk_count, discard, encode_chunks, partial_folder, read_chunks
+    from harness.indexing.corpus_encoding import (
+        chunk_count,
+        discard,
+        earlier_chunks,
+        encode_chunks,
+        partial_folder,
+        read_chunks,
+    )
     from harness.indexing.known_vectors import KnownVectors
     from harness.indexing.vector_search import write_vectors
     from harness.runtime.distributed import join_process_group
@@ -85,7 +101,7 @@ def build_dense(
                     chunk_passages,
                     (faiss_index, nlist, hnsw_links, pq_bytes),
                     overwrite,
-                    documents,
+                    source,
                     counts,
                 )
                 status = "encode" if recipe is not None else "up to date"
@@ -105,8 +121,9 @@ def build_dense(
             f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}, {chunks} chunks over "
             f"{processes.size} process(es)."
         )
-        known = KnownVectors(out if documents is not None else None, encoder)
+        known = KnownVectors(out, encoder, earlier_chunks(partial, encoder))
         encode_chunks(store, partial, encoder, chunk_passages, processes, known, counts)
+        del known  # its files are mapped, and replaced below
         processes.barrier()
         if processes.rank != 0 or recipe is None:
             return
@@ -125,7 +142,7 @@ def build_dense(
             ),
             ["torch", "transformers", "numpy"],
             origin={"encoder": encoder.name},
-            documents=documents,
+            source=source,
         )
         discard(partial)
         say(f"{out}: dense index of {len(store):,} passages, {faiss_index}.")
@@ -139,7 +156,7 @@ def _prepare(
     chunk_passages: int,
     kind: "tuple[FaissIndex, int | None, int, int | None]",
     overwrite: bool,
-    documents: Documents | None,
+    source: CorpusSource | None,
     counts: RowCounts | None,
 ) -> dict | None:
     """On rank 0: write the corpus, determine the recipe and record it in the partial folder.
@@ -161,19 +178,19 @@ def _prepare(
         faiss_index, nlist, hnsw_links, pq_bytes = kind
         size = (corpus.passages, encoder.dimensions)
         vectors = check_parameters(faiss_index, *size, nlist, hnsw_links, pq_bytes)
-        recipe = recipe_of("dense", corpus, documents, encoder=encoder.recipe, dtype=encoder.dtype, vectors=vectors)
+        recipe = recipe_of("dense", corpus, source, encoder=encoder.recipe, dtype=encoder.dtype, vectors=vectors)
         if counts is not None and counts.strict:
             refuse_long_passages(PassageStore(partial), encoder, counts)
         # `auto` is another precision on another machine: an index that exists is good in either
         accepted = (
             [{**recipe, "dtype": dtype} for dtype in ("float32", "bfloat16")] if encoder.precision == "auto" else []
         )
-        if is_built(out, recipe, overwrite, accepted, documents):
+        if is_built(out, recipe, overwrite, accepted, source):
             if fresh:
                 discard(partial)
             return None
         check_memory(vectors, *size, available_bytes(torch.device("cpu")))
-        start_or_resume(partial, {**recipe, "chunk_passages": chunk_passages}, overwrite, documents is not None)
+        start_or_resume(partial, {**recipe, "chunk_passages": chunk_passages}, overwrite, source)
     except BaseException:
         if fresh:
             discard(partial)

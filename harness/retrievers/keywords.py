@@ -22,7 +22,7 @@ from datamodules.formats.file_kinds import OtherKindError, opened
 from datamodules.formats.row_counts import RowCounts
 from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import RECIPE, KeywordMatcher, as_keyword, critical_keywords
-from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
+from harness.indexing.index_folder import CorpusSource, Index, Verify, build_index, open_index
 from harness.indexing.passage_store import PassageStore
 
 KEYWORDS = "keywords.jsonl"  # one object a line: "keyword" and "passages", the positions of those that contain it
@@ -34,7 +34,7 @@ def build_keywords(
     max_share: float = 0.2,
     given: Path | None = None,
     overwrite: bool = False,
-    documents: Documents | None = None,
+    source: CorpusSource | None = None,
     counts: RowCounts | None = None,
 ) -> None:
     """Build a keyword index folder, unless it is up to date.
@@ -45,7 +45,7 @@ def build_keywords(
         max_share: A name in a greater share of the passages is no critical keyword.
         given: File of further keywords, one a line.
         overwrite: Whether an index of another recipe may be replaced.
-        documents: The documents that the passages come from, if they do.
+        source: See `build_index`.
         counts: See `harness.indexing.passage_store.write_passages`.
 
     Raises:
@@ -71,7 +71,7 @@ def build_keywords(
         return f"index of {len(found):,} critical keywords of {len(store):,} passages"
 
     parts = {"max_share": max_share, "given": fingerprint(own), **RECIPE}
-    build_index("keywords", passages, out, parts, write, [], overwrite, documents, counts)
+    build_index("keywords", passages, out, parts, write, [], overwrite, source, counts)
 
 
 def _given(path: Path | None) -> list[str]:

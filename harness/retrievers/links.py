@@ -22,7 +22,7 @@ from common.progress import in_bytes, say
 from common.ranges import NonNegativeInt, Share
 from common.records import Passage, Ranked, as_texts
 from datamodules.formats.row_counts import RowCounts
-from harness.indexing.index_folder import Documents, Index, Verify, build_index, open_index
+from harness.indexing.index_folder import CorpusSource, Index, Verify, build_index, open_index
 from harness.indexing.passage_store import PassageStore
 from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
 from harness.indexing.titles import MATCHING, title_words
@@ -38,7 +38,7 @@ def build_links(
     passages: Iterable[Passage],
     out: Path,
     overwrite: bool = False,
-    documents: Documents | None = None,
+    source: CorpusSource | None = None,
     counts: RowCounts | None = None,
 ) -> None:
     """Build an index folder of titles and links, unless it is up to date.
@@ -47,7 +47,7 @@ def build_links(
         passages: The corpus; of passages with the same id only the first is indexed.
         out: The index folder.
         overwrite: Whether an index of another recipe may be replaced.
-        documents: The documents that the passages come from, if they do.
+        source: See `build_index`.
         counts: See `harness.indexing.passage_store.write_passages`.
 
     Raises:
@@ -61,7 +61,7 @@ def build_links(
         links = TitleLinks(folder)
         return f"index of {links.forms:,} forms of titles and {links.links:,} links of {len(store):,} passages"
 
-    build_index("links", passages, out, {"matching": MATCHING}, write, ["numpy"], overwrite, documents, counts)
+    build_index("links", passages, out, {"matching": MATCHING}, write, ["numpy"], overwrite, source, counts)
 
 
 class LinkRetriever:

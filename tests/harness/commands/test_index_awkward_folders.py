@@ -276,7 +276,7 @@ def test_a_corpus_and_documents_are_one_index(tmp_path: Path) -> None:
     both = passages(tmp_path)
     assert (both[0]["title"], both[1:]) == ("Tarn", alone)
     assert "up to date" in index(tmp_path, "--corpus", "x.jsonl").err
-    refused(index(tmp_path, "--corpus", "y.jsonl"), 2, "holds another index", "with")
+    refused(index(tmp_path, "--corpus", "y.jsonl"), 2, "holds another index", "corpus")
     write_files(tmp_path / "manuals", {"b.md": manual("Bora")})
     assert index(tmp_path, "--corpus", "x.jsonl").code == 0
     assert [each["title"] for each in passages(tmp_path)][: len(both)] == [each["title"] for each in both]

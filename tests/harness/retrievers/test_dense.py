@@ -9,13 +9,12 @@ import torch
 from common.errors import ArtifactError, DataError, UserError
 from common.files import digests
 from common.records import Passage
-from datamodules.formats.reading import read_passages
 from harness.indexing.corpus_encoding import partial_folder
 from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.dense import DenseRetriever, build_dense
-from tests.helpers.commands import apart, under_torchrun
+from tests.helpers.commands import apart, command, under_torchrun
 from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
 from tests.helpers.tolerances import model_close, model_tolerance
 
@@ -163,24 +162,26 @@ def test_another_encoder_is_refused_and_the_same_one_elsewhere_is_not(tmp_path, 
 
 
 @pytest.mark.whole_run
-def test_two_processes_build_the_bytes_of_one(tmp_path, encoder, encoder_folder, passages) -> None:
-    rows = write_jsonl(tmp_path / "corpus.jsonl", passages)
-    passages = list(read_passages("jsonl", [str(rows)]))  # with the ids of the file
+def test_two_processes_build_the_bytes_of_one(tmp_path, encoder_folder, passages) -> None:
+    encoded = ("--dense.encoder", encoder_folder, "--dense.precision", "fp32", "--dense.chunk_passages", "16")
+    typed = ("index", "--corpus", "corpus.jsonl", *encoded, "--device", "cpu")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.txt").write_text("the only copy")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as torchrun sets it: the number of threads decides the last bits of a matrix product
     try:
-        build_dense(passages, tmp_path / "by-one", encoder, chunk_passages=16)
+        for now in (passages[:60], passages[5:]):  # the second time all but 10 vectors are taken from the first index
+            write_jsonl(tmp_path / "corpus.jsonl", now)
+            alone = command(tmp_path, "infer.py", *typed, "--out", "by-one")
+            assert alone.code == 0, alone.err
+            done = under_torchrun(tmp_path, *typed, "--out", "by-two")
+            assert done.returncode == 0, done.stderr[-3000:]
+            assert "over 2 process(es)" in done.stderr
+            assert digests(tmp_path / "by-two") == digests(tmp_path / "by-one")
+            assert not partial_folder(tmp_path / "by-two").exists()
     finally:
         torch.set_num_threads(threads)
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "thesis.txt").write_text("the only copy")
-    encoded = ("--dense.encoder", encoder_folder, "--dense.precision", "fp32", "--dense.chunk_passages", "16")
-    typed = ("index", "--corpus", str(rows), *encoded, "--device", "cpu")
-    done = under_torchrun(tmp_path, *typed, "--out", "by-two")
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "over 2 process(es)" in done.stderr
-    assert digests(tmp_path / "by-two") == digests(tmp_path / "by-one")
-    assert not partial_folder(tmp_path / "by-two").exists()
+    assert "55 vectors were taken from what was indexed before, 10 passages encoded" in done.stderr
     # a build that the first process refuses ends in all of them, and harms nothing
     refused = apart(tmp_path, *typed, "--out", "taken", processes=2)
     assert refused.returncode != 0
