@@ -118,6 +118,7 @@ class ExtractiveData(StepData):
     ) -> None:
         super().__init__()
         self._name_files(train, validation, validation_fraction)
+        self.search = search
         self._searched: Searched | None = None
         if search is not None:
             asked = [QuestionDataFile(each.path, each.layout, each.limit, corpus=corpus) for each in self.sources]

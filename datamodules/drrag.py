@@ -89,7 +89,7 @@ class DrRagData(StepData):
         super().__init__()
         self._name_files(train, validation, validation_fraction, corpus)
         self.hard_negative_files = hard_negatives or []
-        self._searched = Searched("mine", search, self.sources, cache) if search else None
+        self.search, self._searched = search, Searched("mine", search, self.sources, cache) if search else None
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed

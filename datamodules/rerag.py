@@ -130,7 +130,7 @@ class ReRagData(StepData):
             raise UserError(f"crop_growth_words {crop_growth_words} needs crop_words: give it, or leave this out.")
         self._name_files(train, validation, validation_fraction, corpus)
         self.hard_negative_files = hard_negatives or []
-        self._searched = Searched("mine", search, self.sources, cache) if search else None
+        self.search, self._searched = search, Searched("mine", search, self.sources, cache) if search else None
         self.contexts, self.validation_contexts = contexts, validation_contexts
         self.context_sampling, self.validation_context_sampling, self.labels = (
             context_sampling,

@@ -147,6 +147,12 @@ class ExtractiveTrainer(EncoderModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
+        if (search := self.trainer.datamodule.search) is not None:
+            return (
+                f"python infer.py evaluate --config configs/infer/dmqr_extractive.yaml --index_root {search.index_root} "
+                f"--system.init_args.retriever {search.retriever} --system.init_args.rewriter.init_args.serving {serving} "
+                f"--questions FILE --out reports/{serving.parent.name}"
+            )
         return (
             "search with it: python infer.py ask --config FILE --system.init_args.rewriter "
             "harness.rewriters.extractive.ExtractiveRewriter --system.init_args.rewriter.init_args.serving "

@@ -167,12 +167,13 @@ class DrRagTrainer(EncoderModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        return (
-            "python infer.py evaluate --system harness.systems.drrag.DrRag "
-            f"--system.init_args.serving {serving} "
+        retriever = self.retriever_options(
             "--system.init_args.retriever harness.retrievers.bm25.Bm25Retriever "
-            "--system.init_args.retriever.init_args.index FOLDER --questions FILE --out "
-            f"reports/{serving.parent.name}"
+            "--system.init_args.retriever.init_args.index FOLDER "
+        )
+        return (
+            f"python infer.py evaluate --system harness.systems.drrag.DrRag --system.init_args.serving {serving} "
+            f"{retriever}--questions FILE --out reports/{serving.parent.name}"
         )
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:

@@ -452,14 +452,14 @@ class ReRagTrainer(RunModule):
             )
         if self.relevance == "retriever":
             return (
-                "compare it with a RE-RAG: python infer.py evaluate --config FILE --layout fid "
+                "compare it with a RE-RAG: python infer.py evaluate --config FILE "
                 f"--study.baseline_serving {serving} {report}"
             )
         if self.estimator is None:
             return f"train it jointly with an estimator: {fit} --model.generator {serving}/generator"
         return (
             "python infer.py evaluate --system harness.systems.rerag.ReRag --system.init_args.serving "
-            f"{serving} --layout fid {report}"
+            f"{serving} {self.retriever_options('')}{report}"
         )
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:

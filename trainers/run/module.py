@@ -206,6 +206,13 @@ class RunModule(pl.LightningModule):
         """What to type after training, with the exported folder `serving`; FILE and FOLDER stand for the user's."""
         raise NotImplementedError
 
+    def retriever_options(self, otherwise: str) -> str:
+        """Options of a system that searches as the data module's `search` did; `otherwise` if it has none."""
+        search = self.trainer.datamodule.search
+        if search is None:
+            return otherwise
+        return f"--system.init_args.retriever {search.retriever} --index_root {search.index_root} "
+
     def send(self, metrics: Mapping[str, float | Tensor], step: int) -> None:
         """Send metrics of optimizer step `step` (from 0), or of the validation after it, to the loggers."""
         row = {name: float(value) for name, value in metrics.items()}

@@ -1,7 +1,7 @@
 """Layout of this project for questions: JSON Lines, a JSON list, CSV or TSV.  The case of the names does not count.
 
     question     the question; needed
-    id           its id; else a hash of its text
+    id           its id; else a hash of its text and earlier turns
     answers      accepted answers
     gold         ids of the passages of a corpus, or of those below, that hold the answer
     passages     candidates: a text, or {"text", "title", "id", "label", "score"}, of which only text is needed; those
@@ -49,14 +49,15 @@ def question(row: Row) -> Question:
     own = {clean(passage.corpus_id): passage.id for passage in passages if passage.corpus_id}
     gold = [*(id_ for id_, grade in grades.items() if grade), *(own[id_] for id_ in named if id_ in own)]
     graded = any(grade not in (0, 1) for grade in grades.values())
+    history = tuple(filter(None, map(clean, _texts(row, "history"))))
     return Question(
-        id=fields.id_or_hash(row, "id", text),
+        id=fields.id_or_hash(row, "id", "\n".join((*history, text))),
         text=text,
         answers=fields.answers(_texts(row, "answers|answer")),
         passages=fields.distinct_passages(passages),
         support=tuple(dict.fromkeys(gold)),
         scores=fields.distinct_scores(passages, [fields.optional_number(item, "score") for item in items]),
-        history=tuple(filter(None, map(clean, _texts(row, "history")))),
+        history=history,
         gold_corpus_ids=tuple(id_ for id_ in named if id_ not in own),
         grades=tuple((id_, grade) for id_, grade in grades.items() if grade) if graded else (),
         group=_id(row, "group"),
