@@ -149,9 +149,10 @@ class ExtractiveTrainer(EncoderModule):
         """See `RunModule`."""
         if (search := self.trainer.datamodule.search) is not None:
             return (
-                f"python infer.py evaluate --config configs/infer/dmqr_extractive.yaml --index_root {search.index_root} "
-                f"--system.init_args.retriever {search.retriever} --system.init_args.rewriter.init_args.serving {serving} "
-                f"--questions FILE --out reports/{serving.parent.name}"
+                "python infer.py evaluate --config configs/infer/dmqr_extractive.yaml "
+                f"--system.init_args.rewriter.init_args.serving {serving} --system.init_args.retriever "
+                f"{search.retriever} --index_root {search.index_root} --questions FILE --out "
+                f"reports/{serving.parent.name}"
             )
         return (
             "search with it: python infer.py ask --config FILE --system.init_args.rewriter "

@@ -1,6 +1,8 @@
 """A user's own files, as spreadsheets write them, through the recipes: index, fit, evaluate."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -61,7 +63,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_recipe_trains_and_is_measured_beside_bm25_and_dense(place: Path, recipe: str, file: str) -> None:
     name = f"own-{recipe}-{file.partition('.')[0]}"
     typed = ("fit", "--config", f"configs/train/own/{recipe}.yaml", "--data.train", file, "--data.corpus", "corpus.csv")
-    run(place, "train.py", *typed, "--name", name, *RECIPES[recipe], "--trainer.precision", "32-true")
+    ended = run(place, "train.py", *typed, "--name", name, *RECIPES[recipe], "--trainer.precision", "32-true")
+    (printed,) = re.findall(r"python infer\.py (evaluate .*)", ended.out + ended.err)
+    measures = shlex.split(printed.replace("FILE", file).replace(f"reports/{name}", "reports/printed"))
+    without_answers = ("--studies", "false") if file == "clicks.csv" else ()
+    run(place, "infer.py", *measures, "--limit", "2", "--resamples", "10", *without_answers)
     audit = read_json(place / "checkpoints" / name / "audit.json", "")
     if file == "asked.tsv" and recipe != "extractive":  # which counts them when it labels
         assert any("'customer'" in line for line in audit["unusual_rows"])
