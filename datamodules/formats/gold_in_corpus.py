@@ -46,7 +46,7 @@ def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Ques
         if question.gold_corpus_ids:
             raise UserError(
                 f"{source} names its gold passages by the ids of a corpus, such as {question.gold_corpus_ids[0]!r}: "
-                "give that corpus's file too, as --corpus FILE, or in a training config as corpus beside the path."
+                "give that corpus's file too, as --corpus FILE, in a training as --data.corpus FILE."
             )
         yield question
 
@@ -77,7 +77,7 @@ def _with_corpus(
     if absent:
         _say_once(
             f"{source}: {len(absent):,} of {kept + len(absent):,} questions are left out, for want of gold passages in "
-            f"{corpus}, such as {absent[0]}."
+            f"{corpus}, such as {absent[0]}; several ids in one cell are parted by |."
         )
 
 

@@ -5,11 +5,12 @@ are written `"_id|id"`: `_id` if the row has it, else `id`.  A null field counts
 Face copies fill absent fields with null.
 """
 
+import ast
 import hashlib
 import json
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 from common.errors import DataError
@@ -61,8 +62,8 @@ def plain(row: Row) -> Row:
 
 
 def plain_name(name: str) -> str:
-    """A field's name as the formats of this project have it: small letters, no blanks."""
-    return "_".join(name.casefold().split())
+    """A field's name as the formats of this project have it: small letters, one underscore for blanks and hyphens."""
+    return "_".join(name.casefold().replace("-", " ").split())
 
 
 def has(row: Row, field: str) -> bool:
@@ -221,21 +222,27 @@ def listed(row: Row, field: str, parted: bool = True) -> list[object]:
     Args:
         row: The row.
         field: Its name.
-        parted: Whether a text is several values parted by |. A text that is a JSON list is always one.
+        parted: Whether a text is several values parted by |. A text that is a list as JSON or Python writes it is one
+            in any case.
 
     Raises:
-        DataError: If a text begins as a JSON list and is none.
+        DataError: If a text begins and ends as a list and is none.
     """
     name = key(row, field)
     value = [] if name is None else row[name]
     if isinstance(value, str) and value.strip().startswith("[") and value.strip().endswith("]"):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise DataError(f"field '{name}' is no JSON list: {str(error).partition(':')[0]}") from error
+        value = _list_of(value, f"field '{name}'")
     elif isinstance(value, str) and parted:
         value = [part.strip() for part in value.split("|")]
     return [item for item, _ in _items(value if isinstance(value, list) else [value], f"field '{name}'")]
+
+
+def _list_of(text: str, what: str) -> object:
+    """A list as JSON or, as pandas does, as Python writes it."""
+    for read in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return read(text.strip())
+    raise DataError(f"{what} is {text[:40]!r}, which begins like a list and is none")
 
 
 def as_text_of(value: object, what: str) -> str:

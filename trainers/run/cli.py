@@ -73,23 +73,29 @@ def _lies_in(file: str | None, folder: Path) -> bool:
 
 
 def with_files(args: Sequence[str]) -> list[str]:
-    """The arguments, `--data.train FILE` written as the list of files that it stands for; validation likewise."""
+    """The arguments, with the files that `--data.train FILE` or '[FILE, FILE]' names as records of them.
+
+    Validation likewise.
+    """
     given, written = iter(args), []
     for arg in given:
         name, equals, value = arg.partition("=")
         if name in ("--data.train", "--data.validation"):
             value = value if equals else next(given, "")
-            arg = f"{name}={json.dumps([{'path': value}]) if _is_text(value) else value}"
+            files = _texts(value)
+            arg = f"{name}={json.dumps([{'path': file} for file in files]) if files else value}"
         written.append(arg)
     return written
 
 
-def _is_text(value: str) -> bool:
-    """Whether an option's value is a text in YAML, and no list, mapping, null or mistake."""
+def _texts(value: str) -> list[str]:
+    """The text or texts that an option's value is in YAML; none if it is anything else, such as a list of mappings."""
     try:
-        return isinstance(yaml.safe_load(value), str)
+        read = yaml.safe_load(value)
     except yaml.YAMLError:
-        return False
+        return []
+    texts = read if isinstance(read, list) else [read]
+    return texts if all(isinstance(text, str) for text in texts) else []
 
 
 class BriefParser(CommandLine, LightningArgumentParser):

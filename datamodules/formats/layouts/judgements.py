@@ -16,12 +16,12 @@ from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import EmptyFieldError, Row
 
 FIELDS = (
-    "query", "question", "passage", "passage_id", "doc_id", "text", "title", "label", "grade", "relevance", "clicked",
-    "group", "id",
+    "query", "question", "passage", "passage_id", "doc_id", "docid", "document_id", "text", "title", "label", "grade",
+    "relevance", "clicked", "group", "id",
 )  # fmt: skip
-REQUIRED_FIELDS = ("query|question", "passage|passage_id|doc_id|text")
+REQUIRED_FIELDS = ("query|question", "passage|passage_id|doc_id|docid|document_id|text")
 CONSISTENT_FIELDS = ()
-SIGNATURE_FIELDS = ("query|question", "passage|passage_id|doc_id|text")
+SIGNATURE_FIELDS = ("query|question", "passage|passage_id|doc_id|docid|document_id|text")
 ROWS_JOIN = ALWAYS_JOIN = ANY_CASE = True
 _LONGEST_ID = 5  # words
 
@@ -36,7 +36,7 @@ def question(row: Row) -> Question:
     query = fields.filled_text(row, "query|question")
     given = fields.grade(row, "label|grade|relevance|clicked")
     grade = 1.0 if given is None else max(0.0, given)
-    own, text = fields.corpus_id(row, "passage_id|doc_id")[0], fields.optional_text(row, "text")
+    own, text = fields.corpus_id(row, "passage_id|doc_id|docid|document_id")[0], fields.optional_text(row, "text")
     if not own and not text:
         either = fields.as_id(fields.get(row, "passage"), "field 'passage'")
         own, text = ("", either) if len(either.split()) > _LONGEST_ID else (either, "")

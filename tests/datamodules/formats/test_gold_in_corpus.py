@@ -77,7 +77,7 @@ def test_questions_without_all_their_gold_passages_are_left_out_and_counted_once
     assert len(read("some.jsonl")) == 1
     assert capsys.readouterr().err == (
         "some.jsonl: 2 of 3 questions are left out, for want of gold passages in corpus.jsonl, such as 'd9' of "
-        "question 'q1'.\n"
+        "question 'q1'; several ids in one cell are parted by |.\n"
     )
 
 

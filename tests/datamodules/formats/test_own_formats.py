@@ -54,7 +54,7 @@ def test_a_spreadsheet_s_export_is_questions(delimiter: str, encoding: str, end:
     rows = [
         ("Question", "Answer", "Gold IDs", "Customer"),
         ('"Who built ""it""' + delimiter + ' then?"', "Ada Wells|A. Wells", "doc 1 | 7", "x"),
-        ("And when?", '"[""1902"", 1903]"', "7", ""),
+        ("And when?", '"[""1902"", 1903]"', "['7']", ""),
         ("", "nothing", "7", ""),
     ]
     counts = RowCounts()
@@ -111,7 +111,7 @@ def test_a_judged_text_and_a_log_without_labels(tmp_path: Path) -> None:
         ('{"question": "Q?", "answers": {"a": 1}}', "item of field 'answers|answer' is an object"),
         ('{"question": "Q?", "passages": [7]}', "item 1 of field 'passages' is a number, not an object"),
         ('{"question": "Q?", "passages": [{"text": "a", "label": "maybe"}]}', "'label' is \"maybe\", not a finite"),
-        ('{"question": "Q?", "gold": "[a, b]"}', "field 'gold' is no JSON list"),
+        ('{"question": "Q?", "gold": "[a, b]"}', "field 'gold' is '[a, b]', which begins like a list and is none"),
         ('{"query": "Q?", "doc_id": "a", "label": "good"}', "not a finite number"),
     ],
 )
