@@ -26,9 +26,8 @@ from common.validation_split import validation_shares
 from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
 from datamodules.dmqr_substitution import WordSubstitution
 from datamodules.examples.batches import TokenBatch
-from datamodules.examples.data_files import DataFile
+from datamodules.examples.data_files import DataFile, QuestionDataFile, paths_of
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
-from datamodules.formats.recognition import check_layout
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
 from datamodules.formats.row_counts import LEFT_OUT, REPEATED_REWRITE, RowCounts, RowKind
 from models.dmqr.rewrite_outputs import SEPARATOR
@@ -134,7 +133,7 @@ class RewriteData(StepData):
         generated_rewrites: PositiveInt = 200,
         sampling_seed: int = 0,
         retriever: Retriever | None = None,
-        gold_questions: list[DataFile] | None = None,
+        gold_questions: list[QuestionDataFile] | None = None,
         recall_k: PositiveInt = 10,
         recall_questions: PositiveInt = 200,
         substitution: Share = 0.0,
@@ -145,8 +144,6 @@ class RewriteData(StepData):
         if (retriever is None) != (not gold_questions):
             given, missing = ("gold_questions", "retriever") if retriever is None else ("retriever", "gold_questions")
             raise UserError(f"data.{given} is given without data.{missing}: recall on validation needs both.")
-        for source in gold_questions or []:
-            check_layout(source.layout, questions=True)
         self.rewrites_per_step, self.generated_rewrites = rewrites_per_step, generated_rewrites
         self.rewrites_per_validation_batch = rewrites_per_validation_batch
         self.sampling_seed, self.substitution = sampling_seed, substitution
@@ -167,7 +164,7 @@ class RewriteData(StepData):
         paths = [source.path for source in self.sources]
         pairs = [source.path for source in self.sources if source.layout == "rrr"]
         paths += [".target".join(path.rsplit(".source", 1)) for path in pairs]
-        return paths + [source.path for source in self.gold_questions]
+        return paths + paths_of(self.gold_questions)
 
     def setup(self, stage: str) -> None:
         """Read, split and tokenize the examples, print statistics (once).

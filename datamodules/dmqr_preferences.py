@@ -26,7 +26,7 @@ from common.validation_split import validation_shares
 from datamodules.dmqr import RewriteBatch, dialogue
 from datamodules.dmqr_candidates import CandidateGroup, PreferenceBatch, chosen, table_of, with_question
 from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, read_asked
-from datamodules.examples.data_files import DataFile
+from datamodules.examples.data_files import DataFile, QuestionDataFile, paths_of
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.preferences import LAYOUT, MANIFEST, ROWS, read_manifest, read_rewrite_preferences
 from datamodules.formats.row_counts import RowCounts
@@ -87,7 +87,7 @@ class PreferenceData(StepData):
         sampling_seed: int = 0,
         retriever: Retriever | None = None,
         reward: Reward | None = None,
-        gold_questions: list[DataFile] | None = None,
+        gold_questions: list[QuestionDataFile] | None = None,
         strict: bool = False,
     ) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class PreferenceData(StepData):
     def files(self) -> list[str]:
         """Paths of all input files."""
         folders = [str(Path(source.path) / name) for source in self.sources for name in (ROWS, MANIFEST)]
-        return folders + [source.path for source in self.gold_questions]
+        return folders + paths_of(self.gold_questions)
 
     def setup(self, stage: str) -> None:
         """Read, split and tokenize the groups, print statistics (once).

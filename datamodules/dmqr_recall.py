@@ -10,8 +10,7 @@ from common.errors import DataError
 from common.progress import track
 from common.records import Passage, Question, nfkc, passage_text
 from common.retrieval import Retriever, search_fused, share_found
-from datamodules.examples.data_files import DataFile
-from datamodules.formats.reading import read_questions
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.formats.row_counts import RowCounts
 
 _PROBED = 20  # gold passages that are searched by their own text, to check the index
@@ -32,7 +31,7 @@ def asked(question: str, history: Sequence[str] = ()) -> Asked:
 
 
 def read_gold(
-    sources: Sequence[DataFile], wanted: Collection[Asked], counts: RowCounts | None = None
+    sources: Sequence[QuestionDataFile], wanted: Collection[Asked], counts: RowCounts | None = None
 ) -> dict[Asked, Question]:
     """Those wanted questions that the files have with gold passages, compared by their text and the turns before it.
 
@@ -44,8 +43,7 @@ def read_gold(
     """
     wanted, found, incomplete = set(wanted), {}, set()
     for source in sources:
-        questions = read_questions(source.layout, source.path, source.limit, counts)
-        for question in track(questions, None, f"reading gold passages from {source.path}"):
+        for question in track(source.questions(counts), None, f"reading gold passages from {source.path}"):
             key = asked(question.text, question.history)
             if key not in wanted or key in found:
                 continue

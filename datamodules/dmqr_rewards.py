@@ -10,9 +10,7 @@ from common.progress import track
 from common.records import Question, Ranked, clean
 from common.retrieval import Retriever, search_fused
 from datamodules.dmqr_recall import asked
-from datamodules.examples.data_files import DataFile
-from datamodules.formats.reading import read_questions
-from datamodules.formats.recognition import check_layout
+from datamodules.examples.data_files import DataFile, QuestionDataFile
 from datamodules.formats.row_counts import RowCounts
 
 
@@ -49,18 +47,18 @@ class GreedyReward:
         return [each[: self.reward.depth] for each in search_fused(self.retriever, lists, self.depth)]
 
 
-def check_reward(retriever: Retriever | None, reward: Reward | None, gold_questions: Sequence[DataFile] | None) -> None:
+def check_reward(
+    retriever: Retriever | None, reward: Reward | None, gold_questions: Sequence[QuestionDataFile] | None
+) -> None:
     """Check that what rewards validation rewrites is given together.
 
     Raises:
-        UserError: If some of it is missing, or the layout of a file is unknown.
+        UserError: If some of it is missing.
     """
     if (reward is None) != (not gold_questions) or (reward is None and retriever is not None):
         raise UserError("data.reward needs data.gold_questions, and data.retriever needs both: give them together.")
     if reward is not None and reward.depth and retriever is None:
         raise UserError("data.reward looks at passages: give data.retriever, too, the one of the preferences.")
-    for source in gold_questions or ():
-        check_layout(source.layout, questions=True)
 
 
 def greedy_reward(
@@ -83,7 +81,7 @@ def greedy_reward(
 
 
 def read_asked(
-    sources: Sequence[DataFile],
+    sources: Sequence[QuestionDataFile],
     wanted: Mapping[int, tuple[str, Sequence[str]]],
     reward: Reward,
     counts: RowCounts | None = None,
@@ -108,8 +106,7 @@ def read_asked(
     found: dict[int, Question] = {}
     reasons: set[str] = set()
     for source in sources:
-        questions = read_questions(source.layout, source.path, source.limit, counts)
-        for question in track(questions, None, f"reading questions from {source.path}"):
+        for question in track(source.questions(counts), None, f"reading questions from {source.path}"):
             key = asked(question.text, question.history)
             if key not in rows or rows[key][0] in found:
                 continue

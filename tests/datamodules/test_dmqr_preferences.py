@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import DataError
 from datamodules.dmqr_preferences import PreferenceData
-from datamodules.examples.data_files import DataFile
+from datamodules.examples.data_files import DataFile, QuestionDataFile
 from datamodules.formats.preferences import MANIFEST, read_manifest, read_rewrite_preferences
 from harness.preferences.rewards import GoldRecall
 from harness.retrievers.bm25 import Bm25Retriever
@@ -66,7 +66,7 @@ def test_folders_that_were_searched_differently_are_not_rewarded_together(
     (own / MANIFEST).write_text(json.dumps({**read_manifest(str(own)), "fused": False}))
     validation = [DataFile(str(others), "rewrite_preferences")]
     options = {"retriever": Bm25Retriever(tmp_path / "index"), "reward": GoldRecall(depth=5)}
-    gold = [DataFile(str(tmp_path / "gold.json"), "hotpotqa")]
+    gold = [QuestionDataFile(str(tmp_path / "gold.json"), "hotpotqa")]
     message = (
         r"others was rewarded with fused true and depth 5, .*own with fused false and depth 5: give folders of one way"
     )

@@ -13,7 +13,7 @@ from common.errors import DataError
 from common.records import Passage, passage_text
 from common.retrieval import Retriever
 from datamodules.dmqr_recall import Recall, asked, check_corpus, read_gold, recalls
-from datamodules.examples.data_files import DataFile
+from datamodules.examples.data_files import QuestionDataFile
 from tests.helpers.table_rewriter import TableRetriever
 
 A, B, C, D, E = (Passage.of(name, f"text of {name}") for name in "ABCDE")
@@ -27,9 +27,9 @@ def row(question: str, gold: Sequence[str] = ("A",), shipped: Sequence[str] = ("
     }  # fmt: skip
 
 
-def source(folder: Path, *rows: dict[str, object], name: str = "gold.json") -> DataFile:
+def source(folder: Path, *rows: dict[str, object], name: str = "gold.json") -> QuestionDataFile:
     (folder / name).write_text(json.dumps(rows))
-    return DataFile(str(folder / name), "hotpotqa")
+    return QuestionDataFile(str(folder / name), "hotpotqa")
 
 
 def test_recall_of_the_same_number_of_passages_by_hand() -> None:
@@ -54,6 +54,17 @@ def test_gold_passages_are_matched_by_the_text_of_the_question(tmp_path: Path) -
     wanted.add(asked("other", ["in a dialogue"]))
     found = {key: question.gold for key, question in read_gold(files, wanted).items()}
     assert found == {asked("who is A "): (A,), asked("of both"): (A, B)}
+
+
+def test_gold_passages_of_a_corpus_are_found_by_its_ids(tmp_path: Path) -> None:
+    (tmp_path / "corpus.csv").write_text(f"id,title,text\nx,{A.title},{A.text}\ny,{B.title},{B.text}\n")
+    (tmp_path / "own.csv").write_text("question,gold\nwho is A,x\nof both,x|y\n")
+    file = QuestionDataFile(str(tmp_path / "own.csv"), corpus=str(tmp_path / "corpus.csv"))
+    found = read_gold([file], {asked("who is A"), asked("of both")})
+    assert {key: question.gold for key, question in found.items()} == {
+        asked("who is A"): (A,),
+        asked("of both"): (A, B),
+    }
 
 
 def test_an_index_of_another_corpus_is_refused() -> None:

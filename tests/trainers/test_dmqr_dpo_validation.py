@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from datamodules.examples.data_files import DataFile
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.formats.preferences import read_rewrite_preferences
 from harness.preferences.collecting import Collector
 from harness.preferences.drafts import Drafter
@@ -39,7 +39,7 @@ def test_validation_rewards_greedy_rewrites_as_the_command_does(
     manifest = json.loads((folder / "preferences.json").read_text())
     (folder / "preferences.json").write_text(json.dumps({**manifest, "fused": fused, "depth": 7}))
     retriever, reward = Bm25Retriever(workplace / "index"), GoldRecall(half_rank=2.0, depth=5)
-    gold = [DataFile("gold.json", "hotpotqa")]
+    gold = [QuestionDataFile("gold.json", "hotpotqa")]
     data = data_of(module, folder, retriever=retriever, reward=reward, gold_questions=gold, generated_rewrites=9)
     assert len(data.gold) == 9
     with torch.inference_mode():
