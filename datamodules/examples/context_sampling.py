@@ -131,7 +131,7 @@ def count_contexts(
         questions: All questions.
         total: Their number.
         select: Question -> its contexts.
-        answered: Whether questions without an answer are left out, too; else those without a relevant context.
+        answered: Whether questions without an answer are left out, too; else those of them without a relevant context.
 
     Returns:
         `place` of each question that has a set, and of its contexts the number (`contexts`), the number of relevant
@@ -140,7 +140,10 @@ def count_contexts(
     """
     rows = []
     for place, question in enumerate(track(questions, total, "selecting and labelling contexts, questions")):
-        if (question.answers or not answered) and (one := select(question)).passages and (answered or any(one.labels)):
+        if not question.answers and answered:
+            continue
+        one = select(question)
+        if one.passages and (question.answers or any(one.labels)):
             characters = sum(len(passage.text) for passage in one.passages)
             rows.append((place, len(one.passages), sum(one.labels), len(one.scores), characters, one.copies))
     columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T

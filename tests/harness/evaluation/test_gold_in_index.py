@@ -222,7 +222,7 @@ def test_recall_with_gold_outside_of_the_index_counted_as_missed(place) -> None:
 
 
 def test_without_gold_in_the_index_recall_is_not_measured(place) -> None:
-    ended = command(place, *evaluate("one.json"))
+    ended = command(place, *evaluate("one.json", "--gold", "file"))
     assert ended.code == 0, ended.err
     assert "no question ships its gold passages" in (place / "report" / "report.md").read_text()
 
