@@ -56,7 +56,7 @@ class LlmReader:
         max_answer_tokens: Most tokens of a reply; the prompt's when omitted.
         temperature: 0 is greedy; the paper's figures are with 0.8.
         examples: Data-set file with answers and passages: further examples for the prompt.
-        examples_layout: Its layout.
+        examples_layout: Its layout; auto: by the fields of its first row.
         shots: Number of examples in the prompt: its own ones, then those of the file.
         closed_book: Prompt for a question without passages, by name or file; when omitted that which the prompt for all
             passages names as the one of its kind.
@@ -78,7 +78,7 @@ class LlmReader:
         max_answer_tokens: PositiveInt | None = None,
         temperature: NonNegativeFloat = 0.0,
         examples: str | None = None,
-        examples_layout: str = "fid",
+        examples_layout: str = "auto",
         shots: NonNegativeInt | None = None,
         closed_book: str | None = None,
         sample: NonNegativeInt = 0,
