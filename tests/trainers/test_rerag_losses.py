@@ -51,6 +51,16 @@ def test_token_and_label_losses_by_hand() -> None:
     assert label_loss(relevance, labels & False, ALL2, "listwise").item() == 0
 
 
+def test_a_grade_is_a_soft_target() -> None:
+    relevance, grades = row(LN3, 0), torch.tensor([[0.5, 1.0]])  # P_RE = (3/4, 1/4)
+    # P(true) = 3/4: half of -ln 3/4 and half of -ln 1/4;  P(true) = 1/2: ln 2
+    expected = ((math.log(4 / 3) + math.log(4)) / 2 + LN2) / 2
+    assert label_loss(relevance, grades, ALL2).item() == pytest.approx(expected)
+    assert label_loss(relevance, grades, ALL2, "listwise").item() == pytest.approx(-math.log(0.5 * 0.75 + 0.25))
+    better = label_loss(row(0, LN3), grades, ALL2, "listwise")
+    assert better < label_loss(relevance, grades, ALL2, "listwise")
+
+
 def test_mixtures_by_hand() -> None:
     relevance = torch.tensor([LN3, 0.0, 0.0])  # P_RE = 3/5, 1/5, 1/5
     mass = log_joint(relevance, log_generated(["b", "a", "b"], ["b", "a"]), ALL3).logsumexp(dim=1)
