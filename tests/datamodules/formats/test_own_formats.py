@@ -8,6 +8,8 @@ import pytest
 from common.errors import DataError, UserError
 from common.records import Question, clean
 from common.validation_split import validation_shares
+from datamodules.cache.splits import split_questions
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
 from datamodules.formats.reading import read_joined_questions, read_passages, read_questions
 from datamodules.formats.recognition import AUTO, recognized
@@ -16,7 +18,7 @@ from datamodules.formats.row_counts import RowCounts
 from tests.helpers.data_page import examples
 from tests.helpers.layout_rows import ROWS
 
-CORPUS = "id;title;text\r\ndoc 1;Tarn;Ada Wells built it.\r\n7;;It opened in 1902.\r\ndoc 1;Tarn;More of doc 1.\r\n"
+CORPUS = "id;title;text\r\ndoc 1;Tarn;Ada Wells built it.\r\n 7 ;;It opened in 1902.\r\ndoc 1;Tarn;More of doc 1.\r\n"
 
 
 def written(folder: Path, name: str, content: str, encoding: str = "utf-8") -> str:
@@ -31,6 +33,8 @@ def read(file: str, counts: RowCounts | None = None) -> list[Question]:
 @pytest.mark.parametrize("layout", sorted({*ROWS} - {"masqa"}))
 def test_a_file_is_recognized_by_its_first_row(layout: str) -> None:
     assert recognized(ROWS[layout], "file") == layout
+    further = {} if layout in ("questions", "judgements", "jsonl") else {"text": "with a column of another layout"}
+    assert recognized(ROWS[layout] | further, "file") == layout
 
 
 @pytest.mark.parametrize(
@@ -83,7 +87,8 @@ def test_the_fields_of_a_question(tmp_path: Path) -> None:
 
 def test_clicks_and_grades_are_one_question_with_the_passages_of_the_corpus(tmp_path: Path) -> None:
     corpus = written(tmp_path, "corpus.csv", CORPUS)
-    clicks = "Query\tPassage ID\tClicked\nreset pump\tdoc 1\t0\nReset\t7\tno\nreset pump\t7\t3\nreset pump\tdoc 1\t0\n"
+    rows = ["reset pump\tdoc 1\t0", "Reset\t7\tno", "reset pump\t7\t3", "reset pump\tdoc 1\t0", "reset pump\t7\t2"]
+    clicks = "\n".join(["Query\tPassage ID\tClicked", *rows])
     file = written(tmp_path, "clicks.tsv", clicks)
     counts = RowCounts()
     (pump, reset) = read_questions_with_gold(AUTO, file, corpus=corpus, counts=counts)
@@ -92,7 +97,7 @@ def test_clicks_and_grades_are_one_question_with_the_passages_of_the_corpus(tmp_
     assert [texts[id_] for id_ in pump.support] == ["It opened in 1902."]
     assert [(texts[id_], grade) for id_, grade in pump.grades] == [("It opened in 1902.", 3.0)]
     assert (reset.support, [passage.text for passage in reset.passages]) == ((), ["It opened in 1902."])
-    assert any("joined" in line and "2" in line for line in counts.lines())
+    assert any("joined" in line and ": 3," in line for line in counts.lines())
 
 
 def test_a_judged_text_and_a_log_without_labels(tmp_path: Path) -> None:
@@ -164,3 +169,13 @@ def test_what_belongs_together_is_on_one_side() -> None:
     assert shares[200] == shares[201] == validation_shares([asked("Who built Tarn?")])[0]
     assert shares[202] == shares[203] == shares[204] == validation_shares([asked("Who?", group="x")])[0]
     assert shares[201] != shares[202]  # two dialogues that ask "And when?"
+
+
+def test_a_validation_file_takes_its_questions_from_training(tmp_path: Path) -> None:
+    asked = ["Who built  Tarn?", "And when?", "Why?"]
+    train = written(tmp_path, "train.csv", "question,gold\n" + "".join(f"{text},7\n" for text in asked))
+    held_out = written(tmp_path, "held.csv", "question,gold\nwho built tarn?,7\n")
+    corpus = written(tmp_path, "corpus.csv", CORPUS)
+    files = [[QuestionDataFile(file, corpus=corpus)] for file in (train, held_out)]
+    split = split_questions(*files, 0.5)
+    assert [each.text for each in split.training] == ["And when?", "Why?"]
