@@ -31,7 +31,7 @@ TOLERANCE_NATS = 1e-4
 def main(questions: Path, out: Path, model: str = "sentence-transformers/all-MiniLM-L6-v2", epochs: int = 1) -> None:
     """Train, write OUT/serving and OUT/onnx, and score the first question's passages by each library."""
     module = ReRagTrainer(estimator=model, generator=None, max_tokens=128, loss=Loss(label_weight=1.0))
-    data = ReRagData([QuestionDataFile(str(questions, "fid"))], context_sampling="sampled", questions_per_step=16)
+    data = ReRagData([QuestionDataFile(str(questions), "fid")], context_sampling="sampled", questions_per_step=16)
     callbacks = [ModelCheckpoint(out, monitor="val/recall_1", mode="max"), ServingExport()]  # the best checkpoint
     pl.Trainer(max_epochs=epochs, default_root_dir=out, logger=False, callbacks=callbacks).fit(module, datamodule=data)
     serving, part = out / "serving", str(out / "serving/estimator")
