@@ -76,7 +76,7 @@ def test_a_recipe_trains_and_is_measured_beside_bm25_and_dense(place: Path, reci
     listed = (ROOT / f"configs/compare/own/{recipe}.yaml").read_text()
     config.write_text(listed.replace(f"checkpoints/own-{recipe}/", f"checkpoints/{name}/"))
     run(
-        place, "infer.py", "evaluate", "--config", config.name, "--questions", file, "--limit", "12",
+        place, "infer.py", "evaluate", "--config", config.name, "--questions", file, "--limit", "4",
         "--out", f"reports/{name}", "--resamples", "50",
     )  # fmt: skip
     report = read_json(place / "reports" / name / "report.json", "")
