@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from common.errors import MissingInputError, UserError
+from common.locks import exclusive
 from common.progress import say
 from common.sealed_json import fingerprint
 from datamodules.cache.content_digests import content_digest
-from datamodules.cache.record_cache import DEFAULT
+from datamodules.cache.record_cache import DEFAULT, WAIT_SECONDS
 from datamodules.examples.data_files import QuestionDataFile, paths_of
 from datamodules.formats.open_data import content_files
 
@@ -67,19 +68,24 @@ class Searched:
             UserError: If the command fails, which has said why.
         """
         for source in self._sources:
-            if (out := self._file(source)).exists():
-                say(f"{source.path}: what the retriever finds was written before, to {out}.")
-                continue
-            given = ["--retriever", self._search.retriever, "--index_root", self._search.index_root]
-            given += ["--questions", source.path, "--layout", source.layout, "--out", str(out)]
-            given += [] if source.corpus is None else ["--corpus", source.corpus]
-            given += ["--limit", str(source.limit)] if self._command == "label" and source.limit else []
-            alone = {name: value for name, value in os.environ.items() if name not in _OF_RANKS}
-            if code := subprocess.run([sys.executable, str(_INFER), self._command, *given], env=alone).returncode:
-                raise UserError(
-                    f"python infer.py {self._command} {' '.join(given)} ended with exit code {code}, see above: what "
-                    "it writes is needed for data.search."
-                )
+            out = self._file(source)
+            with exclusive(Path(f"{out}.search"), wait_seconds=WAIT_SECONDS):  # perhaps of another machine of this run
+                self._write_one(source, out)
+
+    def _write_one(self, source: QuestionDataFile, out: Path) -> None:
+        if out.exists():
+            say(f"{source.path}: what the retriever finds was written before, to {out}.")
+            return
+        given = ["--retriever", self._search.retriever, "--index_root", self._search.index_root]
+        given += ["--questions", source.path, "--layout", source.layout, "--out", str(out)]
+        given += [] if source.corpus is None else ["--corpus", source.corpus]
+        given += ["--limit", str(source.limit)] if self._command == "label" and source.limit else []
+        alone = {name: value for name, value in os.environ.items() if name not in _OF_RANKS}
+        if code := subprocess.run([sys.executable, str(_INFER), self._command, *given], env=alone).returncode:
+            raise UserError(
+                f"python infer.py {self._command} {' '.join(given)} ended with exit code {code}, see above: what it "
+                "writes is needed for data.search."
+            )
 
     def _file(self, source: QuestionDataFile) -> Path:
         retriever, indexes = Path(self._search.retriever), Path(self._search.index_root).glob("*/index.json")
