@@ -32,23 +32,19 @@ def validation_shares(questions: Iterable[Question]) -> list[float]:
     for place, question in enumerate(questions):
         of.append(place)
         shares.append(validation_share(question))
-        for key in _belongs_to(question):
+        for key in belongs_to(question):
             one, other = root(first.setdefault(key, place)), root(place)
             of[max(one, other)] = min(one, other)
     return [shares[root(place)] for place in range(len(shares))]
 
 
-def _belongs_to(question: Question) -> Iterator[tuple[str, str]]:
-    yield "text", same_text(question)
+def belongs_to(question: Question) -> Iterator[tuple[str, str]]:
+    """What a question shares with those it belongs together with: text, with the turns before it, dialogue, group."""
+    yield "text", "\n".join(nfkc(text).casefold() for text in (*question.history, question.text))
     if question.history:
         yield "text", nfkc(question.history[0]).casefold()
     if question.group:
         yield "group", question.group
-
-
-def same_text(question: Question) -> str:
-    """What two questions share that are one, case and spaces aside: the text, and the turns before it."""
-    return "\n".join(nfkc(text).casefold() for text in (*question.history, question.text))
 
 
 def held_out(questions: Iterable[Question], fraction: float | None) -> Iterable[Question]:

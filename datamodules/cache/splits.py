@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.validation_split import same_text, validation_shares
+from common.validation_split import belongs_to, validation_shares
 from datamodules.cache.arrow_records import RecordWriter
 from datamodules.cache.questions import CachedQuestions, write_questions
 from datamodules.cache.record_cache import CachedRecords, is_large, stored
@@ -40,7 +40,8 @@ def split_questions(
 ) -> Split:
     """Training and validation questions, without duplicates.
 
-    Questions of the validation files are removed from training; without such files, a hash split is used.
+    Questions that belong together with one of the validation files (`common.validation_split.belongs_to`) are removed
+    from training; without such files, a hash split is used.
 
     Args:
         train: Training files.
@@ -53,8 +54,8 @@ def split_questions(
     if validation:
         second = _stored(validation, cache, "validation questions")
         held_out = CachedQuestions(second.records)
-        known = {same_text(question) for question in held_out.without_passages()}
-        own = [same_text(question) not in known for question in questions.without_passages()]
+        known = {key for question in held_out.without_passages() for key in belongs_to(question)}
+        own = [known.isdisjoint(belongs_to(question)) for question in questions.without_passages()]
         return Split(questions.select(np.flatnonzero(own)), held_out, (first, second))
     shares = np.array(validation_shares(questions.without_passages()))
     kept, held = np.flatnonzero(shares >= fraction), np.flatnonzero(shares < fraction)

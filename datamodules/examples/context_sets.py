@@ -124,7 +124,7 @@ def shares_of_grades(question: Question, passages: Sequence[Passage], labels: Se
 
     A relevant passage without a grade, such as a copy of a graded one, has the grade 1.
     """
-    grades = dict(question.grades)
+    grades = {id_: grade for id_, grade in question.grades if grade}  # 0: of passages of a corpus that is not given
     if not grades:
         return ()
     found = [

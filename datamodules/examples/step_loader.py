@@ -133,9 +133,7 @@ class StepData(pl.LightningDataModule):
     train_sources: Sequence[Any]
     validation_sources: Sequence[Any]  # empty where validation is split off by hash
     validation_fraction: float  # of the split
-    search: Any = (
-        None  # a retriever that searches before training (`datamodules.cache.searched.Search`), if there is one
-    )
+    search: Any = None  # `datamodules.cache.searched.Search`: a retriever that searches before training
     workers: int | None = 0  # processes of each rank that make batches; None: chosen by the device
     _plan: Any  # epoch -> its steps, each a list of positions
     _tokens_of: Any  # epoch -> function of a batch's positions: tokens with padding, or what they grow with

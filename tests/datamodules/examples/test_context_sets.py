@@ -19,6 +19,7 @@ def test_grades_are_shares_of_the_highest_one() -> None:
     question = asked(BEST, GOOD, grades=((BEST.id, 4.0), (GOOD.id, 1.0)))
     assert shares_of_grades(question, (BAD, GOOD, BEST, COPY), (False, True, True, True)) == (0.0, 0.25, 1.0, 0.25)
     assert shares_of_grades(asked(BEST), (BEST, BAD), (True, False)) == ()
+    assert shares_of_grades(asked(grades=(("of a corpus", 0.0),)), (BAD,), (False,)) == ()
 
 
 def test_a_training_by_gold_passages_needs_no_answers(tmp_path: Path) -> None:

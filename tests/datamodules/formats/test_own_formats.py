@@ -171,11 +171,14 @@ def test_what_belongs_together_is_on_one_side() -> None:
     assert shares[201] != shares[202]  # two dialogues that ask "And when?"
 
 
-def test_a_validation_file_takes_its_questions_from_training(tmp_path: Path) -> None:
-    asked = ["Who built  Tarn?", "And when?", "Why?"]
-    train = written(tmp_path, "train.csv", "question,gold\n" + "".join(f"{text},7\n" for text in asked))
-    held_out = written(tmp_path, "held.csv", "question,gold\nwho built tarn?,7\n")
+def test_a_validation_file_takes_what_belongs_to_its_questions_from_training(tmp_path: Path) -> None:
+    train = written(
+        tmp_path, "train.csv",
+        "question,gold,history,group\nWho built  Tarn?,7,,\nAnd when?,7,,\nHow?,7,WHO built tarn?|Ada,\n"
+        "Why?,7,,x\nWhere?,7,,y\n",
+    )  # fmt: skip
+    held_out = written(tmp_path, "held.csv", "question,gold,group\nwho built tarn?,7,\nWhat?,7,x\n")
     corpus = written(tmp_path, "corpus.csv", CORPUS)
     files = [[QuestionDataFile(file, corpus=corpus)] for file in (train, held_out)]
     split = split_questions(*files, 0.5)
-    assert [each.text for each in split.training] == ["And when?", "Why?"]
+    assert [each.text for each in split.training] == ["And when?", "Where?"]
