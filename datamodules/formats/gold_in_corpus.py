@@ -1,6 +1,7 @@
 """Reads questions with their gold passages, also where the file names these by the ids of a corpus."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -54,7 +55,7 @@ def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Ques
 def _with_corpus(
     questions: Iterator[Question], again: Iterator[Question], source: str, corpus: str
 ) -> Iterator[Question]:
-    ids = {clean(id_) for question in questions for id_ in _named(question)}
+    ids = {each for question in questions for id_ in _named(question) for each in (clean(id_), *parts(id_))}
     found: dict[str, dict[str, Passage]] = {}  # own id -> its passages by id
     if not ids:
         _say_once(f"{source} names no gold passage by the ids of a corpus: {corpus} is not used.")
@@ -64,6 +65,7 @@ def _with_corpus(
                 found.setdefault(own, {}).setdefault(passage.id, passage)
     kept, absent = 0, []  # of those that are left out a gold passage that is not there
     for question in again:
+        question = replace(question, gold_corpus_ids=in_corpus(question.gold_corpus_ids, found))
         if missing := [id_ for id_ in question.gold_corpus_ids if clean(id_) not in found]:
             absent.append(f"{missing[0]!r} of question {question.id!r}")
             continue
@@ -72,13 +74,33 @@ def _with_corpus(
     if absent and not kept:
         raise DataError(
             f"{source}: the gold passage {absent[0]} is not in {corpus}, and so it is with every question. "
-            "Give the corpus that the questions were written for; several ids in one cell are parted by |."
+            "Give the corpus that the questions were written for; several ids in one cell are parted by |, commas or "
+            "semicolons."
         )
     if absent:
         _say_once(
             f"{source}: {len(absent):,} of {kept + len(absent):,} questions are left out, for want of gold passages in "
-            f"{corpus}, such as {absent[0]}; several ids in one cell are parted by |."
+            f"{corpus}, such as {absent[0]}."
         )
+
+
+def in_corpus(ids: Collection[str], corpus: Container[str]) -> tuple[str, ...]:
+    """The ids as a corpus has them: a cell whose text is no id of it, and all of whose parts are, is several ids.
+
+    Args:
+        ids: As the file of questions gives them; several in one cell may be parted by commas or semicolons.
+        corpus: The ids of the corpus, cleaned.
+    """
+    found: dict[str, None] = {}
+    for id_ in ids:
+        several = clean(id_) not in corpus and all(each in corpus for each in parts(id_))
+        found |= dict.fromkeys(parts(id_) if several else [id_])
+    return tuple(found)
+
+
+def parts(id_: str) -> list[str]:
+    """The parts of a cell at commas and semicolons, cleaned."""
+    return [part for each in re.split("[,;]", id_) if (part := clean(each))]
 
 
 def _named(question: Question) -> set[str]:

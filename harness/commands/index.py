@@ -1,7 +1,7 @@
 """`infer.py index`: build an index folder from a corpus, from a folder of documents, or from both together."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from documents.folder.corpus import DocumentFolder
     from documents.folder.options import DocumentPass
     from harness.indexing.qdrant_collection import CollectionPlace
+    from harness.indexing.sentence_encoder import SentenceEncoder
 
 Kind = Literal["dense", "bm25", "keywords", "links"]
 
@@ -29,7 +30,7 @@ Kind = Literal["dense", "bm25", "keywords", "links"]
 def index(
     out: Path,
     corpus: list[str] | str | None = None,
-    kind: Kind = "dense",
+    kind: Kind | list[Kind] = "dense",
     layout: str | None = None,
     documents: Path | None = None,
     reading: ReadingOptions = ReadingOptions(),  # noqa: B008 (frozen, as all of these)
@@ -52,10 +53,10 @@ def index(
     Of documents only those are read that have changed, and what is left out is in a report.
 
     Args:
-        out: The index folder to write.
+        out: The index folder to write; of several kinds the folder of theirs, such as OUT/bm25 and OUT/dense.
         corpus: File of passages, or of questions that ship with passages, packed or not; several as '[FILE, FILE]'.
         kind: `dense` (vectors), `bm25` (words), `keywords` (names, part numbers and acronyms) or `links` (titles, and
-            which passages mention them).
+            which passages mention them); several as '[bm25, dense]'.
         layout: Layout of the corpus files; when omitted, of each by the fields of its first row (docs/data.md).
         documents: Folder of PDF, HTML, DOCX and Markdown files, with the folders in it; with `corpus` in one index,
             after its passages.
@@ -72,6 +73,9 @@ def index(
         strict: Whether an unusual row of a corpus (an empty or repeated passage, one that the encoder cuts, a null
             field) is an error; else they are counted.
     """
+    kinds: dict[Kind, Path] = {kind: out} if isinstance(kind, str) else {each: out / each for each in kind}
+    if not kinds:
+        raise UserError("--kind names no kind of index, got '[]'. Type one, or several as '[bm25, dense]'.")
     if layout and not corpus:
         raise UserError("--layout is the layout of a corpus, and no corpus was given. Type --corpus FILE, or omit it.")
     layout = layout or "auto"
@@ -80,77 +84,108 @@ def index(
             raise UserError(
                 "No corpus was given. Type --corpus FILE, several files as '[FILE, FILE]', or --documents FOLDER."
             )
-        if (reading, cutting) != (ReadingOptions(), Cutting()) or (workers is not None and kind != "bm25"):
+        if (reading, cutting) != (ReadingOptions(), Cutting()) or (workers is not None and "bm25" not in kinds):
             raise UserError(
                 "An option of --documents was given with --corpus alone: infer.py index --help names these options."
             )
-    place = _place(qdrant, kind, out)
+    place = _place(qdrant, kinds, out)
     if corpus:
         from datamodules.formats.recognition import check_layout
 
         check_layout(layout)
-    if kind == "dense":
+    if "dense" in kinds:
         from harness.indexing.faiss_library import check_installed
 
         check_installed(dense.faiss_index)
     source = None if documents is None else _folder(documents, out, reading, cutting, workers, device)
-    passages: Iterable[Passage] = ()
-    counts = RowCounts(strict)
-    if corpus:
-        from datamodules.formats.reading import read_passages
-
-        passages = read_passages(layout, listed(corpus, "corpus"), repeated=True, counts=counts)
-    origin: dict[str, object] = {  # another one is another index, which does not replace this one unasked
-        "corpus": {"layout": layout, "files": [*map(_full_name, listed(corpus, "corpus"))]} if corpus else None,
-        "documents": str(source.folder.resolve()) if source is not None else None,
-        "nlist": dense.nlist if kind == "dense" else None,  # one that is not given goes by the number of passages
-    }
-    of = CorpusSource(origin)
-    if source is not None:
-        of = CorpusSource(origin, source.recipe, source.write_images)
-        passages = chain(passages, _segments(source, counts))
-    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others
-        INDEX.check_writable(out)
     first = os.environ.get("RANK", "0") == "0"
+    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others
+        for folder in kinds.values():
+            INDEX.check_writable(folder)
     if place is not None and first:  # before days of encoding
         from harness.indexing.qdrant_collection import check_place
 
         check_place(place)
-    if kind != "dense" and not first:  # one process builds it
-        return
     load(reading.llm)
+    rows = {one: RowCounts(strict) for one in kinds}
+    passages = {one: _passages(corpus, layout, source, counts) for one, counts in rows.items()}
+    encoder = _encoder(dense, device) if "dense" in kinds else None
+    said: set[str] = set()
     with source.locked() if source is not None and first else nullcontext():
-        if kind == "bm25":
-            from harness.retrievers.bm25 import build_bm25
+        for one, folder in sorted(kinds.items(), key=lambda item: item[0] != "dense"):  # all processes share it
+            if one != "dense" and not first:  # one process builds it
+                continue
+            counts = rows[one]
+            of = _source(corpus, layout, source, dense.nlist if one == "dense" else None)
+            if one == "bm25":
+                from harness.retrievers.bm25 import build_bm25
 
-            build_bm25(passages, out, bm25.k1, bm25.b, bm25.stop_words, overwrite, of, workers, counts)
-        elif kind == "keywords":
-            from harness.retrievers.keywords import build_keywords
+                build_bm25(passages[one], folder, bm25.k1, bm25.b, bm25.stop_words, overwrite, of, workers, counts)
+            elif one == "keywords":
+                from harness.retrievers.keywords import build_keywords
 
-            build_keywords(passages, out, keywords.max_share, keywords.file, overwrite, of, counts)
-        elif kind == "links":
-            from harness.retrievers.links import build_links
+                build_keywords(passages[one], folder, keywords.max_share, keywords.file, overwrite, of, counts)
+            elif one == "links":
+                from harness.retrievers.links import build_links
 
-            build_links(passages, out, overwrite, of, counts)
-        else:
-            from harness.indexing.sentence_encoder import SentenceEncoder
-            from harness.retrievers.dense import build_dense
+                build_links(passages[one], folder, overwrite, of, counts)
+            else:
+                from harness.retrievers.dense import build_dense
 
-            model = SentenceEncoder(
-                dense.encoder, device, dense.max_tokens, dense.query_prefix, dense.passage_prefix, dense.precision,
-                dense.batch_tokens,
-            )  # fmt: skip
-            build_dense(
-                passages, out, model, dense.chunk_passages, dense.faiss_index, dense.nlist, dense.hnsw_links, overwrite,
-                of, dense.pq_bytes, counts,
-            )  # fmt: skip
-            if place is not None and first:
-                from harness.indexing.index_folder import open_index
-                from harness.indexing.qdrant_collection import upload
+                assert encoder is not None
+                build_dense(
+                    passages[one], folder, encoder, dense.chunk_passages, dense.faiss_index, dense.nlist,
+                    dense.hnsw_links, overwrite, of, dense.pq_bytes, counts,
+                )  # fmt: skip
+                if place is not None and first:
+                    from harness.indexing.index_folder import open_index
+                    from harness.indexing.qdrant_collection import upload
 
-                upload(open_index(out, "dense"), place, overwrite)
-    for line in counts.lines():
-        say(f"{line}.")
+                    upload(open_index(folder, "dense"), place, overwrite)
+            for line in counts.lines():
+                if line not in said:
+                    said.add(line)
+                    say(f"{line}.")
+
+
+def _encoder(dense: DenseOptions, device: str) -> "SentenceEncoder":
+    """The encoder of a dense index."""
+    from harness.indexing.sentence_encoder import SentenceEncoder
+
+    return SentenceEncoder(
+        dense.encoder, device, dense.max_tokens, dense.query_prefix, dense.passage_prefix, dense.precision,
+        dense.batch_tokens,
+    )  # fmt: skip
+
+
+def _passages(
+    corpus: list[str] | str | None, layout: str, source: "DocumentFolder | None", counts: RowCounts
+) -> Iterable[Passage]:
+    """The passages of the corpus, whose files must exist, then those of the documents."""
+    passages: Iterable[Passage] = ()
+    if corpus:
+        from datamodules.formats.reading import read_passages
+
+        passages = read_passages(layout, listed(corpus, "corpus"), repeated=True, counts=counts)
+    return passages if source is None else chain(passages, _segments(source, counts))
+
+
+def _segments(source: "DocumentFolder", counts: RowCounts) -> Iterator[Passage]:
+    """The segments of documents, which are no rows."""
+    counts.here = ("", "")
+    yield from source.passages()
+
+
+def _source(
+    corpus: list[str] | str | None, layout: str, source: "DocumentFolder | None", nlist: int | None
+) -> CorpusSource:
+    """What an index is made from: another one is another index, which does not replace this one unasked."""
+    origin: dict[str, object] = {
+        "corpus": {"layout": layout, "files": [*map(_full_name, listed(corpus, "corpus"))]} if corpus else None,
+        "documents": str(source.folder.resolve()) if source is not None else None,
+        "nlist": nlist,  # one that is not given goes by the number of passages
+    }
+    return CorpusSource(origin) if source is None else CorpusSource(origin, source.recipe, source.write_images)
 
 
 def _full_name(source: str) -> str:
@@ -162,12 +197,6 @@ def _full_name(source: str) -> str:
         return source
     full = os.path.abspath(path) if path.is_file() else str(path.resolve())  # a link may lead elsewhere; pipes differ
     return full if split is None else f"{full}:{split}"
-
-
-def _segments(source: "DocumentFolder", counts: RowCounts) -> Iterator[Passage]:
-    """The segments of documents, which are no rows."""
-    counts.here = ("", "")
-    yield from source.passages()
 
 
 def _folder(
@@ -192,7 +221,7 @@ def _folder(
     return read_folder(documents, document_cache, reading.outline, cutting, limits, reading.strict, passes)
 
 
-def _place(qdrant: QdrantOptions, kind: Kind, out: Path) -> "CollectionPlace | None":
+def _place(qdrant: QdrantOptions, kinds: Collection[Kind], out: Path) -> "CollectionPlace | None":
     """Where the index is uploaded; None: nowhere.
 
     Raises:
@@ -200,8 +229,10 @@ def _place(qdrant: QdrantOptions, kind: Kind, out: Path) -> "CollectionPlace | N
     """
     if qdrant == QdrantOptions():
         return None
-    if kind != "dense":
-        raise UserError(f"A Qdrant collection takes a dense index, got --kind {kind}. Omit --kind, or --qdrant.")
+    if "dense" not in kinds:
+        raise UserError(
+            f"A Qdrant collection takes a dense index, got --kind {', '.join(kinds)}. Omit --kind, or --qdrant."
+        )
     from harness.indexing.qdrant_collection import CollectionPlace
 
     place = CollectionPlace(qdrant.url, qdrant.path, qdrant.collection or out.name, qdrant.key_variable)

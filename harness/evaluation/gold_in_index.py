@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from common.errors import UserError
 from common.records import Passage, Question, nfkc
+from datamodules.formats.gold_in_corpus import in_corpus, parts
 from harness.evaluation.question_files import MissingGold
 from harness.retrievers.corpora import indexes_of
 
@@ -39,7 +40,7 @@ def with_gold_in_index(
             "--gold index looks gold passages up in the system's index, and it searches none. Type --gold file."
         )
     titles = {nfkc(title) for question in questions for title in _gold_titles(question)}
-    own_ids = {own for question in questions for own in question.gold_corpus_ids}
+    own_ids = {each for question in questions for own in question.gold_corpus_ids for each in (own, *parts(own))}
     by_title: dict[str, list[Passage]] = {}
     by_own_id: dict[str, list[Passage]] = {}
     for passage in indexes[0].stored:
@@ -58,7 +59,8 @@ def with_gold_in_index(
             **{f"passage {each.id}": of_title(each.title, each.id) for each in question.gold},
             **{f"title {title}": of_title(title) for title in question.unshipped_support},
         }
-        gold = titled | {f"id {own}": by_own_id.get(own, []) for own in question.gold_corpus_ids}
+        own_gold = in_corpus(question.gold_corpus_ids, by_own_id)
+        gold = titled | {f"id {own}": by_own_id.get(own, []) for own in own_gold}
         known = {passage.id: passage for each in gold.values() for passage in each}
         missing = [name for name, each in gold.items() if not each]
         if not gold:

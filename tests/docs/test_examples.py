@@ -89,7 +89,7 @@ def run_snippet(page: Path) -> None:
 
 
 def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(README, "python infer.py index")
+    run(README, "python infer.py index --corpus corpus.jsonl")
     for kind in ("bm25", "links"):  # as the comment of this command says
         infer.main(["index", "--corpus", "corpus.jsonl", "--kind", kind, "--out", f"indexes/hotpotqa/{kind}"])
     run(README, "torchrun --nproc-per-node 8 train.py fit", *ONE_EPOCH, *TRIPLES, *SMALL_BIGBIRD)

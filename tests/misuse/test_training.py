@@ -1,5 +1,6 @@
 """Mistakes with train.py: one line, the right exit code, nothing written or lost."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -65,7 +66,8 @@ def test_sigterm_to_torchrun_stops_the_run(place: Path) -> None:
     first = subprocess.Popen(
         [sys.executable, "-m", "lightning_rag.torchrun", "--standalone", "--nproc-per-node", "2",
          str(ROOT / "train.py"), *FIT, "--name", "ended", "--trainer.devices", "2", "--trainer.max_epochs", "2000"],
-        cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        cwd=place, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
     )  # fmt: skip
     while first.poll() is None and not (place / "checkpoints/ended/metrics.jsonl").is_file():
         time.sleep(0.02)

@@ -71,13 +71,24 @@ def test_all_passages_of_a_gold_id_are_gold(place: Path) -> None:
     assert question.gold_groups == ({one}, {zero, two}, {three})
 
 
+def test_a_cell_of_several_ids_is_parted_where_the_corpus_has_all_parts_and_not_the_whole(place: Path) -> None:
+    write(place / "corpus.jsonl", [*CORPUS, {"_id": "d1, d2", "title": "Both", "text": "one id"}])
+    cells = ("d1,d3", " d3 ; d4;", "d1, d2", "d1,d9", "d1|d3")
+    write(place / "questions.jsonl", [asked(number, cell) for number, cell in enumerate(cells)])
+    assert [(each.id, [p.title for p in each.gold]) for each in read()] == [
+        ("q0", ["Title 1", "Title 3"]),
+        ("q1", ["Title 3", "Title 4"]),
+        ("q2", ["Both"]),
+    ]
+
+
 def test_questions_without_all_their_gold_passages_are_left_out_and_counted_once(place: Path, capsys) -> None:
     write(place / "some.jsonl", [asked(1, "d0", "d9"), asked(2, "d1"), asked(3, "d8")])
     assert [question.id for question in read("some.jsonl")] == ["q2"]
     assert len(read("some.jsonl")) == 1
     assert capsys.readouterr().err == (
         "some.jsonl: 2 of 3 questions are left out, for want of gold passages in corpus.jsonl, such as 'd9' of "
-        "question 'q1'; several ids in one cell are parted by |.\n"
+        "question 'q1'.\n"
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DataError
+from common.errors import DataError, UserError
 from harness.commands.index import index
 from harness.commands.index_options import DenseOptions
 from harness.indexing.index_folder import open_index
@@ -46,6 +46,21 @@ def test_they_are_counted(kind: str, dense: DenseOptions, capsys: pytest.Capture
     if kind == "dense":
         assert said.pop().startswith(CUT)
     assert said[-3:] == COUNTED
+
+
+def test_several_kinds_are_built_side_by_side_and_rows_are_counted_once(
+    dense: DenseOptions, capsys: pytest.CaptureFixture
+) -> None:
+    index(Path("out"), "c.jsonl", ["bm25", "dense"], dense=dense, device="cpu")
+    indexes = {kind: open_index(Path("out") / kind, kind) for kind in ("bm25", "dense")}
+    assert [*indexes["bm25"].stored] == [*indexes["dense"].stored]
+    said = capsys.readouterr().err.splitlines()
+    assert [said.count(line) for line in COUNTED] == [1, 1, 1]
+    for kind in ("bm25", "dense"):  # each as if it were built alone
+        index(Path("alone"), "c.jsonl", kind, dense=dense, device="cpu", overwrite=True)
+        assert indexes[kind].recipe == open_index(Path("alone"), kind).recipe
+    with pytest.raises(UserError, match=r"--kind names no kind"):
+        index(Path("out"), "c.jsonl", [])
 
 
 def test_a_passage_of_just_the_encoder_s_length_is_not_cut(checkpoints: dict[str, Path]) -> None:

@@ -48,6 +48,8 @@ def test_gold_passages_by_text_title_and_own_id(retriever) -> None:
     assert titles(retriever, shipped(Passage.of("Alba", "another cut of it"), BRUNE)) == ["A lake.", "A river."]
     assert titles(retriever, shipped(DORN[1])) == ["two"]  # its text says which of both
     assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1", "two"))) == ["A lake.", "two"]
+    assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1; two",))) == ["A lake.", "two"]
+    assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1; none",))) is None
 
 
 def test_all_passages_of_an_id_are_gold_and_one_of_them_finds_it(tmp_path) -> None:

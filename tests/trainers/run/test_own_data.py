@@ -51,8 +51,7 @@ def run(folder: Path, program: str, *arguments: str) -> Ended:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own")
     write_files(folder)
-    for kind in ("bm25", "dense"):
-        run(folder, "infer.py", "index", "--corpus", "corpus.csv", "--kind", kind, "--out", f"indexes/own/{kind}")
+    run(folder, "infer.py", "index", "--corpus", "corpus.csv", "--kind", "[bm25, dense]", "--out", "indexes/own")
     return folder
 
 
