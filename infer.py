@@ -15,6 +15,8 @@ scores of passages.
     python infer.py tune --config configs/quickstart/msrag.yaml --questions validation.jsonl --out selector.json
     python infer.py ask --config configs/infer/drrag.yaml --question "Who wrote Hamlet?"
     python infer.py ask --config configs/infer/retrieve_read.yaml --json < questions.txt
+    python infer.py serve --config configs/infer/drrag.yaml
+    python infer.py mcp --config configs/infer/drrag.yaml
     python infer.py evaluate --config configs/infer/drrag.yaml --questions dev.json --out reports/hotpotqa
     python infer.py evaluate --config a.yaml --config b.yaml --questions dev.json --out reports/compared
     python infer.py export --serving checkpoints/drrag-hotpotqa/serving --out exports/drrag-onnx
@@ -54,15 +56,14 @@ from harness.commands.llm_option import move_to_reader
 from harness.commands.mine import mine
 from harness.commands.preferences import preferences
 from harness.commands.score import score
+from harness.commands.serve import mcp, serve
 from harness.commands.synthesize import synthesize
 from harness.commands.tune import tune
 from harness.commands.verify import verify
 from harness.runtime.provenance import construct, shared_models
 
-COMMANDS: dict[str, Any] = {
-    command.__name__: command
-    for command in (index, verify, synthesize, distill, mine, label, preferences, score, tune, ask, evaluate, export)
-}
+_ALL = (index, verify, synthesize, distill, mine, label, preferences, score, tune, ask, serve, mcp, evaluate, export)
+COMMANDS: dict[str, Any] = {command.__name__: command for command in _ALL}
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself
 
@@ -136,7 +137,11 @@ def kept() -> str:
     command = next((word for word in sys.argv[1:] if word in COMMANDS), "export")
     if command == "export":
         return "Nothing was written."
-    return "" if command in ("ask", "verify") else "What is finished is kept: type the same command again to go on."
+    return (
+        ""
+        if command in ("ask", "mcp", "serve", "verify")
+        else "What is finished is kept: type the same command again to go on."
+    )
 
 
 def run() -> int:

@@ -16,5 +16,6 @@ setup(
         f"{SOURCE}.trainers": ["*_card.md"],
         f"{SOURCE}.harness.evaluation": ["page_template/*", "*.json"],
         f"{SOURCE}.harness.llm": ["prompts/*"],
+        f"{SOURCE}.harness.serving": ["page.html"],
     },
 )

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from common.records import Answer, Question
 from harness.interfaces import Reader
+from harness.runtime.stages import stage_ended
 
 
 def read_answers(reader: Reader | None, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
@@ -19,6 +20,7 @@ def read_answers(reader: Reader | None, questions: Sequence[Question], answers: 
     """
     if reader is None or not questions:
         return list(answers)
+    stage_ended("evidence", answers)
     started = time.perf_counter()
     texts = reader.read(questions, [answer.evidence for answer in answers])
     seconds = (time.perf_counter() - started) / len(questions)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveInt, Precision
-from common.records import Passage, Question, Ranked, as_texts, clean
+from common.records import Answer, Passage, Question, Ranked, as_texts, clean
 from common.retrieval import reciprocal_rank_fusion, search_for, search_once, without_copies
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
@@ -22,6 +22,7 @@ from harness.retrievers.retriever_tree import failures_of
 from harness.rewriters.dialogue import stand_alone
 from harness.rewriters.strategy_checks import check_each_once, check_strategies
 from harness.runtime.loading import load
+from harness.runtime.stages import stage_ended
 from harness.runtime.turns import reads_history, with_turns
 from models.token_count import tokens_read
 
@@ -105,6 +106,11 @@ def judges(questions: Sequence[Question], rewrites: Sequence[Rewrites | None], j
     """
     own = [made.queries.get(judged_by, ()) if made else () for made in rewrites]
     return [" ".join(texts) or clean(question.text) for question, texts in zip(questions, own, strict=True)]
+
+
+def _written(question: Question, made: Mapping[str, Sequence[str]]) -> Answer:
+    """The queries of a question, before they have searched."""
+    return Answer(question.id, "", (), notes={"queries": [{"query": q, "made_by": [*by]} for q, by in made.items()]})
 
 
 class MultiQueryRetriever:
@@ -242,6 +248,7 @@ class MultiQueryRetriever:
         questions, rewrites = [question for question, _ in alone], [written for _, written in alone]
         made = [self._queries(*pair) for pair in alone]
         rewritten = time.perf_counter()
+        stage_ended("queries", [_written(*pair) for pair in zip(questions, made, strict=True)])
         found = self._search(questions, made, per_query, first if self.feedback_retriever is None else {})
         retrieved = time.perf_counter()
         before = tokens_read(self.scorer)

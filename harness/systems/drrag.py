@@ -20,6 +20,7 @@ from harness.retrievers.retriever_tree import note_unknown_words
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
+from harness.runtime.stages import stage_ended
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
 from harness.selection.tuned import completed, read_selection
@@ -129,6 +130,8 @@ class DrRag:
             options.question_copies,
             self.second_retriever,
         )
+        first = [tuple(results.hits[0][: options.ranking_size]) for results in retrieval.results]
+        stage_ended("retrieval", [Answer(each.id, "", hits) for each, hits in zip(questions, first, strict=True)])
         started, tokens = time.perf_counter(), tokens_read(self.scorer)
         decisions = self._decide(questions, retrieval.results)
         scoring_seconds = time.perf_counter() - started

@@ -24,6 +24,7 @@ from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.concurrent_work import Done, run_together
 from harness.runtime.failures import each_apart, with_cuts
 from harness.runtime.loading import load
+from harness.runtime.stages import stage_ended
 from harness.runtime.turns import turn_notes, with_turns
 
 
@@ -110,6 +111,7 @@ class Msrag:
         started = time.perf_counter()
         contexts, alone = self.gather(asked)
         seconds = (time.perf_counter() - started) / len(asked)
+        stage_ended("sources", [_gathered(each, contexts, row) for row, each in enumerate(asked)])
         by_source = self.read(asked, contexts, alone)
         began = time.perf_counter()
         chosen = self.selector.choose(asked, by_source)
@@ -280,3 +282,15 @@ def _told(name: str, answer: Answer, chosen: SelectedSource) -> dict[str, object
     if name in chosen.scores:
         told["score"] = chosen.scores[name]
     return told
+
+
+def _gathered(question: Question, contexts: Mapping[str, Sequence[SourceContext]], row: int) -> Answer:
+    """What the sources have given for a question, before it is read."""
+    own = {name: each[row] for name, each in contexts.items()}
+    notes = [
+        {"source": name, "missing": each.missing, "passages": [{"title": hit.passage.title} for hit in each.passages]}
+        for name, each in own.items()
+    ]
+    return Answer(
+        question.id, "", tuple(hit for each in own.values() for hit in each.passages), notes={"sources": notes}
+    )

@@ -23,6 +23,7 @@ from harness.retrievers.rerank import rerank
 from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
+from harness.runtime.stages import stage_ended
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
@@ -175,6 +176,9 @@ class ReRag:
         answerable = [self._answerable(hits) for hits in contexts]
         times.append(time.perf_counter())
         refused = [self.abstain and not can_answer for can_answer in answerable]
+        stage_ended(
+            "evidence", [Answer(each.id, "", tuple(hits)) for each, hits in zip(questions, contexts, strict=True)]
+        )
         readings = self._read(questions, contexts, refused)
         times.append(time.perf_counter())
         seconds = {

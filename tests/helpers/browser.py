@@ -38,12 +38,24 @@ def drive(page: str, script: str, folder: Path, fragment: str = "") -> dict[str,
     changed = changed.replace("</body>", f"<script>{whole}</script>\n</body>")
     assert allowed in changed
     copy.write_text(changed, encoding="utf-8")
+    found = re.search(r'<body[^>]* data-result="([^"]*)"', text := dumped(f"{copy.as_uri()}{fragment}", folder))
+    assert found, text[:2000]
+    return json.loads(html.unescape(found[1]))
+
+
+def dumped(address: str, folder: Path, *options: str) -> str:
+    """The document of a page after its scripts have run.
+
+    Args:
+        address: Of the page.
+        folder: For the browser's profile.
+        options: Further ones of Chromium.
+    """
     assert CHROMIUM is not None
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # else Chromium refuses to start
     command = [CHROMIUM, "--headless", *as_root, "--disable-gpu", "--disable-dev-shm-usage",
-               f"--user-data-dir={folder / 'profile'}", "--window-size=1400,1000", "--dump-dom",
-               f"{copy.as_uri()}{fragment}"]  # fmt: skip
-    dumped = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    found = re.search(r'<body[^>]* data-result="([^"]*)"', dumped.stdout)
-    assert found, (dumped.stdout[:2000], dumped.stderr[-3000:])
-    return json.loads(html.unescape(found[1]))
+               f"--user-data-dir={folder / 'profile'}", "--window-size=1400,1000", *options,
+               "--dump-dom", address]  # fmt: skip
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.stdout, ended.stderr[-3000:]
+    return ended.stdout

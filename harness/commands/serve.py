@@ -1,0 +1,112 @@
+"""`infer.py serve` and `infer.py mcp`: a system, or a trained part alone, behind HTTP and for assistants."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common.errors import UserError
+from common.progress import say
+from common.ranges import Precision, ranged
+from harness.interfaces import LanguageModel, System
+from harness.readers.llm import read_by
+from harness.serving.worker import ServingLimits
+
+if TYPE_CHECKING:
+    Port = int
+else:
+    Port = ranged("Port", int, (">=", 0), ("<=", 65535))
+
+KEY_VARIABLE = "LIGHTNING_RAG_KEY"
+
+
+def serve(
+    system: System | None = None,
+    serving: Path | None = None,
+    host: str = "127.0.0.1",
+    port: Port = 8000,
+    limits: ServingLimits = ServingLimits(),  # noqa: B008 (frozen)
+    llm: LanguageModel | None = None,
+    device: str = "auto",
+    precision: Precision = "auto",
+) -> None:
+    """Serve a system, or a trained part alone, over HTTP until Ctrl-C or SIGTERM; accepted requests are finished.
+
+    Routes: /ask, /search, /rerank, /rewrite, /v1/chat/completions, /mcp, /health, /ready, /metrics, and a page at /. If
+    the environment has LIGHTNING_RAG_KEY, requests must bring it along: Authorization: Bearer KEY.
+
+    Args:
+        system: The system that answers.
+        serving: In its place a part alone: a folder that training exported, checkpoints/NAME/serving, or folder or hub
+            id of a cross-encoder. A classifier or an estimator reranks, a rewriter rewrites.
+        host: Address to listen on; 0.0.0.0 for all of this machine.
+        port: Port to listen on; 0 for any that is free.
+        limits: How much is taken at once.
+        llm: Language model that reads, in the place of the system's reader.
+        device: Of the part alone: auto, cpu or cuda.
+        precision: Of the part alone: auto (bf16 where the device has it in hardware), fp32 or bf16.
+    """
+    from harness.serving.server import run
+
+    run(_served(system, serving, limits, llm, device, precision), limits, host, port, os.environ.get(KEY_VARIABLE, ""))
+
+
+def mcp(
+    system: System,
+    limits: ServingLimits = ServingLimits(),  # noqa: B008
+    llm: LanguageModel | None = None,
+) -> None:
+    """Give an assistant the tools `search` and `ask` of a system: a server of the Model Context Protocol on stdio.
+
+    Args:
+        system: The system that answers.
+        limits: How much is taken at once.
+        llm: Language model that reads, in the place of the system's reader.
+    """
+    _check_installed()
+    from harness.serving.app import Backend
+    from harness.serving.mcp_tools import mcp_server
+
+    backend = Backend(_served(system, None, limits, llm), limits)
+    try:
+        mcp_server(backend).run("stdio")
+    finally:
+        backend.worker.close()
+
+
+def _served(
+    system: System | None, serving: Path | None, limits: ServingLimits, llm: LanguageModel | None, *of_part: Any
+) -> Any:
+    """What is served, loaded.
+
+    Raises:
+        UserError: If not one of system and serving is given, or a package is missing.
+    """
+    if (system is None) == (serving is None):
+        raise UserError(
+            "Give one of a system, --config configs/infer/drrag.yaml, and a part alone, "
+            "--serving checkpoints/NAME/serving."
+        )
+    _check_installed()
+    from harness.serving.parts import served_part, served_system
+
+    if serving is not None:
+        if llm is not None:
+            raise UserError("--llm is the reader of a system, and --serving is a part alone: omit one of them.")
+        return served_part(serving, limits, *of_part)
+    assert system is not None
+    read_by(system, llm)
+    served = served_system(system, limits)
+    say(f"{served.name} is loaded.")
+    return served
+
+
+def _check_installed() -> None:
+    try:
+        import fastapi  # noqa: F401
+        import mcp  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"Serving needs the package {error.name}: pip install fastapi uvicorn prometheus-client mcp"
+        ) from error

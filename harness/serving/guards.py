@@ -1,0 +1,149 @@
+"""What every request passes before its route: metrics, the host's name, the key, and a bound on size and time."""
+
+import asyncio
+import hmac
+import json
+import time
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from harness.serving.worker import ServingLimits
+
+OPEN_PATHS = ("/", "/health", "/ready")  # without a key
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+class Metrics:
+    """What Prometheus reads.
+
+    Args:
+        waiting: Number of requests that wait or are being worked on.
+    """
+
+    def __init__(self, waiting: Callable[[], int]) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.requests = Counter("rag_requests", "Requests", ["route", "status"], registry=registry)
+        self.seconds = Histogram("rag_request_seconds", "Seconds of a request", ["route"], registry=registry)
+        sizes = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+        self.batch = Histogram("rag_batch_requests", "Requests in a batch", ["work"], buckets=sizes, registry=registry)
+        self.batch_seconds = Histogram("rag_batch_seconds", "Seconds of a batch", ["work"], registry=registry)
+        self.stages = Counter("rag_stage_seconds", "Seconds of the stages of answers", ["stage"], registry=registry)
+        self.costs = Counter(
+            "rag_costs", "Model calls, retriever calls, tokens of answers", ["kind"], registry=registry
+        )
+        Gauge("rag_queue", "Requests that wait or are worked on", registry=registry).set_function(waiting)
+
+    def batched(self, work: str, count: int, seconds: float) -> None:
+        """Count a batch."""
+        self.batch.labels(work).observe(count)
+        self.batch_seconds.labels(work).observe(seconds)
+
+    def spent(self, costs: dict[str, float]) -> None:
+        """Count the costs of an answer."""
+        for name, value in costs.items():
+            kind, _, stage = name.partition("/")
+            counter = self.stages.labels(stage) if kind == "seconds" and stage else self.costs.labels(name)
+            counter.inc(max(0.0, value))
+
+
+class Guard:
+    """ASGI middleware.  It reads a request's whole body before the route sees it.
+
+    Args:
+        app: What follows.
+        limits: See `ServingLimits`.
+        metrics: Counts.
+        key: Of the header `Authorization: Bearer KEY`; empty for none.
+        hosts: Names by which the server may be called; empty for any. They keep a page of another site, whose name
+            was pointed to this machine, from reading answers.
+    """
+
+    def __init__(self, app: ASGIApp, limits: ServingLimits, metrics: Metrics, key: str, hosts: tuple[str, ...]) -> None:
+        self.app, self.limits, self.metrics, self.key, self.hosts = app, limits, metrics, key, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 499  # the client has left
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            if refusal := self._refusal(scope):
+                await refuse(sent, *refusal)
+                return
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    body = await self._body(receive)
+            except TimeoutError:
+                await refuse(sent, 408, f"the body did not arrive within {self.limits.seconds:g} s")
+                return
+            if body is None:
+                return
+            if len(body) > self.limits.body_kib * 1024:
+                await refuse(sent, 413, f"the body is larger than {self.limits.body_kib} KiB")
+                return
+            await self.app(scope, _replayed(body, receive), sent)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self.metrics.requests.labels(route, str(status)).inc()
+            self.metrics.seconds.labels(route).observe(time.perf_counter() - began)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "")
+        if self.hosts and host.rpartition(":")[0] not in self.hosts and host not in self.hosts:
+            return 421, "this server answers by the names of this machine alone: 127.0.0.1 or localhost"
+        if self.key and scope["path"] not in OPEN_PATHS:
+            given = headers.get(b"authorization", "").encode()
+            if not hmac.compare_digest(given, f"Bearer {self.key}".encode()):
+                return 401, "give the server's key in the header Authorization: Bearer KEY"
+        return None
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        """The body, read until it is too large; None if the client leaves."""
+        body, more = bytearray(), True
+        while more and len(body) <= self.limits.body_kib * 1024:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """`receive` that first gives a body that has been read."""
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+async def refuse(send: Send, status: int, why: str) -> None:
+    """Answer with an error in the form of all errors of the server."""
+    body = json.dumps({"error": {"message": why, "type": error_type(status)}}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def error_type(status: int) -> str:
+    """The kind of an error, as OpenAI's clients know them."""
+    return {401: "authentication_error", 429: "rate_limit_error"}.get(
+        status, "invalid_request_error" if status < 500 else "server_error"
+    )

@@ -1,0 +1,47 @@
+"""Search and questions as tools of the Model Context Protocol, for assistants and editors."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mcp.server import MCPServer
+from pydantic import Field
+from starlette.exceptions import HTTPException
+
+from common.version import VERSION
+from harness.serving.requests import MOST_FOUND, AskRequest, Text, Turns
+
+if TYPE_CHECKING:
+    from harness.serving.app import Backend
+
+
+def mcp_server(backend: "Backend") -> MCPServer[Any]:
+    """A server with the tools that a system can fill: `search` and `ask`."""
+    from harness.serving.app import answer_row, finite, hit_row
+
+    server: MCPServer[Any] = MCPServer("lightning-rag", version=VERSION, log_level="WARNING")
+
+    async def search(query: Text, k: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 5) -> dict[str, Any]:
+        """Find the passages of the corpus that match a query best, with their scores."""
+        hits = await _told(backend, backend.submit("search", (query, k)))
+        return {"passages": [finite(hit_row(hit)) for hit in hits]}
+
+    async def ask(question: Text, history: Turns = []) -> dict[str, Any]:  # noqa: B006 (not changed)
+        """Answer a question from the corpus: the answer, and the passages that it rests on."""
+        (asked,) = AskRequest(question=question, history=history).questions()
+        try:
+            (answer,) = await backend.answers([asked])
+        except HTTPException as error:
+            raise ValueError(error.detail) from error
+        return {name: finite(answer_row(asked, answer)[name]) for name in ("question", "text", "evidence")}
+
+    if backend.served.search:
+        server.add_tool(search)
+    if backend.served.ask and not backend.served.needs_passages:
+        server.add_tool(ask)
+    return server
+
+
+async def _told(backend: "Backend", future: Any) -> Any:
+    try:
+        return await backend.result(future)
+    except HTTPException as error:
+        raise ValueError(error.detail) from error

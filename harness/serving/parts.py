@@ -1,0 +1,242 @@
+"""What a server offers of a system, or of a trained part alone: ask, search, rerank and rewrite, in batches."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from common.errors import UserError
+from common.ranges import Precision
+from common.records import Answer, Passage, Question, Ranked
+from common.retrieval import search_for
+from common.rewrites import Rewrites
+from harness.interfaces import System
+from harness.retrievers.rerank import relevance, shortened
+from harness.retrievers.retriever_tree import inner
+from harness.runtime.failures import with_cuts
+from harness.runtime.loading import load
+from harness.runtime.stages import followed_by
+from harness.runtime.turns import reads_history, turn_notes, with_turns
+from harness.selection.algorithms import log_odds_of
+from harness.serving.worker import ServingLimits, Work, tokens_of
+
+if TYPE_CHECKING:
+    from models.cross_encoder import RelevanceEstimator
+
+Follower = Callable[[str, Answer], None]
+
+
+class Reranker(Protocol):
+    """Scores passages for queries."""
+
+    least_passages: int  # of a request
+    most_passages: int
+
+    def scores(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
+        """The log-odds of each request's passages, nats, in order."""
+
+    def size(self, query: str, passages: Sequence[Passage]) -> int:
+        """About how many tokens it reads for a request."""
+
+
+class EstimatorReranker:
+    """RE-RAG's estimator or a cross-encoder.
+
+    Args:
+        estimator: Loaded.
+    """
+
+    least_passages, most_passages = 1, 1000
+
+    def __init__(self, estimator: "RelevanceEstimator") -> None:
+        self.estimator = estimator
+
+    def scores(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
+        """Relevance logits; a query is cut to half of the estimator's input."""
+        queries = [shortened(self.estimator, query) for query, _ in requests]
+        return relevance(self.estimator, queries, [passages for _, passages in requests])
+
+    def size(self, query: str, passages: Sequence[Passage]) -> int:
+        """The query with each passage."""
+        return sum(tokens_of(query, each.title, each.text) for each in passages)
+
+
+class PairReranker:
+    """DR-RAG's classifier: a passage counts as much as the best pair that it is in, as in ranked selection.
+
+    Args:
+        classifier: A loaded `PairScorer`.
+    """
+
+    least_passages, most_passages = 2, 50  # 1,225 pairs
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+
+    def scores(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
+        """The greatest log-odds of each passage's pairs with those before and after it, in this order."""
+        pairs = [(row, *pair) for row, (_, each) in enumerate(requests) for pair in combinations(range(len(each)), 2)]
+        triples = [(requests[row][0], requests[row][1][one], requests[row][1][two]) for row, one, two in pairs]
+        best = [[float("-inf")] * len(passages) for _, passages in requests]
+        for (row, *places), probability in zip(pairs, self.classifier.probabilities(triples), strict=True):
+            for place in places:
+                best[row][place] = max(best[row][place], log_odds_of(probability))
+        return best
+
+    def size(self, query: str, passages: Sequence[Passage]) -> int:
+        """The query with each pair."""
+        return sum(tokens_of(query, one.text, two.text) for one, two in combinations(passages, 2))
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """A question of a request, and who follows its stages."""
+
+    question: Question
+    follower: Follower | None = None
+
+
+@dataclass(frozen=True)
+class Served:
+    """What there is to serve; None: the system has no such part."""
+
+    name: str
+    ask: Work | None = None
+    search: Work | None = None
+    rerank: Work | None = None
+    rewrite: Work | None = None
+    reranker: Reranker | None = None
+    needs_passages: bool = False  # whether the system answers only questions that ship passages
+    reads: bool = False  # whether answers have a text
+    strategies: tuple[str, ...] = ()  # of the rewriter
+
+
+def served_system(system: System, limits: ServingLimits) -> Served:
+    """What a system offers; it is loaded."""
+    load(system)
+    own: Any = system
+    retriever = getattr(own, "retriever", None)
+    reranker = reranker_of(own)
+    multi_query = getattr(own, "search", None) if getattr(own, "rewriter", None) is not None else None
+    model = getattr(own, "model", None)
+
+    def rewritten(requests: Sequence[tuple[Question, tuple[str, ...]]]) -> list[Rewrites]:
+        assert multi_query is not None
+        return [*multi_query.rewrites(_apart([question for question, _ in requests]))]
+
+    return Served(
+        name=type(system).__name__,
+        ask=Work("ask", lambda asked: answers_of(system, asked), limits.batch_questions),
+        search=Work("search", lambda asked: found_by(retriever, asked), limits.batch_questions) if retriever else None,
+        rerank=Work("rerank", reranker.scores, limits.batch_tokens) if reranker else None,
+        rewrite=Work("rewrite", rewritten, limits.batch_questions) if multi_query else None,
+        reranker=reranker,
+        needs_passages=hasattr(own, "retriever") and retriever is None,
+        reads=getattr(own, "reader", None) is not None or getattr(model, "generator", None) is not None,
+        strategies=tuple(getattr(multi_query, "strategies", ())),
+    )
+
+
+def served_part(serving: Path, limits: ServingLimits, device: str = "auto", precision: Precision = "auto") -> Served:
+    """What a trained part offers alone.
+
+    Args:
+        serving: A folder that training exported, or folder or hub id of a cross-encoder.
+        limits: See `ServingLimits`.
+        device: auto, cpu or cuda.
+        precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
+
+    Raises:
+        UserError: If the part needs a system around it.
+        MissingInputError: If there is no such folder.
+        ArtifactError: If it is corrupt.
+    """
+    from common.files import read_json
+    from models.serving_manifest import CURE, MANIFEST
+
+    manifest = serving / MANIFEST
+    kind = read_json(manifest, CURE).get("kind") if manifest.is_file() else "re_rag"
+    if kind == "dmqr_rewriter":
+        from harness.rewriters.trained import TrainedRewriter
+
+        rewriter = TrainedRewriter(serving, device, precision)
+        rewriter.load()
+
+        def rewritten(requests: Sequence[tuple[Question, tuple[str, ...]]]) -> list[Rewrites]:
+            made: dict[int, Rewrites] = {}
+            for strategies in dict.fromkeys(each for _, each in requests):
+                rows = [row for row, (_, each) in enumerate(requests) if each == strategies]
+                found = rewriter.rewrite(_apart([requests[row][0] for row in rows]), strategies)
+                made |= dict(zip(rows, found, strict=True))
+            return [made[row] for row in range(len(requests))]
+
+        work = Work("rewrite", rewritten, limits.batch_questions)
+        return Served(str(serving), rewrite=work, strategies=rewriter.strategies)
+    reranker: Reranker
+    if kind == "triple_classifier":
+        from models.drrag.triple_classifier import TripleClassifier
+
+        reranker = PairReranker(TripleClassifier.load(serving, device, precision=precision))
+    elif kind == "re_rag":
+        from models.cross_encoder import load_scorer
+
+        reranker = EstimatorReranker(load_scorer(serving, device, precision))
+    else:
+        raise UserError(
+            f"{serving} holds a {kind!r}, which works inside of a system: serve that, infer.py serve --config FILE."
+        )
+    return Served(str(serving), rerank=Work("rerank", reranker.scores, limits.batch_tokens), reranker=reranker)
+
+
+def answers_of(system: System, asked: Sequence[AskedQuestion]) -> list[Answer]:
+    """The answers of a system to questions of several requests, each with the id that its request gave it.
+
+    Raises:
+        UserError: If none can be answered.
+    """
+    questions = _apart([each.question for each in asked])
+    followers = {one.id: each.follower for one, each in zip(questions, asked, strict=True) if each.follower}
+    cut: dict[str, dict[str, str]] = {}
+    if not reads_history(system):
+        cut = {each.id: turn_notes(system, each) for each in questions}
+        questions = [with_turns(each, system) for each in questions]
+
+    def told(stage: str, answers: Iterable[Answer]) -> None:
+        for answer in answers:
+            if follower := followers.get(answer.question_id):
+                follower(stage, answer)
+
+    with followed_by(told):
+        answers = system.answer(questions)
+    return [
+        with_cuts(replace(answer, question_id=each.question.id), cut.get(answer.question_id, {}))
+        for answer, each in zip(answers, asked, strict=True)
+    ]
+
+
+def found_by(retriever: Any, requests: Sequence[tuple[str, int]]) -> list[list[Ranked]]:
+    """The passages of each query; queries for as many passages are searched together."""
+    found: dict[int, list[Ranked]] = {}
+    for k in dict.fromkeys(k for _, k in requests):
+        rows = [row for row, (_, each) in enumerate(requests) if each == k]
+        questions = [Question(str(row), requests[row][0]) for row in rows]
+        found |= dict(zip(rows, search_for(retriever, questions, k), strict=True))
+    return [found[row] for row in range(len(requests))]
+
+
+def reranker_of(system: Any) -> Reranker | None:
+    """The estimator or classifier of a loaded system."""
+    for owner in (system, getattr(system, "model", None), getattr(system, "search", None), *inner(system)):
+        for name in ("estimator", "scorer"):
+            model: Any = getattr(owner, name, None)
+            if hasattr(model, "scores"):
+                return EstimatorReranker(model)
+            if hasattr(model, "probabilities"):
+                return PairReranker(model)
+    return None
+
+
+def _apart(questions: Sequence[Question]) -> list[Question]:
+    """The questions with ids of their own: those of several requests may be the same."""
+    return [replace(each, id=str(place)) for place, each in enumerate(questions)]
