@@ -86,6 +86,8 @@ class Backend:
                 return waited.result()
         except (UserError, ConnectionError, TimeoutError) as error:
             raise HTTPException(_status(error), " ".join(str(error).split())) from error
+        except Exception as error:  # the program's, which the worker has logged
+            raise HTTPException(500, "the server has failed, see its log") from error
         finally:
             for task in tasks:
                 task.cancel()
