@@ -29,7 +29,7 @@ from harness.runtime.failures import failure_of
 from harness.serving.guards import Guard, Metrics, error_type
 from harness.serving.parts import AskedQuestion, Served
 from harness.serving.requests import AskRequest, ChatRequest, RerankRequest, RewriteRequest, SearchRequest
-from harness.serving.worker import QueueFullError, ServingLimits, Work, Worker, tokens_of
+from harness.serving.worker import QueueFullError, ServingLimits, Work, Worker
 
 PAGE = Path(__file__).with_name("page.html")
 CLIENT_LEFT = 499
@@ -72,64 +72,71 @@ class Backend:
         except QueueFullError as error:
             raise HTTPException(429, str(error), {"retry-after": str(error.retry_seconds)}) from error
 
-    async def result(self, future: "Future[Any]", request: Request | None = None) -> Any:
-        """What comes of the work; it is given up if the client leaves or the time is over.
+    async def results(
+        self, name: str, items: Sequence[Any], request: Request | None = None, size: int = 1
+    ) -> list[Any]:
+        """What comes of the work on each item; an HTTPException in the place of one that fails.
+
+        All are given up if the client of the request leaves, or the time is over.
 
         Raises:
-            HTTPException: If it fails.
+            HTTPException: If there is no such part, the queue is full or the time is over.
         """
-        waited = asyncio.wrap_future(future)
-        tasks = [waited, *([asyncio.ensure_future(_left(request))] if request else [])]
-        try:
-            done, _ = await asyncio.wait(tasks, timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
-            if waited in done:
-                return waited.result()
-        except (UserError, ConnectionError, TimeoutError) as error:
-            raise HTTPException(_status(error), " ".join(str(error).split())) from error
-        except Exception as error:  # the program's, which the worker has logged
-            raise HTTPException(500, "the server has failed, see its log") from error
-        finally:
-            for task in tasks:
-                task.cancel()
-        raise HTTPException(CLIENT_LEFT if done else 504, f"no answer within {self.limits.seconds:g} s")
-
-    async def answers(self, questions: Sequence[Question], request: Request | None = None) -> list[Answer]:
-        """The answers of a system; one that fails says why, unless none is left."""
-        if self.served.needs_passages and not all(each.passages for each in questions):
-            raise HTTPException(422, "passages: this system has no retriever and reads what a request brings along")
         futures: list[Future[Any]] = []
+        left = asyncio.ensure_future(_left(request))
         try:
-            futures += [self.submit("ask", AskedQuestion(each)) for each in questions]
-            found = [await self._answer(future, each, request) for future, each in zip(futures, questions, strict=True)]
+            futures += [self.submit(name, item, size) for item in items]
+            waited = asyncio.gather(*map(asyncio.wrap_future, futures), return_exceptions=True)
+            tasks: list[asyncio.Future[Any]] = [waited, left]
+            seconds = self.limits.seconds
+            done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if waited not in done:
+                raise HTTPException(CLIENT_LEFT if done else 504, f"no answer within {seconds:g} s")
+            return [_refusal(each) if isinstance(each, Exception) else each for each in waited.result()]
         finally:
+            left.cancel()
             for future in futures:
                 future.cancel()
+
+    async def result(self, name: str, item: Any, request: Request | None = None, size: int = 1) -> Any:
+        """What comes of the work on one item.  Raises HTTPException, also if it fails."""
+        (found,) = await self.results(name, [item], request, size)
+        if isinstance(found, HTTPException):
+            raise found
+        return found
+
+    def check_passages(self, questions: Sequence[Question]) -> None:
+        """Raise HTTPException if a system without a retriever gets no passages."""
+        if self.served.needs_passages and not all(each.passages for each in questions):
+            raise HTTPException(422, "passages: this system has no retriever and reads what a request brings along")
+
+    async def answers(self, questions: Sequence[Question], request: Request | None = None) -> list[Answer]:
+        """The answers of a system; one that fails says why, and raises if it is the only one."""
+        self.check_passages(questions)
+        found = await self.results("ask", [*map(AskedQuestion, questions)], request)
         if len(found) == 1 and isinstance(found[0], HTTPException):
             raise found[0]
+        for each in found:
+            self.metrics.spent({} if isinstance(each, HTTPException) else each.costs)
         return [
             Answer(each.id, "", (), notes={"error": one.detail}) if isinstance(one, HTTPException) else one
             for each, one in zip(questions, found, strict=True)
         ]
 
-    async def _answer(self, future: "Future[Any]", question: Question, request: Request | None) -> Any:
-        try:
-            answer = await self.result(future, request)
-        except HTTPException as error:
-            if error.status_code in (CLIENT_LEFT, 504):
-                raise
-            return error
-        self.metrics.spent(answer.costs)
-        return answer
+
+async def _left(request: Request | None) -> None:
+    """Ends when the client of a request has left; never without one."""
+    while request is None or (await request.receive())["type"] != "http.disconnect":
+        await asyncio.sleep(0 if request else 3600)
 
 
-async def _left(request: Request) -> None:
-    """Ends when the client of a request has left."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def _status(error: Exception) -> int:
-    return 502 if isinstance(error, UnavailableError | RefusedError | ConnectionError | TimeoutError) else 422
+def _refusal(error: Exception) -> HTTPException:
+    """The response to a failure: of a service, of what was asked, or of the program, which the worker has logged."""
+    if isinstance(error, UnavailableError | RefusedError | ConnectionError | TimeoutError):
+        return HTTPException(502, " ".join(str(error).split()))
+    if isinstance(error, UserError):
+        return HTTPException(422, " ".join(str(error).split()))
+    return HTTPException(500, "the server has failed, see its log")
 
 
 def hit_row(hit: Ranked) -> dict[str, Any]:
@@ -248,7 +255,7 @@ def _add_routes(app: FastAPI, backend: Backend) -> None:
         if asked.stream or "text/event-stream" in request.headers.get("accept", ""):
             if len(questions) > 1:
                 raise HTTPException(422, "question: events are for one question")
-            return StreamingResponse(_events(backend, questions[0]), media_type="text/event-stream")
+            return _followed(backend, questions[0])
         rows = [
             answer_row(question, answer)
             for question, answer in zip(questions, await backend.answers(questions, request), strict=True)
@@ -258,13 +265,9 @@ def _add_routes(app: FastAPI, backend: Backend) -> None:
     @app.post("/search")
     async def search(asked: SearchRequest, request: Request) -> Response:
         queries = [asked.query] if isinstance(asked.query, str) else asked.query
-        futures: list[Future[Any]] = []
-        try:
-            futures += [backend.submit("search", (query, asked.k)) for query in queries]
-            found = [await backend.result(future, request) for future in futures]
-        finally:
-            for future in futures:
-                future.cancel()
+        found = await backend.results("search", [(query, asked.k) for query in queries], request)
+        if failed := [each for each in found if isinstance(each, HTTPException)]:
+            raise failed[0]
         lists = [{"results": [hit_row(hit) for hit in hits]} for hits in found]
         return as_json(lists[0] if isinstance(asked.query, str) else lists)
 
@@ -275,7 +278,7 @@ def _add_routes(app: FastAPI, backend: Backend) -> None:
         if unknown := [each for each in named if each not in known] if served.rewrite else []:
             raise HTTPException(422, f"strategies: {unknown[0]!r} is none of {', '.join(known)}")
         question = AskRequest(question=asked.question, history=asked.history).questions()[0]
-        made = await backend.result(backend.submit("rewrite", (question, named)), request)
+        made = await backend.result("rewrite", (question, named), request)
         return as_json({"question": question.text, **asdict(made)})
 
     for path in ("/rerank", "/v1/rerank", "/v2/rerank"):
@@ -313,7 +316,7 @@ def _reranks(backend: Backend) -> Any:
             allowed = f"{reranker.least_passages} to {reranker.most_passages}"
             raise HTTPException(422, f"{'texts' if asked.texts else 'documents'}: {len(passages)}, allowed {allowed}")
         size = reranker.size(asked.query, passages)
-        log_odds = await backend.result(backend.submit("rerank", (asked.query, passages), size), request)
+        log_odds = await backend.result("rerank", (asked.query, passages), request, size)
         scores = log_odds if asked.raw_scores else [_sigmoid(each) for each in log_odds]
         order = sorted(range(len(scores)), key=lambda place: -log_odds[place])[: asked.top_n]
         if asked.texts is not None:
@@ -339,11 +342,9 @@ def _sigmoid(log_odds: float) -> float:
     return 1 / (1 + math.exp(-log_odds)) if log_odds > 0 else math.exp(log_odds) / (1 + math.exp(log_odds))
 
 
-async def _events(backend: Backend, question: Question) -> AsyncIterator[str]:
-    """The stages of a question as they end, then `answer` or `error`."""
-    if backend.served.needs_passages and not question.passages:
-        yield event("error", {"message": "passages: this system has no retriever"})
-        return
+def _followed(backend: Backend, question: Question) -> StreamingResponse:
+    """The stages of a question as they end, then `answer` or `error`.  Raises HTTPException if it is not taken."""
+    backend.check_passages([question])
     loop = asyncio.get_running_loop()
     events: asyncio.Queue[str | None] = asyncio.Queue()
 
@@ -351,19 +352,22 @@ async def _events(backend: Backend, question: Question) -> AsyncIterator[str]:
         told = {"stage": stage, "evidence": [hit_row(hit) for hit in found.evidence], "notes": found.notes}
         loop.call_soon_threadsafe(events.put_nowait, event("stage", told))
 
-    try:
-        future = backend.submit("ask", AskedQuestion(question, follow), tokens_of(""))
-    except HTTPException as error:
-        yield event("error", {"message": error.detail})
-        return
+    future = backend.submit("ask", AskedQuestion(question, follow))
     future.add_done_callback(lambda _: loop.call_soon_threadsafe(events.put_nowait, None))
+    return StreamingResponse(_events(backend, question, events, future), media_type="text/event-stream")
+
+
+async def _events(
+    backend: Backend, question: Question, events: "asyncio.Queue[str | None]", future: "Future[Answer]"
+) -> AsyncIterator[str]:
     try:
         async with asyncio.timeout(backend.limits.seconds):
             while (told := await events.get()) is not None:
                 yield told
-        answer = await backend.result(future)
-    except (HTTPException, TimeoutError) as error:
-        yield event("error", {"message": getattr(error, "detail", f"no answer within {backend.limits.seconds:g} s")})
+        answer = future.result()
+    except Exception as error:
+        over = TimeoutError(f"no answer within {backend.limits.seconds:g} s")
+        yield event("error", {"message": _refusal(over if isinstance(error, TimeoutError) else error).detail})
         return
     finally:
         future.cancel()

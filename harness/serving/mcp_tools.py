@@ -1,5 +1,7 @@
 """Search and questions as tools of the Model Context Protocol, for assistants and editors."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server import MCPServer
@@ -21,16 +23,15 @@ def mcp_server(backend: "Backend") -> MCPServer[Any]:
 
     async def search(query: Text, k: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 5) -> dict[str, Any]:
         """Find the passages of the corpus that match a query best, with their scores."""
-        hits = await _told(backend, backend.submit("search", (query, k)))
+        with _as_tool_error():
+            hits = await backend.result("search", (query, k))
         return {"passages": [finite(hit_row(hit)) for hit in hits]}
 
     async def ask(question: Text, history: Turns = []) -> dict[str, Any]:  # noqa: B006 (not changed)
         """Answer a question from the corpus: the answer, and the passages that it rests on."""
         (asked,) = AskRequest(question=question, history=history).questions()
-        try:
+        with _as_tool_error():
             (answer,) = await backend.answers([asked])
-        except HTTPException as error:
-            raise ValueError(error.detail) from error
         return {name: finite(answer_row(asked, answer)[name]) for name in ("question", "text", "evidence")}
 
     if backend.served.search:
@@ -40,8 +41,9 @@ def mcp_server(backend: "Backend") -> MCPServer[Any]:
     return server
 
 
-async def _told(backend: "Backend", future: Any) -> Any:
+@contextmanager
+def _as_tool_error() -> Iterator[None]:
     try:
-        return await backend.result(future)
+        yield
     except HTTPException as error:
         raise ValueError(error.detail) from error

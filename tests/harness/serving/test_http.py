@@ -265,6 +265,8 @@ def test_a_failure_is_of_its_question_alone(slow: TestClient) -> None:
 def test_too_many_and_too_slow(slow: TestClient) -> None:
     with ThreadPoolExecutor(12) as pool:
         asked = [*pool.map(lambda _: slow.post("/ask", json={"question": "0.4"}), range(12))]
+        streamed = [pool.submit(slow.post, "/ask", json={"question": "0.4", "stream": True}) for _ in range(8)]
+    assert {each.result().status_code for each in streamed} == {200, 429}
     codes = [each.status_code for each in asked]
     assert {*codes} == {200, 429}
     assert codes.count(200) == 3
