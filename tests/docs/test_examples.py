@@ -20,7 +20,7 @@ from trainers.t5_from_scratch import main as t5_from_scratch
 
 pytestmark = pytest.mark.slow
 
-README, RE_RAG, SERVING = (ROOT / page for page in ("README.md", "docs/rerag.md", "docs/serving.md"))
+README, RE_RAG, SERVING = (ROOT / page for page in ("README.md", "docs/train_rerag.md", "docs/serve.md"))
 WORLD = ["--questions", "80", "--singles", "60", "--open_singles", "20", "--web_questions", "5", "--manuals", "1"]
 ONE_EPOCH = [
     *("--trainer.max_epochs", "1", "--trainer.devices", "1"),
