@@ -8,7 +8,7 @@
 #          rewriter-dialogues rewriter-queries drrag-classifier drrag-reader hiqa-documents hiqa-reader
 #   DATA   the folder of the official files, by default data
 #
-# Minutes of each: docs/reproduce_lm.md. A stage writes checkpoints/lm-*, indexes/lm-*, data/lm/* and reports/lm-*. One
+# Minutes of each: docs/evaluate.md. A stage writes checkpoints/lm-*, indexes/lm-*, data/lm/* and reports/lm-*. One
 # that was stopped goes on when the line is typed again, and one that is done is skipped: reports/lm-stages/NAME says so.
 # Each stage is scripts/reproduce_lm/NAME.sh, which reads LM, DATA and PYTHON.
 set -euo pipefail

@@ -111,7 +111,7 @@ class SearchService:
         """What to do where status and code of an error mean that no search can succeed; empty where another one may."""
         key = f"export a valid key as {self.key_variable}."
         if self.name == "searxng" and status == 403:
-            return "add json to search.formats in the settings.yml of SearXNG (see docs/web.md), then start it again."
+            return "add json to search.formats in the settings.yml of SearXNG (docs/serve.md), then start it again."
         if status in (401, 403) or (self.name == "brave" and status == 422 and "SUBSCRIPTION_TOKEN" in code):
             return key
         if status == 402 or (self.name == "tavily" and status in (432, 433)):

@@ -20,7 +20,9 @@ from trainers.t5_from_scratch import main as t5_from_scratch
 
 pytestmark = pytest.mark.slow
 
-README, RE_RAG, SERVING = (ROOT / page for page in ("README.md", "docs/rerag.md", "docs/serving.md"))
+README, RE_RAG, SERVING, OPERATING = (
+    ROOT / page for page in ("README.md", "docs/train_rerag.md", "docs/serve.md", "docs/operate.md")
+)
 WORLD = ["--questions", "80", "--singles", "60", "--open_singles", "20", "--web_questions", "5", "--manuals", "1"]
 ONE_EPOCH = [
     *("--trainer.max_epochs", "1", "--trainer.devices", "1"),
@@ -82,18 +84,24 @@ def run(page: Path, beginning: str, *extra: str) -> None:
     mains[arguments[0]]([*rest, *extra])
 
 
-def run_snippet(page: Path) -> None:
+def snippets(page: Path) -> list[str]:
     """The Python of a page."""
-    (code,) = [text for language, text in fences(page) if language == "python"]
+    return [text for language, text in fences(page) if language == "python"]
+
+
+def run_snippet(page: Path, code: str, small: dict[str, str] | None = None) -> None:
+    """Python of a page, with other text in the place of some, such as smaller models."""
+    for text, instead in (small or {}).items():
+        assert text in code
+        code = code.replace(text, instead)
     exec(compile(code, str(page), "exec"), {"__name__": "snippet"})
 
 
 def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(README, "python infer.py index --corpus corpus.jsonl")
-    for kind in ("bm25", "links"):  # as the comment of this command says
+    for kind in ("dense", "bm25", "links"):
         infer.main(["index", "--corpus", "corpus.jsonl", "--kind", kind, "--out", f"indexes/hotpotqa/{kind}"])
-    run(README, "torchrun --nproc-per-node 8 train.py fit", *ONE_EPOCH, *TRIPLES, *SMALL_BIGBIRD)
-    run(README, "python train.py fit --config checkpoints/", "--trainer.max_epochs", "2")
+    run(OPERATING, "torchrun --nproc-per-node 8 train.py fit", *ONE_EPOCH, *TRIPLES, *SMALL_BIGBIRD)
+    run(OPERATING, "python train.py fit --config checkpoints/", "--trainer.max_epochs", "2")
     state = json.loads(Path("checkpoints/drrag-hotpotqa/state.json").read_text())
     assert (state["status"], state["epoch"]) == ("done", 2)
     run(
@@ -101,15 +109,23 @@ def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "[QDC,CFS]"
     )  # fmt: skip
     assert "CFS" in Path("reports/hotpotqa/report.md").read_text()
-    run(README, "python infer.py export")
+    run(SERVING, "python infer.py export --serving checkpoints/drrag-hotpotqa")
     assert Path("exports/drrag-onnx/model.onnx").is_file()
     capsys.readouterr()
     run(README, "python infer.py ask --config configs/infer/drrag")
     assert "Question: Where was the director of Jaws born?" in capsys.readouterr().out
-    shutil.copytree("checkpoints/drrag-hotpotqa", "checkpoints/drrag-world")
-    shutil.copytree("indexes/hotpotqa/dense", "indexes/world/dense")
+
+
+def test_plain_lightning(here: Path, checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    classifier, estimator, rewriter, system = snippets(README)
+    run_snippet(README, classifier, {"max_tokens=256": "max_tokens=96, layers=1"})
+    run_snippet(README, estimator, {"google-t5/t5-base": str(checkpoints["t5"]), "contexts=8": "contexts=3"})
+    run_snippet(README, rewriter, {"google/flan-t5-base": str(checkpoints["t5"])})
+    for name, part in (("estimator", "generator"), ("rewriter", "rewriter")):
+        assert (Path("checkpoints") / name / "serving" / part / "model.safetensors").is_file()
+    run(README, "python infer.py index --corpus data/world/corpus.jsonl")
     capsys.readouterr()
-    run_snippet(README)
+    run_snippet(README, system)
     assert len(re.findall(r"^-?\d\.\d{3} \S", capsys.readouterr().out, flags=re.MULTILINE)) == 8
 
 
@@ -120,7 +136,8 @@ def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(README, "python train.py fit --config configs/train/rerag_nq.yaml", *ONE_EPOCH, *SMALL_T5)
     run(RE_RAG, "python infer.py index --layout fid --corpus")
     run(
-        README, "python infer.py evaluate --config configs/infer/rerag", *FEW, "--system.init_args.candidates", "6",
+        RE_RAG, "python infer.py evaluate --config configs/infer/rerag.yaml --layout fid --paper nq --questions",
+        *FEW, "--system.init_args.candidates", "6",
         "--system.init_args.contexts", "3"
     )  # fmt: skip
     assert "Table 7" in Path("reports/rerag-nq/report.md").read_text()
@@ -135,5 +152,6 @@ def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Question: who wrote the origin of species" in capsys.readouterr().out
     infer.main(["index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "indexes/world/bm25"])
     capsys.readouterr()
-    run_snippet(SERVING)
+    (reading,) = snippets(SERVING)
+    run_snippet(SERVING, reading)
     assert re.search(r"\[.+, .+\]$", capsys.readouterr().out.strip())  # two contexts, by title

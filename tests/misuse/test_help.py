@@ -121,7 +121,7 @@ def test_after_ctrl_c_a_command_says_how_to_go_on(name: str, resumes: bool, monk
 
 
 def test_shell_completion(tmp_path: Path) -> None:
-    """The script that docs/package.md has the shell read."""
+    """The script that docs/command_line.md has the shell read."""
     run = subprocess.run(
         [sys.executable, str(ROOT / "infer.py"), "--print_completion=shtab-bash"],
         env={**os.environ, "JSONARGPARSE_ADD_PRINT_COMPLETION_ARGUMENT": "true"}, cwd=tmp_path,

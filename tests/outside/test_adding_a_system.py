@@ -66,9 +66,7 @@ def trained(place: Path, *options: str) -> Ended:
 
 
 def test_the_page_that_explains_it_prints_its_files() -> None:
-    printed = [
-        text for language, text in fences(ROOT / "docs/extending.md") if language in ("python", "yaml", "markdown")
-    ]
+    printed = [text for language, text in fences(ROOT / "docs/extend.md") if language in ("python", "yaml", "markdown")]
     assert printed == [(HERE / file).read_text(encoding="utf-8") for file in FILES]
 
 

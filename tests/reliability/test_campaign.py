@@ -1,4 +1,4 @@
-"""A short kill campaign; the long one is a command (docs/reliability.md)."""
+"""A short kill campaign; the long one is a command (docs/operate.md#how-it-was-tested)."""
 
 import random
 from pathlib import Path

@@ -28,7 +28,7 @@ OPTIONS = {  # of every command, in the order of the help
     "resume": (
         "auto",
         "Take the run's newest checkpoint that verifies; fit starts if there is none, and refuses other options than "
-        "the run's, but for those that docs/reliability.md lists.",
+        "the run's, but for those that docs/operate.md lists.",
     ),
     "ckpt_path": (
         "FILE",

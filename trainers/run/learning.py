@@ -1,6 +1,6 @@
 """Whether a run has learned: rules on the figures of a validation, told while it trains, at its end, and by the export.
 
-A figure is measured so that a model which has learned nothing stays at 0, or reaches 1; see docs/reliability.md.
+A figure is measured so that a model which has learned nothing stays at 0, or reaches 1; see docs/operate.md.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 EXPLAINED, LOSS_DROP, REFUSED = "explained", "loss_drop", "refused_answerable"
 CURE = (
     "Try a lower or a higher --model.optimizer.learning_rate, a longer warm-up, more --trainer.max_epochs, or to start "
-    "from the paper's model (docs/reliability.md#a-run-that-does-not-learn)."
+    "from the paper's model (docs/operate.md#a-run-that-does-not-learn)."
 )
 CHANCE_NATS = 3.0  # 95% of random scores seem to explain less, as half of chi-squared with two degrees of freedom
 SCALES = 2.0 ** -np.arange(0, 8, 0.5)  # that make scores smaller which are too sure

@@ -64,6 +64,6 @@ def warn_of_small_steps(trainer: pl.Trainer) -> None:
     print(
         f"warning: an optimizer step gives each of the {ranks} processes {units * per_unit / ranks:.1f} "
         f"{data.examples_name}: type --data.{data.step_option} {math.ceil(enough / ranks) * ranks} and scale "
-        "model.optimizer.learning_rate (docs/multi_gpu.md), or use fewer processes.",
+        "model.optimizer.learning_rate (docs/operate.md#the-size-of-a-step), or use fewer processes.",
         flush=True,
     )

@@ -134,7 +134,7 @@ def _refuse(folder: Path, found: Sequence[str]) -> None:
     if found:
         raise UserError(
             f"{folder} cannot be resumed so: {'; '.join(found)}. Undo this; or start another run from its weights, "
-            "with another --name: docs/reliability.md."
+            "with another --name: docs/operate.md."
         )
 
 
@@ -163,7 +163,7 @@ def run_options(parser: Any, folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise MissingInputError(
             f"{file} cannot be read, by which it is seen that a resumed run keeps its options: put it back, or start "
-            "another run from the checkpoint's weights: docs/reliability.md."
+            "another run from the checkpoint's weights: docs/operate.md."
         ) from error
     exits, parser.exit_on_error = parser.exit_on_error, False
     try:

@@ -26,7 +26,7 @@ class RunTrainer(pl.Trainer):
         gradient_clip_val: Largest norm of a step's gradient, or of its elements with gradient_clip_algorithm `value`;
             null does not clip.
         logger: What gets the metrics beside metrics.jsonl: `wandb`, `tensorboard` or `csv`, or another class of
-            loggers, see docs/wandb.md; several in a list; false for none.
+            loggers, see docs/operate.md#loggers-by-one-word; several in a list; false for none.
         kwargs: Lightning's.
     """
 

@@ -122,7 +122,7 @@ def test_the_serving_folder_answers_alike(folders: dict[str, Path], family: str,
 
 @pytest.mark.numeric
 def test_peft_merges_one_strategy_s_adapter_into_the_exported_base(folders: dict[str, Path], tmp_path: Path) -> None:
-    """As docs/dmqr_training.md shows it."""
+    """As docs/train_rewriter.md shows it."""
     rewriter = adapted(folders["t5"], "t5")
     rewriter.save(tmp_path, NAMES, {})
     base = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "rewriter")
