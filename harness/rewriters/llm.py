@@ -164,7 +164,7 @@ class LlmRewriter:
         return Chat(messages, prompt.max_tokens, self.temperature, self.sample)
 
     def _complete(self, reply: str, chosen: Sequence[Strategy]) -> ParsedRewrites:
-        """What a reply holds; raises ValueError if something is missing."""
+        """The rewrites in a reply; raises ValueError if something is missing."""
         parsed = parse_output(reply, chosen)
         if self.adaptive:
             wrong = [line for line in parsed.malformed if parsed.queries or not _says_none(line)]
@@ -179,7 +179,7 @@ class LlmRewriter:
         return parsed
 
     def _rewrites(self, question: Question, asked: Asked[ParsedRewrites], chosen: Sequence[Strategy]) -> Rewrites:
-        """The rewrites of one question: of its last reply, and what only an earlier one has."""
+        """The rewrites of one question: those of its last reply, then missing ones from earlier replies."""
         if asked.value is not None and not asked.value.queries:  # no strategy is selected
             return Rewrites({}, {}, asked.value.reason, dict(asked.costs))
         parsed = [asked.value] if asked.value else [parse_output(reply.text, chosen) for reply in asked.replies[::-1]]

@@ -49,7 +49,7 @@ _NO_GENERATOR = (
 
 @dataclass(frozen=True, slots=True)
 class ReRagResults:
-    """What the tables are made of."""
+    """The data of the tables."""
 
     sets: list[CandidateSet]  # one per question
     readings: rerag_tables.Readings  # one entry per question in each; empty without a reader
@@ -270,7 +270,7 @@ def _findings(system: ReRag, found: ReRagResults, settings: Settings, raw_probab
 
 
 def _reader(system: ReRag) -> PerContextReader | None:
-    """What reads the contexts; the generator scores every answer under every context, for `thorough` and for `fast`."""
+    """The reader of the contexts; the generator scores every answer under every context, for both marginals."""
     if system.reader is None and system.model.generator is not None:
         return generator_reader(system.model, "thorough")[0]
     return system.context_reader
