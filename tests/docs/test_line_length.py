@@ -1,4 +1,4 @@
-"""Configs keep to 120 columns, as ruff's E501 holds Python files; tables and lines without a place to break aside."""
+"""Configs and pages keep to 120 columns, as Python files do by ruff's E501; tables and unbreakable lines aside."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,10 @@ import pytest
 from tests.docs.documents import CONFIGS, ROOT
 
 COLUMNS = 120
-FILES = [config for config in CONFIGS if config.parent.name != "own"]
+FILES = [
+    *[config for config in CONFIGS if config.parent.name != "own"],
+    *[ROOT / "docs/paper_decisions.md", *sorted((ROOT / "docs/results").glob("*.md"))],
+]
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 
