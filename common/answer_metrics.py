@@ -123,7 +123,7 @@ def f1(prediction: str, golds: Sequence[str], normalize: Normalize = squad, yes_
 
 
 def usual_scores(prediction: str, golds: Sequence[str]) -> tuple[float, float]:
-    """Exact match and F1 where no normalization is named, both sides in NFKC.
+    """Exact match and F1 under the default normalization, both sides in NFKC.
 
     Each gold answer is compared by its own script: by `characters` if it needs that, else by `squad`.
 
@@ -166,7 +166,7 @@ def has_answer(text: str, answers: Sequence[str]) -> bool:
 
 
 def yes_or_no(text: str) -> str:
-    """What a text answers to a question for yes or no, by its first word.
+    """The answer of a text to a yes-or-no question, by its first word.
 
     `yes` for yes and true, `no` for no and false, else empty.
     """
@@ -225,8 +225,8 @@ def _answer_tokens(answer: str, by_characters: bool) -> tuple[list[str], bytes]:
 def _may_occur(tokens: Sequence[str], joined: bytes, text: str) -> bool:
     """A necessary condition of `_occurs` without the tokens of the text.
 
-    Without what separates tokens, the answer is a part of the text; of a text with other letters than English ones,
-    each of its tokens is.
+    Without the characters between tokens, the answer is a part of the text. In a text with other than English letters,
+    each token of the answer is a part of it.
     """
     if text.isascii():
         return joined in _squeezed(text)

@@ -1,6 +1,6 @@
 """The first steps of a command, before it imports anything that takes seconds.  Standard library only.
 
-The signals that stop it are Ctrl-C, SIGTERM, and SIGUSR1, which SLURM sends if so asked.
+The signals that stop it are Ctrl-C, SIGTERM, and SIGUSR1, which SLURM sends on request.
 """
 
 import atexit
@@ -39,8 +39,8 @@ def begin(program: str) -> None:
 def _stop_at_signals(program: str) -> None:
     """Let the signals interrupt this process as Ctrl-C does, and end it at once while it imports modules.
 
-    Libraries may swallow an exception that is raised while they are imported. A signal that is ignored stays so, and
-    forked processes take all as they did before.  A command that has ended keeps its exit code.
+    Libraries may swallow an exception that is raised while they are imported. An ignored signal stays ignored, and
+    forked processes handle all signals as before.  A command that has ended keeps its exit code.
     """
     if threading.current_thread() is not threading.main_thread():
         return

@@ -20,7 +20,7 @@ _MARK = re.compile(  # by which chat templates part messages; a tokenizer reads 
 
 
 def without_chat_marks(text: str) -> str:
-    """Text of a message that begins and ends no message: `<|im_start|>` becomes `< |im_start|>`, `[INST]` `[ INST]`.
+    """The text of a message with chat marks broken up: `<|im_start|>` becomes `< |im_start|>`, `[INST]` `[ INST]`.
 
     It knows the marks of common chat templates, for models whose tokenizer is not at hand.
     """
@@ -95,10 +95,10 @@ def reply_costs(replies: Sequence[Reply]) -> dict[str, float]:
 
 
 def named_calls(costs: dict[str, float], what: str) -> dict[str, float]:
-    """Costs of replies with the calls named after what they were for.
+    """Costs of replies, with the calls named after their purpose.
 
-    So a failed one is not taken for the reader's: model_calls becomes WHAT_calls, failed_calls failed_WHAT_calls. Calls
-    that already have a name of their own (choice_calls) keep it.
+    So a failed call does not count as the reader's: model_calls becomes WHAT_calls, failed_calls failed_WHAT_calls.
+    Calls that already have a name of their own (choice_calls) keep it.
     """
     generic = ("model_calls", "cached_calls", "failed_calls", "truncated_calls")  # as in reply_costs
     return {

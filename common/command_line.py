@@ -39,7 +39,7 @@ class KeepsNested:
     dest: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse one option; the rest of its dict is that of a config or of the options before it."""
+        """Parse one option; the other keys of its dict keep the values of the config or of earlier options."""
         if args:
             parser, config, value, option = args
             base = self.get_option_string_base(option)  # type: ignore[attr-defined]
@@ -64,12 +64,12 @@ class ReplacesList:
 
 
 def _holds(kind: Any, container: type) -> bool:
-    """Whether an option's type is a container, such as `dict[...]`, or that or another."""
+    """Whether an option's type is a container, such as `dict[...]`, or a union with one."""
     return container in {get_origin(each) for each in (kind, *get_args(kind))}
 
 
 def _with_nested(before: Any, names: Sequence[str], value: Any) -> dict[str, Any]:
-    """A dict in which what stands under `names`, one within the other, is replaced."""
+    """A copy of a nested dict with the value at the path `names` replaced."""
     first, *rest = names
     known = dict(before) if isinstance(before, Mapping) else {}
     return known | {first: _with_nested(known.get(first), rest, value) if rest else value}
@@ -132,7 +132,7 @@ class CommandLine:
         return as_typed(re.sub(_TYPE, r"\1", super().format_help()))  # type: ignore[misc]
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print; unlike argparse's, it does not hide that the reader of the output has gone."""
+        """Print. Unlike argparse's, it raises if the output pipe is closed."""
         if message:
             (file or sys.stderr).write(message)
 
@@ -170,7 +170,7 @@ class CommandLine:
                     action.__class__ = type(mixin.__name__, (mixin, type(action)), {})
 
     def _group_help(self, key: str, given: Sequence[str]) -> str:
-        """The help of one group of options of the command that is given; the parser is of no use afterwards."""
+        """The help of one group of options of the given command; the parser cannot be used afterwards."""
         commands = self._subcommands_action.choices
         parser = commands[next((word for word in given if word in commands), next(iter(commands)))]
         parser.usage, parser.description = argparse.SUPPRESS, ""

@@ -71,9 +71,9 @@ class SomeFailedError(UserError):
 
 
 def as_typed(text: str) -> str:
-    """A text that names commands as they are typed in a checkout.
+    """A text with its commands as the user types them.
 
-    For users of the installed package as they type them.
+    A checkout has `python train.py`, the installed package `lightning-rag-train`.
     """
     if not _INSTALLED:
         return text
@@ -130,7 +130,7 @@ def print_whatever_comes() -> None:
 
 
 def _closed(stream: TextIO) -> bool:
-    """Whether the reader of a stream has gone. Then what is left of the output goes nowhere, also when Python exits."""
+    """True if the pipe behind a stream is closed; then silences further output, also when Python exits."""
     poll = select.poll()
     poll.register(stream.fileno(), 0)
     gone = any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -271,7 +271,7 @@ def sha256(path: Path) -> str:
 
 
 def seal_of(path: Path) -> Path:
-    """Where the SHA-256 of a file stands, in the form of sha256sum."""
+    """Path of the checksum file beside a file, in the format of sha256sum."""
     return path.with_name(f"{path.name}.sha256")
 
 
@@ -287,7 +287,7 @@ def seal_all(folder: Path) -> None:
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether the SHA-256 of a file stands beside it and is that of its content."""
+    """Whether a file has a checksum file beside it that matches."""
     try:
         return sha256(path) in re.findall("[0-9a-f]{64}", seal_of(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
@@ -295,7 +295,7 @@ def is_sealed(path: Path) -> bool:
 
 
 def check_seal(path: Path) -> None:
-    """Check a file whose SHA-256 stands beside it; one without is what it is.
+    """Check a file against the checksum file beside it; a file without one passes.
 
     Raises:
         ArtifactError: If they differ.

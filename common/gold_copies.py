@@ -1,4 +1,7 @@
-"""Copies of gold passages: other passages with the same text, which answer the question, too: no negatives."""
+"""Copies of gold passages: other passages with the same text.
+
+They answer the question, too, and must not be negatives.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,9 +20,8 @@ _ALIKE = str.maketrans(
 class GoldCopies:
     """The texts of a question's gold passages.  `passage in copies` says whether a passage has one of them.
 
-    Texts are compared in NFKC without case, ways to write quotes and dashes, and what ends the last sentence; without
-    the title where it stands before the text, too. The titles of two copies may differ. A passage without a text is no
-    copy.
+    Texts are compared in NFKC. Case, the form of quotes and dashes, the mark at the end, and a title before the text do
+    not count. The titles of two copies may differ. A passage without a text is no copy.
     """
 
     titles: tuple[str, ...]
@@ -28,7 +30,7 @@ class GoldCopies:
 
     @classmethod
     def of(cls, gold: Iterable[Passage]) -> "GoldCopies":
-        """What is a copy of one of these passages, as these are themselves."""
+        """The copies of these passages, which include the passages themselves."""
         known = [(_form(passage.title), _form(passage.text)) for passage in gold]
         return cls(
             tuple(filter(None, {title: None for title, _ in known})),

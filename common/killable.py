@@ -1,7 +1,7 @@
 """Calls of a function in processes that are killed when one takes too much time or memory.  Standard library only.
 
-What a hostile file does to a parser hurts its own call only. A process serves one call after the other, and ends with
-the process that asks, however that ends. It runs this file: arguments come pickled, results go as lines of JSON.
+A file that breaks its parser ends only its own call. A process serves one call after the other, and ends with its
+parent, however that ends. It runs this file: arguments come pickled, results go as lines of JSON.
 """
 
 import ctypes
@@ -55,7 +55,7 @@ class Killable:
     def submit(self, *arguments: Any) -> Future[Any]:
         """The result of a call, or CallError.  Arguments can be pickled.
 
-        A process that has served other calls and ends proves nothing: the call is made once more, in a new one.
+        If a process that has served other calls dies, the call is repeated once in a new process.
         """
         return self._threads.submit(self._call, arguments)
 

@@ -1,4 +1,4 @@
-"""Packages that some options alone need: the extras of pyproject.toml."""
+"""Optional packages: the extras of pyproject.toml."""
 
 from collections.abc import Collection
 from importlib.util import find_spec

@@ -1,6 +1,6 @@
 """Progress on standard error by tqdm: a bar on a terminal, in a log file a line every 15 seconds; rank 0 only.
 
-Nothing is shown of work that takes less than five seconds. Standard output is left to results.
+Work of less than five seconds shows nothing. Standard output is for results alone.
 """
 
 import os
@@ -96,7 +96,7 @@ class Progress(tqdm):
             say(f"{self.desc.removesuffix(': ')} ...")
 
     def __enter__(self) -> Self:
-        """Say after a while that work is under way that may have no items."""
+        """Say after a while that the work is running, also for work without items."""
         if self.total is None and not self.disable:
             self._note.daemon = True
             self._note.start()

@@ -1,4 +1,4 @@
-"""Types of options: numbers with a range, of which the parser refuses what lies outside, and nan; precisions.
+"""Types of options: numbers within a range (the parser refuses all others, and nan), and precisions.
 
 To a type checker, and in Python, the numbers are int and float: a call from Python is not checked.
 """

@@ -54,8 +54,9 @@ def _may_join(character: str) -> bool:
 def nfkc(text: str) -> str:
     """Text as it is compared, searched and read by models: NFKC, no invisible characters, single blanks.  Idempotent.
 
-    ½ is 1\u20442, m² is m2, full-width letters are plain: one form for what people type in several.  Every input format
-    of the models applies it, since not every tokenizer does (BigBird's does not).  `nfkc(clean(text)) == nfkc(text)`.
+    ½ is 1\u20442, m² is m2, full-width letters are plain, so that different ways to type a text are equal. Every input
+    format of the models applies it, since not every tokenizer does (BigBird's does not).  `nfkc(clean(text)) ==
+    nfkc(text)`.
     """
     if text.isascii():
         return " ".join(text.split())
@@ -198,7 +199,9 @@ class Question:
     @property
     def gold_groups(self) -> tuple[frozenset[str], ...]:
         """The ids of the gold passages, in groups: those with one id in the corpus, such as the chunks of a document,
-        are one group, which is found when one of them is.  A gold passage without such an id is its own group."""
+        are one group. A group is found when one of its passages is. A gold passage without such an id is its own
+        group.
+        """
         own_ids = {passage.id: passage.corpus_id for passage in self.passages}
         groups: dict[tuple[str, str], set[str]] = {}
         for id_ in self.support:

@@ -1,4 +1,4 @@
-"""What training and serving share of retrieval.
+"""Retrieval code that training and serving share.
 
 The interface of retrievers, reciprocal rank fusion, and batched searches with several queries per question. Standard
 library only.
@@ -30,8 +30,8 @@ def search_for(
 ) -> list[list[Ranked]]:
     """The k best passages for each question, each text of several documents once (`without_copies`).
 
-    Without the question itself where it says so (`exclude_self`). A question searches deeper until k passages are left,
-    or no more are found.
+    Without the question itself if it has `exclude_self`. A question searches deeper until k passages are left, or no
+    more are found.
 
     Args:
         retriever: Searches.
@@ -54,12 +54,12 @@ def search_for(
 
 
 def without_itself(question: Question, hits: Sequence[Ranked]) -> Sequence[Ranked]:
-    """The passages found, without the question itself where it says so."""
+    """The passages found, without the question itself if it has `exclude_self`."""
     return [hit for hit in hits if not question.is_itself(hit.passage)] if question.exclude_self else hits
 
 
 def without_copies(hits: Sequence[Ranked]) -> list[Ranked]:
-    """The passages found; of segments of several documents with one text the best, whose `copies` name the others."""
+    """The passages found, each text once: of equal segments the best one stays, and its `copies` name the others."""
     kept: list[Ranked] = []
     places: dict[tuple[str, str], int] = {}  # text and image of a segment of a document -> its place in `kept`
     for hit in hits:
@@ -101,7 +101,7 @@ def share_found(gold: Sequence[Set[str]], found: Iterable[str]) -> float:
 def search_once(
     retriever: Retriever, queries: Sequence[Sequence[str]], k: int, known: Mapping[str, Sequence[Ranked]] | None = None
 ) -> dict[str, Sequence[Ranked]]:
-    """What each query finds, with one batched search of the distinct queries, in the order of first appearance.
+    """The passages of each query, from one batched search of the distinct queries in the order of first appearance.
 
     Args:
         retriever: Searches; it is not called if all queries are known.
@@ -123,7 +123,7 @@ def search_once(
 def search_fused(
     retriever: Retriever, queries: Sequence[Sequence[str]], k: int, known: Mapping[str, Sequence[Ranked]] | None = None
 ) -> list[Sequence[Ranked]]:
-    """What the queries of each question find together, best first.
+    """The passages that the queries of each question find together, best first.
 
     The lists of several queries are fused by reciprocal ranks.
 

@@ -66,8 +66,7 @@ def resolve(options: Any) -> set[str]:
 def typed_in(given: Sequence[str]) -> dict[str, str]:
     """The roots that a command line's arguments give, the last of each; for `TYPED`.
 
-    A file that an option names, such as a further system's, has paths of its own: a root that is typed stands in them,
-    too.
+    A typed root also applies to the paths in files that options name, such as another system's config.
     """
     found = {}
     for word, following in zip(given, [*given[1:], ""], strict=False):
@@ -78,10 +77,9 @@ def typed_in(given: Sequence[str]) -> dict[str, str]:
 
 
 def refuse_unused(given: Sequence[str], used: set[str], whose: str = "") -> None:
-    """Raise UserError if a root is typed that would do nothing.
+    """Raise UserError if a typed root would have no effect.
 
-    It does nothing where no path begins with it, and before a `--config`, whose values count more than what stands
-    before.
+    It has none if no path begins with it, or if a `--config` follows it, whose values override earlier ones.
 
     Args:
         given: The command line's arguments.

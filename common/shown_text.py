@@ -1,4 +1,4 @@
-"""Texts of data for each kind of output, such that nothing obeys them: terminal, CSV, Markdown, HTML.
+"""Escapes data for terminal, CSV, Markdown and HTML, so that no text in it acts as a command or as markup.
 
 Questions, passages, titles, answers, ids, names of files and replies of models are data. Every writer of reports, model
 cards, tables and error lines passes them through here. JSON needs none of it and holds each text as it is.
@@ -23,12 +23,12 @@ _ENTITY = re.compile(r"&(?=#|\w+;)")
 
 
 def terminal(text: str) -> str:
-    r"""Text that a terminal prints and does not obey: ESC stands as `\x1b`. Line breaks and tabs stay."""
+    r"""Text that a terminal prints as it is: ESC becomes `\x1b`. Line breaks and tabs stay."""
     return _CONTROL.sub(_named, text.replace("\r\n", "\n"))
 
 
 def csv_cell(text: str) -> str:
-    """Text for a cell of a CSV file, which a spreadsheet takes for no formula; the `csv` module adds the quotes.
+    """Text for a cell of a CSV file that no spreadsheet reads as a formula; the `csv` module adds the quotes.
 
     A text that begins with =, +, -, @, a tab or a line break, blanks before it or not, gets an apostrophe in front; so
     does such a text behind apostrophes. Without its first apostrophe a marked cell is the text again.

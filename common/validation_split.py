@@ -16,8 +16,8 @@ def validation_share(question: Question) -> float:
 def validation_shares(questions: Iterable[Question]) -> list[float]:
     """For each question a number in [0, 1); those below the validation fraction are held out.
 
-    It is `validation_share` of the first question of those that belong together: of one group, one dialogue (the same
-    first turn) or one text, case and spaces aside, and of what these belong together with.
+    Questions that belong together have the `validation_share` of their first one: questions of one group, one dialogue
+    (the same first turn) or one text (case and spaces aside), and questions linked through others.
     """
     first: dict[tuple[str, str], int] = {}  # what questions belong together by -> the first of them
     of: list[int] = []  # an earlier question that belongs together with it, itself if there is none
@@ -39,7 +39,10 @@ def validation_shares(questions: Iterable[Question]) -> list[float]:
 
 
 def belongs_to(question: Question) -> Iterator[tuple[str, str]]:
-    """What a question shares with those it belongs together with: text, with the turns before it, dialogue, group."""
+    """The keys of a question: its text with the turns before it, its dialogue, its group.
+
+    Questions that share a key belong together.
+    """
     yield "text", "\n".join(nfkc(text).casefold() for text in (*question.history, question.text))
     if question.history:
         yield "text", nfkc(question.history[0]).casefold()

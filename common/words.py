@@ -1,4 +1,4 @@
-"""Words of texts, the form in which they are compared, and the terms of an index: said here for all of the project.
+"""Words of texts, the form in which they are compared, and the terms of an index, defined once for the whole project.
 
 A word is a run of letters, digits and combining marks, with the symbols that make another term of it: c++, f#, .net,
 at&t, $5, 50%. Of scripts that write no blanks (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) every character is
@@ -100,7 +100,7 @@ class Compound:
 
 
 class _Folding(dict[int, str]):
-    """What a character is in a text that is compared, but for its case; empty if it does not count."""
+    """The form of a character in a comparison, before its case is folded; empty if it does not count."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -173,7 +173,7 @@ def words_of(text: str) -> list[Word]:
 
 
 def _folded(text: str) -> list[str]:
-    """What each character of a text is in a text that is compared, but for its case."""
+    """The form of each character of a text in a comparison, before its case is folded."""
     folded = [*map(_FOLDED.__getitem__, map(ord, text))]
     for match in _NUMERATOR.finditer(text):
         folded[match.start()] = f" {folded[match.start()]}"
@@ -211,9 +211,9 @@ def compounds_of(text: str) -> list[list[Compound]]:
 def terms_of(text: str) -> list[str]:
     """The terms by which an index finds a text: words, parts of words, and joined forms of compounds, in order.
 
-    A word with a symbol is a term, and so is it without the symbol if more than a letter is left: c++; disney+, disney;
-    5%, 5; at&t, att. A number or initials with blanks (1 000 000, J. R. R.) are a term together, too. Of scripts
-    without blanks every character and every pair of neighbours is a term.
+    A word with a symbol is a term; the word without it is another one if more than a letter is left: c++; disney+,
+    disney; 5%, 5; at&t, att. A number or initials with blanks (1 000 000, J. R. R.) are a term together, too. Of
+    scripts without blanks every character and every pair of neighbours is a term.
     """
     terms: list[str] = []
     for chunk in text.split():
@@ -249,7 +249,7 @@ def _compounds(chunk: str) -> Iterator[Compound]:
 
 
 def _joins(before: str, sign: str, after: str) -> bool:
-    """Whether what stands between two words makes one compound of them."""
+    """Whether the text between two words joins them to one compound."""
     if len(sign) != 1 or (before[-1].isdecimal() and after[0].isdecimal() and sign in _BETWEEN_DIGITS):
         return len(sign) == 1
     in_capitals = before[-1].isupper() and (after[0].isupper() or after.isdecimal())

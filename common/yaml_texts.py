@@ -1,4 +1,4 @@
-"""YAML texts that a user writes: a name that stands twice in a mapping is refused, of which PyYAML takes the last."""
+"""Reads YAML texts of users. A key that occurs twice in a mapping is refused; PyYAML would take the last one."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def load_yaml(text: str, where: str = "") -> Any:
 
 
 def refuse_repeated(text: str, where: str = "") -> None:
-    """Raise an error as `load_yaml` does; what a name stands for is not constructed."""
+    """Check a text as `load_yaml` does, without constructing its values."""
     import yaml
 
     root = yaml.compose(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))

@@ -42,7 +42,7 @@ class RewriteDataFile(DataFile):
     """An input file of rewrites.  The layout is rrr, qrecc, canard or rewrites; auto: by the fields of the first row.
 
     Args:
-        strategy: What its rewrites count as; by the layout when None: decomposition of rrr, else gqr. Rows of the
+        strategy: The strategy of its rewrites; by the layout when None: decomposition for rrr, else gqr. Rows of the
             layout rewrites may name their own.
 
     Raises:
@@ -91,7 +91,7 @@ class RewriteData(StepData):
     dialogue: by the first turn of the history, or by the question where there is none, so that no dialogue is on both
     sides, and no question without a history, whatever the strategies. An example that occurs several times is used
     once. A question that is longer than `model.max_tokens` is cut, an example whose rewrite is longer than
-    `model.max_rewrite_tokens` left out, as a cut one would teach a wrong end; both are counted.
+    `model.max_rewrite_tokens` left out, because a cut one would teach a wrong end; both are counted.
 
     Args:
         train: Training files.
@@ -321,7 +321,7 @@ class RewriteData(StepData):
 
 
 def dialogue(example: RewriteExample | RewritePreferences) -> str:
-    """What all turns of a dialogue share: its first turn, which in the first example is the question."""
+    """The key of a dialogue: its first turn, which in the first example is the question."""
     return example.history[0] if example.history else example.question
 
 

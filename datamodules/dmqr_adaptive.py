@@ -1,6 +1,6 @@
 """LightningDataModule of the adaptive choice.
 
-Reads how much each strategy's rewrite improved retrieval, and batches questions into optimizer steps.
+Reads the gain in retrieval of each strategy's rewrite, and batches questions into optimizer steps.
 
 Shape legend: P questions, T tokens, S strategies.
 """
@@ -58,9 +58,9 @@ class StrategyClassifierData(StepData):
     """Questions with a target for each strategy: whether its rewrite improves retrieval.
 
     The gain of a strategy is the reward of its greedy rewrite minus the reward of the question alone. It helps if its
-    gain exceeds `min_gain`. Validation questions come from a fixed hash split of the training folders or from
-    separate folders. A question of several folders has the mean of its gains: what helps by chance with one retriever
-    counts less. Questions that are too long for `model.max_tokens` are cut and counted.
+    gain exceeds `min_gain`. Validation questions come from a fixed hash split of the training folders or from separate
+    folders. A question in several folders has the mean of its gains, so that a chance gain with one retriever counts
+    less. Questions that are too long for `model.max_tokens` are cut and counted.
 
     Args:
         train: Folders that `infer.py preferences --samples 0` wrote, as {layout: rewrite_preferences, path: FOLDER}.
@@ -110,7 +110,7 @@ class StrategyClassifierData(StepData):
 
     @property
     def manifests(self) -> list[dict[str, Any]]:
-        """What the training folders came from: rewriter, retriever, reward."""
+        """The origin of the training folders: rewriter, retriever, reward."""
         dropped = ("counts", "seconds", "sha256")
         found = [read_manifest(source.path) for source in self.train_sources]
         return [{name: value for name, value in each.items() if name not in dropped} for each in found]

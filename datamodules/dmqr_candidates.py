@@ -17,7 +17,7 @@ from datamodules.examples.batches import Batch, TokenBatch
 
 @dataclass
 class CandidateTable(Batch):
-    """What is known of the candidates of G groups before training; padded candidates are unknown, with zeros."""
+    """Rewards and counts of the candidates of G groups, known before training; zeros for padding."""
 
     rewards_GN: Tensor
     known_GN: Tensor  # bool
@@ -86,9 +86,9 @@ def chosen(candidates: Sequence[Candidate], most: int) -> tuple[Candidate, ...]:
 
 
 def with_question(example: RewritePreferences) -> RewritePreferences:
-    """The question itself as one more candidate, with its own reward.
+    """Adds the question itself as one more candidate, with its own reward.
 
-    What a rewriter does best where its rewrites find less.
+    So a rewriter can learn to leave a question unchanged.
 
     Its `times` is 0, since nothing sampled it. Where a candidate is the question already, but for case, nothing is
     added.
@@ -100,7 +100,7 @@ def with_question(example: RewritePreferences) -> RewritePreferences:
 
 
 def table_of(groups: Sequence[CandidateGroup]) -> CandidateTable:
-    """What is known of the candidates of some groups."""
+    """Rewards and counts of the candidates of some groups."""
     counts = [len(each.targets) for each in groups]
     known_GN = torch.arange(max(counts))[None, :] < torch.tensor(counts)[:, None]
 

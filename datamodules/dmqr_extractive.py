@@ -73,9 +73,9 @@ class ExtractiveData(StepData):
     within 0 and 1. A word of the question should stay if retrieval is worse without it (1) and not if it is better (0);
     words whose change is smaller than `min_change` have no target. Every occurrence of a word has the word's target.
 
-    Validation questions come from a fixed hash split of the training files or from separate files. Files that label the
-    same question with several retrievers are averaged: what helps one of them by chance counts less. A question
-    that is too long for `model.max_tokens` is cut; these are counted.
+    Validation questions come from a fixed hash split of the training files or from separate files. Labels of one
+    question by several retrievers are averaged, so that a chance gain with one of them counts less. A question that is
+    too long for `model.max_tokens` is cut; these are counted.
 
     Args:
         train: Files that `infer.py label` wrote, as {layout: word_labels, path: FILE}; with `search` question files.
@@ -84,8 +84,8 @@ class ExtractiveData(StepData):
         passages: Feedback passages of each question that are used, best first.
         full_change: Change of retrieval from which a word's target is 1.
         min_change: Change of retrieval below which a word of the question has no target.
-        unhelpful_share: Share of the passages without a word that helps that an epoch draws: they are most
-            of all, and teach less.
+        unhelpful_share: Share of the passages without a helpful word that an epoch draws: they are the majority, and
+            teach less.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
@@ -139,7 +139,7 @@ class ExtractiveData(StepData):
         return [source.path for source in self.sources]
 
     def prepare_data(self) -> None:
-        """Label the words of questions, on one process per machine; the others then find what it wrote."""
+        """Label the words of questions on one process per machine; the others then read its file."""
         if self._searched:
             self._searched.write()
 

@@ -178,7 +178,7 @@ class PreferenceData(StepData):
         )
 
     def _tokenized(self, examples: Sequence[RewritePreferences], skipped: Counter[str]) -> list[CandidateGroup]:
-        """The groups with the candidates that fit; what does not is counted."""
+        """The groups with the candidates that fit; the others are counted."""
         rewriter: RewriterModel = self.module.rewriter
         encode, groups = rewriter.encode, []
         if self.question_as_candidate:

@@ -26,7 +26,7 @@ class Recall(NamedTuple):
 
 
 def asked(question: str, history: Sequence[str] = ()) -> Asked:
-    """What questions of different files are compared by."""
+    """The key by which questions of different files are compared."""
     return nfkc(question), tuple(map(nfkc, history))
 
 

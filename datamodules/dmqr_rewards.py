@@ -16,7 +16,7 @@ from datamodules.formats.row_counts import RowCounts
 
 @dataclass(frozen=True)
 class GreedyReward:
-    """Searches with rewrites and rewards what they find, as `infer.py preferences` does.
+    """Searches with rewrites and rewards the results, as `infer.py preferences` does.
 
     Args:
         retriever: Searches; None if the reward looks at no passages.

@@ -97,7 +97,7 @@ class WordSubstitution:
         return words
 
     def _text(self, word: Sequence[int]) -> str:
-        """What a word is compared by; "" for what is none."""
+        """The form in which a word is compared; "" if it is no word."""
         return "".join(self.pieces[each] for each in word).strip(_BEGIN) if word[0] in self._is_word else ""
 
     @staticmethod

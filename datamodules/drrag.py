@@ -106,7 +106,7 @@ class DrRagData(StepData):
         return self.hard_negative_files + (self._searched.files if self._searched else [])
 
     def prepare_data(self) -> None:
-        """Search, and read large files, on one process per machine; the others then find what it stored."""
+        """Search, and read large files, on one process per machine; the others then read its store."""
         if self._searched:
             self._searched.write()
         if are_stored(self.sources, self.cache):
@@ -176,7 +176,7 @@ class DrRagData(StepData):
         return part, candidates, tokens
 
     def _key(self, sampling: Sampling, epoch: int) -> list[object]:
-        """What draws depend on beside the questions."""
+        """The options that draws depend on, besides the questions."""
         return [self._content, asdict(sampling), epoch]
 
     def _drawn(self, of: tuple[str, Candidates, TokenCache], sampling: Sampling, epoch: int) -> SampledTriples:

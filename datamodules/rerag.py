@@ -154,7 +154,7 @@ class ReRagData(StepData):
         return self.hard_negative_files + (self._searched.files if self._searched else [])
 
     def prepare_data(self) -> None:
-        """Search, and read large files, on one process per machine; the others then find what it stored."""
+        """Search, and read large files, on one process per machine; the others then read its store."""
         if self._searched:
             self._searched.write()
         if are_stored(self.sources, self.cache):

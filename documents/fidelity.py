@@ -33,7 +33,7 @@ def words(text: str) -> list[str]:
 
 
 def fidelity(source: str, result: str, in_a_row: int = 1) -> Fidelity:
-    """How much of a source's text a result lost, and how much of the result's the source does not have.
+    """The shares of a source's text that a result lost, and of the result's text that the source lacks.
 
     Repetitions count: a word that stands three times in the source and once in the result is lost twice.
 
@@ -54,7 +54,7 @@ def fidelity(source: str, result: str, in_a_row: int = 1) -> Fidelity:
 
 
 def shares(source: str, result: str) -> dict[str, float]:
-    """What a report says of a conversion: the shares `lost`, `invented` and `torn`, to four digits."""
+    """The figures of a conversion for a report: the shares `lost`, `invented` and `torn`, to four digits."""
     lost, invented = fidelity(source, result)
     return {"lost": round(lost, 4), "invented": round(invented, 4), "torn": round(torn(source, result), 4)}
 

@@ -1,4 +1,4 @@
-"""What the reading of a document left out or moved, for the report: each rule once, with how often and how much."""
+"""Texts that the reading of a document left out or moved, for the report: each rule once, with its counts."""
 
 from common.words import word_count
 from documents.normal_form import one_line
@@ -7,7 +7,7 @@ _EXAMPLE = 40  # characters of the first text that a rule took
 
 
 class LeftOut:
-    """Collects what a reader does not give as it stands in the file."""
+    """Collects texts that a reader leaves out or moves."""
 
     def __init__(self) -> None:
         self._rules: dict[str, tuple[int, int, str]] = {}  # times, words, the first text
@@ -21,7 +21,7 @@ class LeftOut:
         """Count a text that a rule took from its place; one without words does not count.
 
         Args:
-            rule: What it took and what it did with it, e.g. "hidden text left out", "notes put behind their text".
+            rule: The texts and their treatment, e.g. "hidden text left out", "notes put behind their text".
             text: The text.
         """
         if count := word_count(text):

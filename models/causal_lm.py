@@ -1,8 +1,8 @@
 """A causal language model: generates replies to prompts with their log-probabilities, and scores given replies.
 
-Prompts and replies are token ids: what a chat looks like is not known here. Prompts are padded on the left, so that all
-rows of a batch end together; results do not depend on batch, order or padding. What all prompts of a call begin with is
-read once, and so is a prompt that several replies are scored for (`models.kept_states`).
+Prompts and replies are token ids; chat templates are applied elsewhere. Prompts are padded on the left, so that all
+rows of a batch end together; results do not depend on batch, order or padding. The common beginning of all prompts of a
+call is read once, and so is a prompt with several replies to score (`models.kept_states`).
 
 Shape legend: P rows, T tokens, A reply tokens with the end, N reply tokens of all rows, V vocabulary.
 """
@@ -94,7 +94,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the inputs go: the device of the network, or of its first part."""
+        """The device of the inputs: that of the network, or of its first part."""
         return torch.device("cpu") if self.network.device.type == "meta" else self.network.device
 
     @property
@@ -233,7 +233,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         return KeptStates(past, [len(each) for each in sequences])
 
     def _shared(self, prompts: Sequence[Sequence[int]]) -> KeptStates | None:
-        """The states of what all prompts begin with; None if that is not worth keeping."""
+        """The states of the prompts' common beginning; None if it is not worth keeping."""
         count = common_prefix(prompts) if len(prompts) > 1 else 0
         return self._read([prompts[0][:count]]) if count >= WORTHWHILE and can_keep(self.network) else None
 
@@ -255,7 +255,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
 
     @staticmethod
     def _counted(tokens: int, kept: KeptStates | None, source: int = 0) -> int:
-        """What a prompt of so many tokens counts in a batch."""
+        """The tokens that a prompt of this length counts in a batch."""
         return tokens if kept is None else max(tokens - kept.lengths[source], -(-tokens // CHEAPER))
 
     @staticmethod

@@ -157,7 +157,7 @@ class ContextEncoder:
         return sequences
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
-        """What is read of a question that leaves no room for a passage; empty for any other."""
+        """The part of a question that is read if it leaves no room for a passage; else empty."""
         question = self._clean(question)
         return "" if self._fits(question) else question_note(self._most, token_count(self.tokenizer, question))
 

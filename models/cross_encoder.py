@@ -68,8 +68,8 @@ class RelevanceEstimator(CountsTokens, nn.Module):
     Args:
         network: A T5-family model, a causal LM, or a sequence classifier with one or two labels.
         encode: Tokenizes (question, context) pairs; a `PromptEncoder` for a causal LM.
-        label_words: What a T5 or a causal LM says of a relevant and of an irrelevant context, a single token each.
-        adapter: With which of a causal LM's LoRA adapters it computes; with all weights as they are when None.
+        label_words: The words of a T5 or a causal LM for a relevant and an irrelevant context, a single token each.
+        adapter: The LoRA adapter that a causal LM computes with; the weights alone when None.
 
     Raises:
         UserError: If a word is several tokens.

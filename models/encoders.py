@@ -20,7 +20,8 @@ def is_trained(pretrained: str, family: Any, labels: Mapping[int, str]) -> bool:
     """Whether a model has been trained to tell these labels apart, by its config.json.
 
     Raises:
-        UserError: If it tells as many others apart, or these in another order: its head would be taken for theirs.
+        UserError: If it was trained for as many other labels, or for these in another order: its head would be mistaken
+            for theirs.
     """
     config = load_config(resolve(pretrained))
     if type(config) not in family._model_mapping:

@@ -19,7 +19,7 @@ CHEAPER = 8  # a kept token needs memory and no computation: it counts as an eig
 
 @dataclass(frozen=True, slots=True)
 class KeptStates:
-    """What a network knows of U left-padded rows of tokens."""
+    """The states of U left-padded rows of tokens."""
 
     cache: DynamicCache  # all tokens of each layer, also of those that look back no further than a window
     lengths: Sequence[int]  # tokens of each row
@@ -46,7 +46,7 @@ class KeptStates:
 
 
 def can_keep(network: PreTrainedModel) -> bool:
-    """Whether all that a network knows of earlier tokens is the key and value states of each."""
+    """Whether the states of a network are the key and value states of each token, and nothing else."""
     known = (DynamicLayer, DynamicSlidingWindowLayer)
     return network._supports_default_dynamic_cache() and all(
         type(layer) in known for layer in DynamicCache(config=network.config).layers

@@ -1,6 +1,6 @@
 """Loads and saves networks and tokenizers of transformers without its bars and tables.
 
-A checkpoint that lacks weights or words is refused or told.  No code of a model's folder is run.
+A checkpoint that lacks weights or a vocabulary is refused, or a line says so. No code of a model's folder is run.
 """
 
 import json
@@ -78,8 +78,8 @@ def load_network(family: Any, folder: str | Path, *, new_head: bool = False, **o
     Args:
         family: Such as `AutoModelForSequenceClassification`.
         folder: The model's folder.
-        new_head: Whether weights of the head may be missing or of another shape: they start at random, which is told in
-            one line. The pooler of a BERT counts as a part of the head: its encoder never uses it.
+        new_head: Whether weights of the head may be missing or of another shape: they start at random, and a line says
+            so. The pooler of a BERT counts as a part of the head: its encoder never uses it.
         options: Of `from_pretrained`.
 
     Raises:

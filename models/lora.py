@@ -121,7 +121,7 @@ def adapter_names(state_names: Iterable[str]) -> list[str]:
 
 
 class AdapterSwitch:
-    """Chooses which of a network's adapters computes.  Nothing else of the network changes, such as what is trained.
+    """Chooses which of a network's adapters computes.  Nothing else changes; the same weights are trained.
 
     Args:
         network: With all its adapters.
@@ -143,7 +143,7 @@ class AdapterSwitch:
             self._activate(before)
 
     def groups(self, names: Sequence[str]) -> Iterator[list[int]]:
-        """The rows of each of these adapters' names; while they are used, that adapter computes."""
+        """Yields the rows by adapter; while they are used, their adapter computes."""
         rows: dict[str, list[int]] = {}
         for row, name in enumerate(names):
             rows.setdefault(name, []).append(row)

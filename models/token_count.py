@@ -8,5 +8,5 @@ class CountsTokens:
 
 
 def tokens_read(*models: object) -> int:
-    """The tokens that these models have read so far; 0 for None and for what does not count."""
+    """The tokens that these models have read so far; 0 for None and for models without a count."""
     return sum(getattr(model, "tokens_read", 0) for model in models)

@@ -1,6 +1,7 @@
 """Trains the adaptive choice of DMQR-RAG for local models.
 
-Which strategies' rewrites will add relevant passages to a question's search (Section 2.2.2 asks an LLM instead).
+The model predicts which strategies' rewrites will add relevant passages to a question's search (the paper's Section
+2.2.2 asks an LLM).
 
 Shape legend: P questions, T tokens, S strategies.
 """
@@ -49,7 +50,7 @@ def choice_loss(log_odds_PS: Tensor, targets_PS: Tensor, weights_P: Tensor, step
 
 
 def kept_gains(chosen_PS: NDArray[np.bool_], gains_PS: Floats) -> Floats:
-    """What the chosen strategies gain for each question, (P,): the best of their gains, and 0 without one above 0.
+    """The gain of the chosen strategies for each question, (P,): the best of their gains, at least 0.
 
     Args:
         chosen_PS: Whether a strategy is chosen.
@@ -183,8 +184,8 @@ class StrategyClassifierTrainer(EncoderModule):
     def summarize(self, results: list[tuple[list[float], list[float], list[float]]]) -> dict[str, float]:
         """Average precision over all (question, strategy); AUC as the mean over the strategies.
 
-        The threshold, with the share of the best gains that it keeps and its number of rewrites per question, beside
-        the number that the same strategies for all need.
+        Also the threshold, the share of the best gains that it keeps, and its rewrites per question, beside the number
+        that a fixed set of strategies needs for that share.
 
         Raises:
             UserError: If validation saw rewrites that gain only, or none.

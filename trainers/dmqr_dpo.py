@@ -97,7 +97,7 @@ class DpoTrainer(RewriterModule):
         )
 
     def scored(self, batch: PreferenceBatch) -> tuple[Tensor, Groups]:
-        """Log-probabilities (G, N) of the candidates, 0 for padding, and what is known of them."""
+        """Log-probabilities (G, N) of the candidates, 0 for padding, and their rewards and reference."""
         known = batch.candidates
         logp_GN = torch.zeros_like(batch.reference_GN).masked_scatter(batch.there_GN, self(batch))
         groups = Groups(known.rewards_GN, known.known_GN, batch.reference_GN, known.times_GN, known.tokens_GN)

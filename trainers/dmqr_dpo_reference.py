@@ -1,6 +1,6 @@
 """The reference of runs that learn from preferences.
 
-What the starting model gives the candidates, and how it differs from their sampler.
+The log-probabilities of the starting model, and their difference to the sampler's.
 """
 
 import sys

@@ -27,9 +27,9 @@ class DpoValidation(NamedTuple):
 def summary(results: Sequence[DpoValidation]) -> dict[str, float]:
     """Means over the validation groups; shares from 0 to 1, rewards in the units of the preferences.
 
-    `expected_reward` is that of the recorded candidates, weighed by their probabilities; `kl` that of the starting
-    model from the trained one on the recorded samples, nats per rewrite. `reward` and its variance over questions,
-    `length` in tokens and the shares are of greedy rewrites.
+    `expected_reward` is the reward of the recorded candidates, weighed by their probabilities; `kl` the divergence of
+    the starting model from the trained one on the recorded samples, nats per rewrite. `reward` and its variance over
+    questions, `length` in tokens and the shares are of greedy rewrites.
     """
     found = {
         "expected_reward": _mean([each.expected_reward for each in results]),

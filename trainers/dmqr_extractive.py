@@ -1,6 +1,6 @@
 """Trains DMQR-RAG's extractive rewriter.
 
-Which words of a question stay in a query, and which words of passages join it (not in the paper).
+The model predicts which words of a question stay in a query and which words of passages join it (not in the paper).
 
 Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins), W words.
 """

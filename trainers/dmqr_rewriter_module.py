@@ -1,4 +1,4 @@
-"""What the trainers of DMQR-RAG's generative rewriters share.
+"""Base class of the trainers of DMQR-RAG's generative rewriters.
 
 The model with its adapters, memory, optimizer, checkpoints and export.
 """
@@ -252,7 +252,7 @@ class RewriterModule(RunModule):
 
     @property
     def learned_from(self) -> dict[str, Any]:
-        """What the manifest says of training besides its data."""
+        """The facts on training for the manifest, besides its data."""
         return {}
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
@@ -285,9 +285,9 @@ class RewriterModule(RunModule):
 
 
 def refuse_base_of_adapters(pretrained: Path) -> None:
-    """Refuse the model of a serving folder that needs an adapter for each strategy.
+    """Refuse the base model of a serving folder with an adapter for each strategy.
 
-    It is the base, not what was trained.
+    Such a base holds nothing that was trained.
 
     Raises:
         UserError: If it is one.

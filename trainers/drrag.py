@@ -47,7 +47,7 @@ class DrRagTrainer(EncoderModule):
             a small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
         lora: An adapter that is trained with the head instead of the body's weights and merged into the export: less
-            memory for large models. It wants a learning rate some ten times higher, such as 3e-4.
+            memory for large models. Use a learning rate about ten times higher, such as 3e-4.
     """
 
     starts: ClassVar = {"pretrained": StartOption("classifier", {KIND: PART})}
@@ -85,7 +85,7 @@ class DrRagTrainer(EncoderModule):
         self.classifier.new_head = False  # a trained one
 
     def setup(self, stage: str) -> None:
-        """Check the precision, center what a new head reads, and tell of attention that pads without need."""
+        """Check the precision, center the inputs of a new head, and report attention that pads without need."""
         super().setup(stage)
         if stage == "fit":
             data = self.trainer.datamodule

@@ -275,7 +275,7 @@ class ReRagTrainer(RunModule):
 
     @property
     def _scorer(self) -> Generator | FrozenGenerator | None:
-        """The generator; of a frozen one also what is known of earlier batches and runs."""
+        """The generator; a frozen one with the stored results of earlier batches and runs."""
         if not self.frozen or self.generator is None:
             return self.generator
         if self._known is None:

@@ -19,10 +19,10 @@ FORMAT = 1  # of what is stored; increase it when a generator computes another l
 
 
 class FrozenGenerator:
-    """Reads log P_G of what was computed before, and computes the rest.
+    """Reads the log P_G that were computed before, and computes the others.
 
-    A row is known by its tokens, so that runs with other seeds, files or numbers of contexts find it too, and a text
-    that was changed for this epoch is computed anew.
+    A row is found by its tokens. So runs with other seeds, files or numbers of contexts find it, too, and a text that
+    was changed for this epoch is computed anew.
 
     Args:
         generator: With frozen weights; computes in evaluation mode.

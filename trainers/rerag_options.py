@@ -1,4 +1,4 @@
-"""RE-RAG's training options, and presets of them: the released code, the paper as printed, and what is best here."""
+"""RE-RAG's training options, and three presets: the released code, the paper as printed, and our best."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Literal
@@ -22,8 +22,8 @@ class Text:
         max_answer_tokens: Longest answer, in tokens, in training and generation.
         answer_prefix: Text before every answer; "Answer: " in the released code. The preset's when null.
         repetition_penalty: Of a T5's generation; exported in its generation_config.json. The preset's when null.
-        true_word: What a T5 or a causal LM says of a relevant context: a word that is one token of its vocabulary.
-        false_word: What it says of an irrelevant one. In mT5's vocabulary "false" is two tokens: take yes and no there.
+        true_word: The word of a T5 or a causal LM for a relevant context; it must be one token of the vocabulary.
+        false_word: Its word for an irrelevant context. In mT5's vocabulary "false" is two tokens: use yes and no there.
     """
 
     format: ContextFormat | None = None

@@ -2,7 +2,7 @@
 
 Question by question on disk, one read at a time, so that a process holds few of them.
 
-    records.arrow    a row per record: its key, what is needed of all records at once, and the checksum of its batch
+    records.arrow    a row per record: its key, the fields needed of all records at once, the checksum of its batch
     passages.arrow   a record batch per record: a row per passage, and a JSON object in the batch's metadata
 
 Both are Arrow IPC files, which `datasets.load_dataset("arrow", data_files=...)` reads, too. The rows are memory-mapped;
@@ -38,7 +38,7 @@ _NOTE = b"note"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is known of a record without its passages."""
+    """The fields of a record without its passages."""
 
     key: str
     text: str = ""

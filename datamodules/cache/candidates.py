@@ -1,4 +1,4 @@
-"""The passages that each question's examples are drawn from, by number: what a draw needs, without a text.
+"""The passages that each question's examples are drawn from, by number: a draw needs no text.
 
 A question's passages are numbered: those of its file, then those of mined files that are no passage of its file. The
 draws of `datamodules.examples` compare passages by their ids alone, so they are made on passages that have numbers for
@@ -43,7 +43,7 @@ class Candidates:
         self.first, self._ends, self._notes = arrays["first"], arrays["ends"], arrays["notes"].tobytes()
 
     def arrays(self) -> Arrays:
-        """The number of each question's first text, its own, which its passages' follow, and what draws need."""
+        """Offsets: the number of each question's text (its passages' follow), and the numbers that draws need."""
         counts, notes, copies = [], [], 0
         for place in track(range(len(self.ids)), len(self.ids), "numbering the passages of questions"):
             question, passages = self._whole(place)

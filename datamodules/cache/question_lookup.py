@@ -11,7 +11,7 @@ from datamodules.formats.mined_negatives import Mined, mined_rows
 
 
 class QuestionLookup(Mapping[str, Mined]):
-    """What files say about questions, read when it is asked for.
+    """The entries of files on questions, read on request.
 
     Args:
         kept: Records with the questions' ids as keys; several of one question count together, in order.
@@ -40,7 +40,7 @@ class QuestionLookup(Mapping[str, Mined]):
 
 
 def stored_mined(paths: Sequence[str], cache: str | None = None) -> QuestionLookup:
-    """What `datamodules.formats.mined_negatives.read_mined` returns, kept in `cache` if it is large.
+    """The result of `datamodules.formats.mined_negatives.read_mined`, kept in `cache` if it is large.
 
     Raises as that, and ArtifactError.
     """

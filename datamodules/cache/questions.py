@@ -21,7 +21,7 @@ _TUPLES = (
 
 
 class CachedQuestions(Sequence[Question]):
-    """Questions that are read from their records when they are asked for.
+    """Questions that are read from their records on request.
 
     Args:
         records: Of `write_questions`.

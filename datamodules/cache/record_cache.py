@@ -54,7 +54,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class CachedRecords:
-    """Records, and where what is derived of them is kept.
+    """Records, and the place of the results computed from them.
 
     Args:
         records: The records.
@@ -90,7 +90,7 @@ class CachedRecords:
             return arrays
 
     def place(self, key: Mapping[str, Any]) -> Path:
-        """Where something that depends on the records and `key` alone is kept.  Only of stored records.
+        """Folder for a result that depends on the records and `key` alone. For stored records only.
 
         Args:
             key: All that it depends on beside the records, JSON types only.
@@ -189,6 +189,6 @@ def _save(file: Path, arrays: Arrays) -> None:
 
 @functools.cache
 def _code(patterns: tuple[str, ...]) -> str:
-    """Digest of the code that made what is stored, so that nothing of another version is used."""
+    """Digest of the code that writes the store, so that a store of another version is not used."""
     files = sorted(file for pattern in patterns for file in _ROOT.glob(pattern))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -1,6 +1,6 @@
 """The triples of one epoch as numbers.
 
-A few bytes each, and an example with its texts when it is asked for.
+They take a few bytes each; an example gets its texts on request.
 """
 
 from array import array

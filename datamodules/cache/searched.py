@@ -1,4 +1,4 @@
-"""What a retriever finds for training questions: a command of `infer.py` writes it before the first training, once."""
+"""Search results for training questions: a command of `infer.py` writes them once, before the first training."""
 
 import os
 import subprocess
@@ -25,8 +25,8 @@ _OF_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK
 class Search:
     """A retriever that searches for the training questions before the first training.
 
-    What it finds is kept beside the cache, and written again if a file, the index or the retriever is another one.
-    Of many questions run the command by yourself, which all GPUs can share: `infer.py mine` or `infer.py label`.
+    The results are kept beside the cache, and written again if a file, the index or the retriever has changed. For many
+    questions run `infer.py mine` or `infer.py label` yourself: all GPUs can share that work.
 
     Args:
         index_root: Folder of the indexes, which `infer.py index --out INDEX_ROOT/bm25` has written.

@@ -24,7 +24,7 @@ class Split:
     stores: tuple[CachedRecords, ...]  # of the training files; then of the validation files, if there are any
 
     def counts(self, strict: bool) -> RowCounts:
-        """What is unusual in the files.
+        """The unusual rows of the files.
 
         Raises:
             DataError: If there is something and `strict`.
@@ -63,7 +63,7 @@ def split_questions(
 
 
 def are_stored(sources: Sequence[QuestionDataFile], cache: str | None) -> bool:
-    """Whether the questions of these files are stored: one process reads the files, and the others what it stored."""
+    """Whether the questions of these files are stored: one process reads the files, the others read the store."""
     return cache is not None and is_large(_files(sources))
 
 

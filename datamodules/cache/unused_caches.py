@@ -2,7 +2,7 @@
 
 A store that a process reads is kept: it holds a shared lock on its records.
 
-When a store was opened last is its folder's time of change.  On Windows nothing is removed.
+The folder's time of change tells when a store was opened last. On Windows nothing is removed.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Batches of RE-RAG's context sets, made of the numbers of their questions: what a worker process needs, and no more.
+"""Batches of RE-RAG's context sets, made from the numbers of their questions. A worker process needs nothing else.
 
 Shape legend: B questions, N contexts per question, M encoded rows of one bucket, T tokens, A answer tokens.
 """
@@ -18,7 +18,7 @@ from models.length_batching import length_batches
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """What a batch is made of."""
+    """The request for a batch."""
 
     epoch: int  # -1: validation
     rows: list[int]  # of the questions

@@ -125,7 +125,7 @@ class ContextSampler:
 def count_contexts(
     questions: Iterable[Question], total: int, select: Callable[[Question], ContextSet], answered: bool = True
 ) -> dict[str, NDArray[np.int64]]:
-    """What a plan and the audit need of all context sets; questions without a context are left out.
+    """Counts of all context sets for a plan and the audit; questions without a context are left out.
 
     Args:
         questions: All questions.

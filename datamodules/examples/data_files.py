@@ -48,7 +48,7 @@ class QuestionDataFile(DataFile):
         check_layout(self.layout, questions=True)
 
     def questions(self, counts: RowCounts | None = None) -> Iterator[Question]:
-        """The questions of the file, in order, of which `counts` counts what is unusual.
+        """The questions of the file, in order; `counts` counts unusual rows.
 
         Raises as `read_questions_with_gold`.
         """
@@ -63,7 +63,7 @@ def paths_of(sources: Sequence[QuestionDataFile]) -> list[str]:
 def distinct_questions(sources: Sequence[QuestionDataFile], counts: RowCounts | None = None) -> Iterator[Question]:
     """The questions of all files, in order, without duplicates: the first counts; `counts` counts the others.
 
-    Questions are one if their texts and earlier turns are.
+    Questions are equal if their texts and earlier turns are.
     """
     counts = counts or RowCounts()
     seen: dict[tuple[str, ...], int] = {}  # -> number of the file

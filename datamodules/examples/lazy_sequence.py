@@ -1,4 +1,4 @@
-"""A sequence whose items are computed when they are asked for, and hardly any of them kept."""
+"""A sequence whose items are computed on request; few of them are kept."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache

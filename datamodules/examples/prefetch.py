@@ -1,6 +1,6 @@
 """Batches that worker processes make ahead of the training, in the order of small requests from the training process.
 
-PyTorch's DataLoader runs the processes.  What it leaves to do:
+PyTorch's DataLoader runs the processes. This module adds what it lacks:
 
 - Tensors are sent by value. By default each of them takes a file descriptor and shared memory: a batch of RE-RAG has
   hundreds of tensors, most systems allow a process 1,024 descriptors, and most containers have 64 MiB of shared memory.

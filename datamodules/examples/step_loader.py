@@ -117,10 +117,12 @@ class StepLoader(Generic[Made]):
 
 
 class StepData(pl.LightningDataModule):
-    """Base class of the data modules: the loaders of this rank.  A subclass sets or implements what is declared here.
+    """Base class of the data modules: the loaders of this rank.
 
-    One with an option `workers` implements the requests and what makes batches of them, the others `_collate` and
-    `_validation_batch`.
+    A subclass sets or implements the members declared here.
+
+    One with an option `workers` implements the requests and the code that makes batches of them; the others implement
+    `_collate` and `_validation_batch`.
     """
 
     steps_per_epoch: int

@@ -40,7 +40,7 @@ class CorpusStream:
         block: Size of the shuffle buffer, in passages.
         seed: Seed of the shuffling.
         owned: Streams that this process reads; all when None.
-        unusual: What was counted before, of unusual rows; an error here, too, if it is strict. When the corpora were
+        unusual: The counts of unusual rows so far; a further one is an error if they are strict. When the corpora were
             read once, the process of the first stream says what else there is.
     """
 

@@ -1,4 +1,4 @@
-"""Batches of DR-RAG's triples, made of the numbers of their texts: what a worker process needs, and no more.
+"""Batches of DR-RAG's triples, made from the numbers of their texts. A worker process needs nothing else.
 
 Shape legend: P triples, T tokens.
 """
@@ -38,7 +38,7 @@ class TripleNumbers:
 
 @dataclass(frozen=True, slots=True)
 class TripleRequest:
-    """What a batch is made of; its fields are those of `TripleBatch`."""
+    """The request for a batch; its fields are those of `TripleBatch`."""
 
     numbers: TripleNumbers
     positive_P: NDArray[np.bool_]

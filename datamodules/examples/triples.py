@@ -49,8 +49,8 @@ class Sampling:
             question's candidates in its file.
         positives_per_question: Maximum ordered gold pairs per question and epoch; all when None.
         paired_share: Share of the negatives that are a passage and, in this order, one that the search with the
-            question and that passage found: what C(q, d_i, d') is asked at inference. Where mined files hold such
-            pairs; 0 leaves them out.
+            question and that passage found, as C(q, d_i, d') is used at inference. Where mined files hold such pairs; 0
+            leaves them out.
     """
 
     negatives_per_positive: PositiveFloat = 1.0
@@ -61,7 +61,7 @@ class Sampling:
 
 
 class Noise(NamedTuple):
-    """What a question's negatives are drawn from."""
+    """The passages from which a question's negatives are drawn."""
 
     own: list[Passage]  # candidates of its file
     mined: list[Passage]

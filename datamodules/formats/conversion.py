@@ -1,4 +1,4 @@
-"""Turns the rows of a file into records; a row that lacks what it needs is left out and counted.
+"""Turns the rows of a file into records; a row without a needed field is left out and counted.
 
 Standard library only.
 """
@@ -22,7 +22,7 @@ def converted(
     counts: RowCounts,
     some: bool = True,
 ) -> Iterator[Record]:
-    """The record of each row, but of those of which a field that is needed is null or empty.
+    """The record of each row without a null or empty needed field.
 
     Args:
         source: Name of the file.

@@ -158,9 +158,10 @@ def is_table(file: io.BufferedReader, named_so: bool) -> bool:
 
 
 def _delimiter(text: str) -> str:
-    """What parts the cells at the beginning of a table, perhaps cut.
+    """The separator of the cells at the beginning of a table, which may be cut off.
 
-    The one by which the row below the header has as many cells; by several, that of the first line and of most cells.
+    It is the one by which the row below the header has as many cells as the header; among several, the one of the first
+    line with most cells.
     """
 
     def fit(delimiter: str) -> tuple[bool, int, int]:

@@ -1,4 +1,4 @@
-"""Opens a local file as UTF-8 bytes, however it is packed and encoded; a file of a kind that is not read is named.
+"""Opens a local file as UTF-8 bytes, however it is packed and encoded; an unsupported kind of file is an error.
 
 Archives (gzip, bzip2, xz, a zip of one file) and UTF-16 or UTF-32 are told by their first bytes. A pipe is kept in a
 temporary file, so that it can be read again. Standard library only.

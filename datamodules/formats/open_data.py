@@ -72,7 +72,7 @@ def content_files(source: str) -> list[Path]:
 
 
 def part_of(source: str) -> str | None:
-    """Which part of `content_files(source)` it is.
+    """The part of `content_files(source)` that the source names.
 
     The split of `FILE:SPLIT`, the whole name of a Hugging Face data set, else None.
     """

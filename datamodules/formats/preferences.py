@@ -36,7 +36,7 @@ def preference_lines(preferences: Iterable[RewritePreferences]) -> Iterator[str]
 
 
 def read_manifest(folder: str) -> dict[str, Any]:
-    """What the preferences in a folder came from.
+    """The origin of the preferences in a folder.
 
     Raises:
         MissingInputError: If the folder does not exist or holds no preferences.

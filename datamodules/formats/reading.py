@@ -413,7 +413,7 @@ def _without_empty_passages(question: Question, counts: RowCounts) -> Question:
 
 
 def _whose(module: ModuleType, row: Row) -> str:
-    """What to do about a first row that is not of the layout."""
+    """The advice for a first row that is not of the layout."""
     for name, value in row.items():
         first = value[0] if isinstance(value, list) and value else None
         if isinstance(first, dict) and all(key(first, field) is not None for field in module.REQUIRED_FIELDS):

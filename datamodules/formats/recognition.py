@@ -68,7 +68,7 @@ def layout_of(name: str, source: str, questions: bool = False) -> ModuleType:
 
 
 def recognized(row: Row, source: str, questions: bool = False) -> str:
-    """The layout whose signature a row has: that of most fields.
+    """The layout whose signature a row has; among several, the one with most fields.
 
     A layout of this project (`ANY_CASE`) is the row's if no other one is, whatever the case of its names.  One that is
     asked for by name alone (`BY_NAME`) is never.

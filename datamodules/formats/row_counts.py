@@ -10,7 +10,7 @@ from common.errors import DataError
 
 
 class RowKind(NamedTuple):
-    """What a row is, and what becomes of it."""
+    """A kind of unusual row, and its treatment."""
 
     what: str
     outcome: str
@@ -35,7 +35,7 @@ class RowCounts:
 
     Args:
         strict: Whether the first one is an error; rows that are joined, and fields that are not read, are none.
-        without_gold: What becomes of a question without gold; None where nobody asks for gold: it is as it should be.
+        without_gold: The treatment of a question without gold; None if no gold is needed, so that it is not unusual.
     """
 
     def __init__(self, strict: bool = False, without_gold: str | None = "not used") -> None:

@@ -29,7 +29,7 @@ _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true o
 
 @contextmanager
 def left_out() -> Iterator[list[str]]:
-    """What the functions below leave out of a row meanwhile, such as `an item of field 'answers' that is null`."""
+    """Records what the functions below leave out of a row, such as `an item of field 'answers' that is null`."""
     found: list[str] = []
     token = _left_out.set(found)
     try:
@@ -324,7 +324,7 @@ def corpus_id(row: Row, field: str) -> tuple[str, str | None]:
 def metadata(row: Row, used: Container[str | None]) -> dict[str, object] | None:
     """The row's other fields, unchanged; those that are null or empty are omitted; None if there are none.
 
-    What JSON cannot express (dates and numbers of Parquet files, NaN) becomes a string.
+    Values that JSON cannot express (dates and numbers of Parquet files, NaN) become strings.
 
     Raises:
         DataError: If a string cannot be encoded as UTF-8.

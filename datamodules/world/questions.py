@@ -121,13 +121,13 @@ class QuestionGenerator:
         return template.format(n=entity.name, y=entity.year, r=entity.region)
 
     def noun_phrase(self, relations: list[str], what: str) -> str:
-        """A noun phrase for what a chain of relations leads to from `what`: "the mayor of the birthplace of ..."."""
+        """A noun phrase for the end of a chain of relations from `what`: "the mayor of the birthplace of ..."."""
         for relation in relations:
             what = self._noun_phrase(relation, what)
         return what
 
     def frame(self, target: str, noun_phrase: str) -> str:
-        """A complete question for what a noun phrase stands for; `target` is its kind."""
+        """A complete question for the entity of a noun phrase; `target` is its kind."""
         frames = PERSON_FRAMES if target == "person" else FRAMES
         return tidy(self.random.choice(frames.of(self.split)).format(np=noun_phrase))
 

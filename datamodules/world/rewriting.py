@@ -41,7 +41,7 @@ _WORD = re.compile(r"[\w'-]+")
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """A question without what makes it hard to search with, and how it speaks of the first entity of a chain."""
+    """A question without the parts that make it hard to search with, and its name for the first entity of a chain."""
 
     text: str
     names: tuple[str, ...]  # in the text

@@ -72,7 +72,7 @@ def several_sources(world: World, config: WorldConfig) -> SeveralSources:
 
 
 class _Split:
-    """What the sources state about the entities of one split."""
+    """The facts that the sources state about the entities of one split."""
 
     def __init__(self, entities: list[Entity], random: Random) -> None:
         self.random = random

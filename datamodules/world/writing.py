@@ -110,7 +110,7 @@ def _write_manuals(world: World, config: WorldConfig, folder: Path) -> int:
 
 
 def _write_rephrased(world: World, config: WorldConfig, folder: Path) -> dict[str, dict[str, int]]:
-    """Write the rephrased questions with what a rewriter is to make of them.
+    """Write the rephrased questions with their target rewrites.
 
     Returns their number per split and kind.
     """
@@ -129,7 +129,7 @@ def _write_rephrased(world: World, config: WorldConfig, folder: Path) -> dict[st
 
 
 def _write_several_sources(world: World, config: WorldConfig, folder: Path) -> dict[str, dict]:
-    """Write the questions for answering from several sources, and these.
+    """Write the questions for answering from several sources, and the sources.
 
     Returns the numbers of facts and of questions by share.
     """

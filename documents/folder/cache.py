@@ -1,4 +1,4 @@
-"""The folder in which what was read of documents is kept, so that a document that has not changed is not read again.
+"""The folder that keeps the conversions of documents, so that an unchanged document is not read again.
 
     documents.json                   which folder of documents it is of
     report.md, report.jsonl          what each file gave in the last run
@@ -39,7 +39,7 @@ KEPT = OutputFolder(
 
 @dataclass(frozen=True, slots=True)
 class CachedDocument:
-    """What is kept of one document.
+    """The stored conversion of one document.
 
     Args:
         folder: Of the document in this way of reading.
@@ -65,7 +65,7 @@ class CachedDocument:
         write_json(self.folder / _FAILURE, {"why": why, "limits": self.limits if by_limits else None})
 
     def about(self, linked: LinkedImages) -> dict[str, Any] | None:
-        """What is known of the document and its segments; None if they are not kept, damaged or not up to date.
+        """The facts on the document and its segments; None if they are missing, damaged or out of date.
 
         Args:
             linked: Reads the images that the document links to.
@@ -128,7 +128,7 @@ class ConversionCache:
             yield
 
     def entry(self, sha256: str, name: str) -> CachedDocument:
-        """What is kept, or will be, of a document.
+        """The place of a document's conversion, which may not exist yet.
 
         Args:
             sha256: Of its content.
@@ -138,7 +138,7 @@ class ConversionCache:
         return CachedDocument(folder, folder / f"segments-{fingerprint([name, self.cutting])[:12]}.jsonl", self.limits)
 
     def prune(self, current: Collection[str]) -> None:
-        """Delete what was read of documents that are gone, and by earlier versions of what reads them.
+        """Delete the conversions of documents that are gone, and those by earlier versions of the code.
 
         Args:
             current: SHA-256 digests of the documents that are there.

@@ -19,7 +19,7 @@ class NoDocumentError(DataError):
 
 
 def is_named_document(name: str) -> bool:
-    """Whether a file's name says that it is a document: if it cannot be read, something is lost."""
+    """Whether a file's name is that of a document: then it is an error if it cannot be read."""
     return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 

@@ -1,6 +1,6 @@
 """The entrance: a folder of documents as a corpus.
 
-What has changed is read, several documents at a time, and all segments are passages.
+Changed documents are read, several at a time, and all segments are passages.
 """
 
 import shutil
@@ -61,7 +61,7 @@ def read_folder(
 
 @dataclass
 class DocumentFolder:
-    """What `read_folder` gives."""
+    """The result of `read_folder`."""
 
     folder: Path
     caches: Sequence[ConversionCache]  # what keeps the documents as they were read, then as each pass changed them
@@ -72,7 +72,7 @@ class DocumentFolder:
     _images: dict[str, Path] = field(default_factory=dict)  # by file name, of the segments that were given
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep other processes from writing what is kept, in a `with` block; see `ConversionCache.locked`."""
+        """Keep other processes from writing to the cache, in a `with` block; see `ConversionCache.locked`."""
         return self.caches[0].locked()
 
     def passages(self) -> Iterator[Passage]:
@@ -121,7 +121,7 @@ class DocumentFolder:
             shutil.copyfile(path, folder / name)
 
     def _read(self) -> tuple[list[DocumentRow], dict[str, CachedDocument]]:
-        """What each file gave; and the segments by document, of those that have any."""
+        """The result of each file; and the segments by document, of those that have any."""
         rows = [DocumentRow(file.name, file.path, file.left_out) for file in list_files(self.folder)]
         reader = DocumentReader(self.folder, self.caches[0], self.limits)
         different = self._different(rows, reader)

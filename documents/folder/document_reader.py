@@ -1,4 +1,4 @@
-"""Reads the documents of a folder in processes that can be killed, or takes them from where they are kept."""
+"""Reads the documents of a folder in processes that can be killed, or takes them from the cache."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class DocumentReader:
         return not row.why
 
     def read(self, row: DocumentRow) -> CachedDocument | None:
-        """Where the segments of a document are, which `identify` has accepted; None if it cannot be read, or has none.
+        """The place of the segments of a document that `identify` has accepted; None if it cannot be read, or has none.
 
         Fills in what the document gave, or why nothing.
 
@@ -72,7 +72,7 @@ class DocumentReader:
         return None
 
     def _reply(self, row: DocumentRow, entry: CachedDocument) -> dict[str, Any]:
-        """What a process says; what it says of the document's content is kept."""
+        """The reply of a process; its verdict on the document's content is kept."""
         asked: dict[str, Any] = {"file": str(row.path), "root": str(self._root), "name": row.name}
         asked |= {"sha256": row.sha256, "folder": str(entry.folder), "segments": str(entry.segments)}
         asked |= {"reading": self._cache.reading, "cutting": self._cache.cutting}

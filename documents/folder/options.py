@@ -30,14 +30,14 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPass:
-    """What changes documents that were read: this package asks no model, it is handed in.
+    """A step that changes documents after reading. This package calls no model; the caller passes it in.
 
     Args:
         name: Of its part in an index's recipe.
         recipe: What the result depends on, JSON types only: with another one documents are given again.
         version: Of its code, see `code_version`; likewise.
-        convert: Given documents one after the other, it gives what became of each, in order. What it has given is kept
-            at once: a stopped run goes on after it.
+        convert: Takes documents one after the other, and yields the result of each, in order. Each result is stored at
+            once, so that a stopped run goes on behind it.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ConversionOptions:
 
     Args:
         outline: Whether the outline (bookmarks) of a PDF file is used to find its headings.
-        passes: What has changed them since, one after the other.
+        passes: The steps that changed them afterwards, one after the other.
     """
 
     outline: bool = True
@@ -65,7 +65,7 @@ class ConversionOptions:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Versions of what reads, and of how texts are stored: with others documents are read again."""
+        """Versions of the reading code and of the storage format: with others documents are read again."""
         package = Path(__file__).parent.parent
         files = (file for file in package.rglob("*.py") if file.relative_to(package).parts[0] not in _NOT_READING)
         packages = {name: _version(name) for name in _PACKAGES}
@@ -82,7 +82,7 @@ def code_version(files: Iterable[Path]) -> str:
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """What reading documents may take.
+    """Limits on the reading of documents.
 
     Args:
         seconds: CPU time that one document may take.

@@ -1,4 +1,4 @@
-"""Documents that were read, changed by a pass and kept like those."""
+"""Documents after a pass, stored like those before it."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ def convert(
     Args:
         each: The pass.
         cache: Keeps what it gives.
-        entries: Of each document what was read, and where its conversion is kept.
+        entries: Each document, and the place of its conversion.
 
     Raises:
         ArtifactError: If writing to disk fails.

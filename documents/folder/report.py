@@ -1,4 +1,4 @@
-"""The report of reading a folder of documents: what each file gave, and what was left out and why."""
+"""The report of reading a folder of documents: the result of each file, and what was left out and why."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ SHARES = ("lost", "invented", "torn")  # see `documents.fidelity.shares`
 
 @dataclass(slots=True)
 class DocumentRow:
-    """What one file gave."""
+    """The result of one file."""
 
     name: str
     path: Path

@@ -1,4 +1,4 @@
-"""What the manuals of one product family have in common, from a file `family_NAME.json`."""
+"""The common content of one product family's manuals, from a file `family_NAME.json`."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from documents.manuals.parameters import Parameter, parameters_of, read_table
 class Family:
     """A maker's product family.
 
-    Rows of tables lack what is drawn for each product: codes, numbers, prices, intervals, torques.
+    Rows of tables lack the values that differ by product: codes, numbers, prices, intervals, torques.
     """
 
     maker: str

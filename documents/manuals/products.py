@@ -1,4 +1,4 @@
-"""Draws the products of the library: what is different between manuals that otherwise read alike."""
+"""Draws the products of the library: the differences between manuals that otherwise read alike."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ _CONTINUED = re.compile(r"\b(?:continued|continues|cont|cont'd|fortsetzung|fortg
 
 
 def without_repeated(pages: Mapping[int, Sequence[Placed]]) -> dict[int, list[Placed]]:
-    """What is placed on each page, without what `REPEATED` pages or more show and has no caption.
+    """The tables and images of each page, without those that stand on `REPEATED` pages or more and have no caption.
 
     Images, and tables at the same place.
 
@@ -92,7 +92,7 @@ def _place(item: Placed) -> tuple[int, ...]:
 
 
 def words_of(item: Placed) -> str:
-    """What is written in a table or an image."""
+    """The text in a table or an image."""
     content = item.content
     return " ".join(cell for row in content.rows for cell in row) if isinstance(content, Table) else content.text
 

@@ -43,7 +43,7 @@ def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> li
 
 
 def _names_of_axes(page: Page, area: FigureArea) -> list[PageWord]:
-    """What is written between a figure and its caption, in few words."""
+    """The text between a figure and its caption, if it is short."""
     if area.caption is None:
         return []
     box, named = area.box, area.caption.box
@@ -53,7 +53,7 @@ def _names_of_axes(page: Page, area: FigureArea) -> list[PageWord]:
 
 
 def _text(words: Sequence[PageWord]) -> str:
-    """What is written in a figure.
+    """The text in a figure.
 
     From the top, then what is set sideways, such as the name of an axis, in the order of the file.
     """

@@ -1,4 +1,4 @@
-"""What a font's name says: weight, slant, and whether all characters are equally wide."""
+"""Weight, slant and equal width of all characters, from a font's name."""
 
 import re
 

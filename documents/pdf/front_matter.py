@@ -1,4 +1,4 @@
-"""What stands before a document's text: authors, addresses, editions, which are set like headings and are none."""
+"""The front matter of a document: authors, addresses, editions. They look like headings and are none."""
 
 import re
 from collections.abc import Container, Sequence

@@ -56,7 +56,7 @@ class Group:
 
     @property
     def style(self) -> Style:
-        """What headings of one level have in common."""
+        """The common style of headings of one level."""
         letters = self.text[self.number.length :] if self.number else self.text
         if self.line.is_run_in:
             return RUN_IN

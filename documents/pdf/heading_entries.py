@@ -50,7 +50,7 @@ def known(entries: Sequence[ContentsEntry], groups: Sequence[Group], body: Body)
 
 
 def _names(text: str) -> set[str]:
-    """What a heading may be called: with its number and without."""
+    """The forms of a heading's text: with its number and without."""
     number = number_of(text)
     names = {key(text)}
     if number is not None:
@@ -73,7 +73,7 @@ def _plausible(group: Group, entry: ContentsEntry, body: Body) -> bool:
 
 
 def _offset(entries: Sequence[ContentsEntry], groups: Sequence[Group], places: dict[str, list[int]]) -> int | None:
-    """What is added to printed page numbers to get pages of the file, by most entries."""
+    """The difference between printed page numbers and pages of the file, by most entries."""
     offsets: list[int] = []
     for title, label in ((entry.title, entry.label) for entry in entries):
         if label is not None:

@@ -1,4 +1,4 @@
-"""What stands on a page of a PDF file, as it was drawn.
+"""The contents of a page of a PDF file, as drawn.
 
 Words with their fonts, ruling lines, filled areas, bitmaps and drawings. Coordinates are in points (1/72 inch) from the
 top left corner of the page as it is shown, rotation and crop box applied.
@@ -56,7 +56,7 @@ class Box(NamedTuple):
         return self.left <= other.center <= self.right and self.top <= other.middle <= self.bottom
 
     def meet(self, other: "Box") -> "Box | None":
-        """What two boxes share, which may be a line or a point; None if that is nothing."""
+        """The intersection of two boxes, which may be a line or a point; None if it is empty."""
         left, right = max(self.left, other.left), min(self.right, other.right)
         top, bottom = max(self.top, other.top), min(self.bottom, other.bottom)
         return Box(left, top, right, bottom) if left <= right and top <= bottom else None

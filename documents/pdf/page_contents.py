@@ -1,6 +1,6 @@
-"""What stands on a page of a PDF file: pieces of lines, tables, figures.
+"""The contents of a page of a PDF file: pieces of lines, tables, figures.
 
-Of characters nothing is kept, so that long files fit in memory.
+Characters are not kept, so that long files fit in memory.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class PageContents:
 
 
 def page_contents(opened: "PdfPage", number: int, left_out: LeftOut) -> PageContents:
-    """What stands on a page.
+    """The contents of a page.
 
     Args:
         opened: The page as pdfium opened it.
@@ -63,9 +63,9 @@ def page_contents(opened: "PdfPage", number: int, left_out: LeftOut) -> PageCont
 
 
 def in_reading_order(pages: Sequence[PageContents], left_out: LeftOut) -> list[Line | Placed]:
-    """What stands on the pages of a document, in reading order, without running headers, footers and logos.
+    """The contents of a document's pages in reading order, without running headers, footers and logos.
 
-    What is written over a picture that is left out as a logo stays, unless it is a running header.
+    Text over a picture that is left out as a logo stays, unless it is a running header.
 
     Args:
         pages: From the first one on.

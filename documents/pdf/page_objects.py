@@ -75,7 +75,7 @@ def bounds(item: PageObject) -> Box | None:
 
 
 def clipped(item: PageObject, box: Box) -> Box | None:
-    """What clipping leaves of a box that an object is in; None if that is nothing."""
+    """The part of an object's box that clipping leaves; None if nothing is left."""
     from pypdfium2 import raw
 
     path = raw.FPDFPageObj_GetClipPath(item.handle)

@@ -1,4 +1,4 @@
-"""What a path of a PDF page shows as: ruling lines, filled areas, or parts of a drawing."""
+"""The visible form of a path on a PDF page: ruling lines, filled areas, or parts of a drawing."""
 
 from collections.abc import Callable
 from ctypes import byref, c_float, c_int, c_uint
@@ -17,7 +17,7 @@ ROUNDED_SHARE = 0.6  # of a rectangle's outline that is straight where its corne
 
 
 class Shown(NamedTuple):
-    """What a path shows as."""
+    """The visible form of a path."""
 
     rules: list[Box]
     fills: list[Box]
@@ -36,7 +36,7 @@ class _Part(NamedTuple):
 
 
 def shown_as(item: PageObject, around: Box) -> Shown:
-    """What a path shows as; nothing where it is invisible.
+    """The visible form of a path; nothing where it is invisible.
 
     Args:
         item: The path.

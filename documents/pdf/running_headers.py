@@ -1,4 +1,4 @@
-"""Running headers, footers and page numbers: what stands at the same place of many pages."""
+"""Running headers, footers and page numbers: texts at the same place of many pages."""
 
 import re
 from collections import Counter, defaultdict
@@ -56,7 +56,7 @@ class _Row:
 
     @property
     def text(self) -> str:
-        """What is written in it."""
+        """Its text."""
         return " ".join(piece.text for piece in self.pieces)
 
     @property

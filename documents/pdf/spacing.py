@@ -1,4 +1,4 @@
-"""What distinguishes text from its surroundings: the body's style, and the space above and below lines."""
+"""The style of a document's body, and the space above and below lines."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -55,7 +55,7 @@ def fragments(line: Line, gap: float = BLANK) -> list[Line]:
 
 
 def cell_text(words: Iterable[PageWord]) -> str:
-    """What a cell says, its lines joined by blanks.
+    """The text of a cell, its lines joined by blanks.
 
     A word that a hyphen divides at a line's end is joined if it goes on in lower case.
     """

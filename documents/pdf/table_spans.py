@@ -43,7 +43,7 @@ class Cells:
             self.words[away.index(min(away))][column_at(word.box.center, self.borders)].append(word)
 
     def texts(self) -> list[list[str]]:
-        """What the cells say, row by row."""
+        """The texts of the cells, row by row."""
         texts = [[""] * self.columns for _ in self.rows]
         for cell in self._cells():
             said = cell_text(word for row, column in sorted(cell) for word in self.words[row][column])

@@ -2,7 +2,7 @@
 
 Headings by outline level, lists, tables, images, notes.
 
-Word decides where pages end when it shows the document, so that pages are unknown.
+Pages are unknown, because Word breaks them only when it shows the document.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""What the styles of a Word document mean: headings by their outline level, in any language and also custom ones.
+"""The meaning of a Word document's styles: headings by outline level, in any language and also custom ones.
 
 Titles, captions, code, contents.
 """

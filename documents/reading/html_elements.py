@@ -1,4 +1,4 @@
-"""What HTML elements mean for a document's text.
+"""The meaning of HTML elements for a document's text.
 
 Which ones are no content, which ones begin a new block, and the text within one.
 """

@@ -198,7 +198,7 @@ class _Reader:
         return html_text(self._parser.renderer.render(tokens, self._parser.options, {}), self._left_out)
 
     def _children(self, inline: Token) -> list[Token]:
-        """What stands in a block.
+        """The inline content of a block.
 
         Brackets take a time that grows with their square: a text with many stays as it is.
         """

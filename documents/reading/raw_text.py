@@ -1,6 +1,6 @@
 """The text of a PDF file as pdfium gives it, without any reading of its layout.
 
-What a conversion is measured against.
+Conversions are measured against it.
 """
 
 from contextlib import closing

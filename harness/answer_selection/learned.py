@@ -63,7 +63,7 @@ class LearnedSelector:
 
     @cached_property
     def model(self) -> AnswerModel:
-        """What was fitted."""
+        """The fitted model."""
         model = AnswerModel.load(self.file)
         if model.features != FEATURES:
             raise ArtifactError(
@@ -73,7 +73,7 @@ class LearnedSelector:
 
     @cached_property
     def encoder(self) -> AnswerEncoder:
-        """Of the answers; that which the model was fitted with."""
+        """The encoder of answers that the model was fitted with."""
         found = AnswerEncoder(self._encoder or self.model.encoder, self.device, self.precision)
         if found.recipe != self.model.encoder_sha256:
             raise ArtifactError(
@@ -91,7 +91,7 @@ class LearnedSelector:
 
     @property
     def facts(self) -> list[str]:
-        """What it was fitted on, for reports."""
+        """The questions that it was fitted on, for reports."""
         fitted = ", ".join(f"{name} {value}" for name, value in self.model.fitted.items())
         return [f"selection: learned, fitted on {fitted or 'unknown questions'}; cosine by {self.encoder.name}"]
 
@@ -151,7 +151,7 @@ def out_of_fold(
 ) -> list[SelectedSource]:
     """The choices for every question by a model that was fitted on the other folds.
 
-    What the fit reaches on questions it has not seen.
+    This shows what the fit reaches on questions it has not seen.
 
     The fold of a question depends on its text alone, so that repeated questions share one.
     """

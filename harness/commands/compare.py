@@ -137,7 +137,7 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
 
 
 def _own_options(system: System, study: dict[str, Any] | None, **_: Any) -> dict[str, Any]:
-    """Those of the options that the system's study takes; the others are of other systems' studies."""
+    """The options that the system's study takes; the others belong to other systems' studies."""
     from harness.evaluation.study import study_options
 
     taken = study_options(system)

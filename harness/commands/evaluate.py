@@ -66,8 +66,8 @@ def evaluate(
             data.validation_fraction this is; for choosing options.
         gold: Where gold passages come from: file (those that it ships), index (looked up there by title or by the
             corpus's id), or auto: index if the file names them by ids, else file.
-        missing_gold: With gold index, what of a question some of whose gold passages are not in the index: left_out, or
-            missed (these count as not found, as in BEIR).
+        missing_gold: With gold index, the treatment of a question that has gold passages outside the index: left_out,
+            or missed (such passages count as not found, as in BEIR).
         exclude_self: Leave the passage that is the question itself out of what is retrieved: the one with the
             question's id in the corpus, or with its text, as in ArguAna; k passages are still retrieved.
         normalization: How answers are normalized before they are compared; the table of answers has all of them.

@@ -179,7 +179,7 @@ def _segments(source: "DocumentFolder", counts: RowCounts) -> Iterator[Passage]:
 def _source(
     corpus: list[str] | str | None, layout: str, source: "DocumentFolder | None", nlist: int | None
 ) -> CorpusSource:
-    """What an index is made from: another one is another index, which does not replace this one unasked."""
+    """The source of an index. An index of another source does not replace this one unasked."""
     origin: dict[str, object] = {
         "corpus": {"layout": layout, "files": [*map(_full_name, listed(corpus, "corpus"))]} if corpus else None,
         "documents": str(source.folder.resolve()) if source is not None else None,
@@ -202,7 +202,7 @@ def _full_name(source: str) -> str:
 def _folder(
     documents: Path, out: Path, reading: ReadingOptions, cutting: Cutting, workers: int | None, device: str
 ) -> "DocumentFolder":
-    """The folder of documents, and where what is read of it is kept.
+    """The folder of documents, and the cache of their conversions.
 
     Raises:
         UserError: If what is written would lie among the documents.
@@ -222,7 +222,7 @@ def _folder(
 
 
 def _place(qdrant: QdrantOptions, kinds: Collection[Kind], out: Path) -> "CollectionPlace | None":
-    """Where the index is uploaded; None: nowhere.
+    """The collection that the index is uploaded to; None without one.
 
     Raises:
         UserError: If an option contradicts another one.
@@ -241,7 +241,7 @@ def _place(qdrant: QdrantOptions, kinds: Collection[Kind], out: Path) -> "Collec
 
 
 def _passes(reading: ReadingOptions, device: str) -> "list[DocumentPass]":
-    """What changes the documents that were read."""
+    """The steps that change documents after reading."""
     passes: list[DocumentPass] = []
     if reading.llm is not None:
         from harness.indexing.documents.llm_pass import llm_pass

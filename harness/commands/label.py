@@ -27,7 +27,7 @@ def label(
     corpus: str | None = None,
     strict: bool = False,
 ) -> None:
-    """Write, for each training question, how retrieval changes without each of its words.
+    """Write, for each training question, the change in retrieval without each of its words.
 
     Also with each word of the best passages.
 

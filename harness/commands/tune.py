@@ -29,7 +29,7 @@ def tune(
     tuning: dict[str, Any] | None = None,
     llm: LanguageModel | None = None,
 ) -> None:
-    """Fit what a system reads from a file: options, weights, a choice, a temperature.
+    """Fit the options, weights, selection or temperature that a system reads from a file.
 
     Prints what was chosen. An interrupted run resumes: run it again.
 

@@ -7,7 +7,7 @@ from harness.indexing.index_folder import open_index
 
 
 def verify(index: Path) -> None:
-    """Verify every byte of an index: once after it was copied, as opening it reads parts of large files alone.
+    """Verify every byte of an index. Do it once after a copy: opening an index reads only parts of large files.
 
     Args:
         index: The folder of the index.

@@ -37,7 +37,7 @@ class IndexedFacts:
 
     @property
     def facts(self) -> list[str]:
-        """What stands for a language model's knowledge, for reports."""
+        """The index that stands for a language model's knowledge, for reports."""
         return [f"generated context: {self.passages} facts of an index, in the place of a language model's knowledge"]
 
     def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:

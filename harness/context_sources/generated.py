@@ -1,4 +1,4 @@
-"""Information-GPT (MSRAG, Section II and Figure 3): what a language model knows of a question, written as a passage."""
+"""Information-GPT (MSRAG, Section II and Figure 3): a language model's knowledge on a question, as a passage."""
 
 import re
 import time
@@ -28,7 +28,7 @@ _CONTENT = re.compile(  # in quotes up to the last one: a text that was cut off 
 
 
 class GeneratedContext:
-    """Asks a language model for what it knows (Figure 3's prompt), strictly parsed.
+    """Asks a language model for its knowledge (Figure 3's prompt), and parses the reply strictly.
 
     The reply is a JSON object with the text `content`; one that is not, or whose content is shorter than the floor, is
     shown to the model again with the reason. A text that stays short is used, counted as `short_contexts` and noted. A

@@ -1,4 +1,4 @@
-"""Information-Web (MSRAG, Section II): sub-questions, one search each, what they found merged and summarized.
+"""Information-Web (MSRAG, Section II): sub-questions, one search each, results merged and summarized.
 
 q -> sub-questions (at most three) -> one search each -> merged by rank, without duplicates -> summary by a language
 model, or the passages themselves under a budget of words
@@ -29,7 +29,7 @@ DECOMPOSITION = ("decomposition",)
 
 
 class WebContext:
-    """Searches with the sub-questions of each question and merges what they find.
+    """Searches with the sub-questions of each question and merges the results.
 
     The lists of the sub-questions are merged by reciprocal ranks, each passage once. Without a summarizer the merged
     passages are the context; with one, its summary is, as one passage whose metadata has the links; a failed call
@@ -103,7 +103,7 @@ class WebContext:
 
     @property
     def facts(self) -> list[str]:
-        """What makes the sub-questions and the summary, for reports."""
+        """The models behind the sub-questions and the summary, for reports."""
         rewriter = getattr(self.rewriter, "facts", [f"rewriter: {self.rewriter.name}"]) if self.rewriter else []
         summary = [f"summary of the web: {self.summarizer.name}", self.prompt.fact] if self.summarizer else []
         return [*(f"sub-questions, {fact}" for fact in rewriter), *summary]
@@ -175,7 +175,7 @@ class WebContext:
         return tuple(found.ranked) if self.max_words is None else within_words(found.ranked, self.max_words)
 
     def _chat(self, found: MultiQueryHits, merged: Sequence[Ranked]) -> tuple[Chat, str]:
-        """The request, and what of the passages it shows if all of them are too long for the model."""
+        """The request, and the part of the passages that it shows if they are too long for the model."""
 
         def chat(characters: int | None = None) -> Chat:
             messages = self.prompt.messages(

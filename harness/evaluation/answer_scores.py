@@ -228,7 +228,7 @@ def answer_tables(questions: Sequence[Question], answers: Sequence[Answer], sett
 def withheld_tables(
     questions: Sequence[Question], answers: Sequence[Answer], settings: "Settings"
 ) -> list[ReportTable]:
-    """What is answered and what refused of answerable and unanswerable questions; none without unanswerable ones.
+    """Shares of answered and refused questions, among answerable and unanswerable ones; none without unanswerable ones.
 
     An answer is refused if it is empty or says that there is none; a failed call is neither.  A pair are an answerable
     and an unanswerable question of one id: its answer counts where the other is refused, as in MuSiQue-Full's own

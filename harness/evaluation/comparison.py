@@ -45,7 +45,7 @@ Values = NDArray[np.float64]  # (N,) of one measure, 0 to 1, NaN where it is und
 def all_systems(measured: Mapping[str, MeasuredSystem]) -> dict[str, tuple[Sequence[Answer], Measures]]:
     """The answers and measures of every system, and of every variant in its study as `system: variant`.
 
-    Without the places of answers that were not asked for.
+    Without answers that were not asked for.
     """
     systems: dict[str, tuple[Sequence[Answer], Measures]] = {}
     for name, each in measured.items():

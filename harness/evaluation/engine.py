@@ -110,7 +110,7 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
 def _asked_by_study(
     system: System, questions: Sequence[Question], places: Sequence[int], study: Study | None, settings: Settings
 ) -> tuple[Sequence[int], Asked]:
-    """What is answered to the questions at some places, and these places.
+    """The answers to the questions at some places, and these places.
 
     Where a question ends a study that asks itself, those that the system cannot answer are left out.
     """
@@ -133,7 +133,7 @@ def checked_answers(
     error: Exception,
     work: Callable[[Sequence[Question], Settings], object],
 ) -> Sequence[Answer]:
-    """What a system answers to the questions, where work over all of them has raised an error: to some, that it failed.
+    """A system's answers to the questions after work on all of them has raised an error; some say that it failed.
 
     Args:
         system: The system.
@@ -270,7 +270,7 @@ def ask(
     file: str = "answers.jsonl",
     others_succeed: bool = False,
 ) -> Asked:
-    """What a system answers, asked in resumable batches.
+    """A system's answers, asked in resumable batches.
 
     Args:
         system: The system.

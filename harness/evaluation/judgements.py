@@ -1,4 +1,4 @@
-"""What a judge found of one system, or of several, as a report takes it.
+"""A judge's verdicts on one system, or on several, for a report.
 
 Shape legend: N questions.
 """
@@ -16,7 +16,7 @@ from harness.evaluation.tables import ReportTable
 
 @dataclass(slots=True)
 class Judgements:
-    """What a judge found.  All lists and arrays have one entry per question."""
+    """A judge's verdicts. All lists and arrays have one entry per question."""
 
     tables: list[ReportTable]
     facts: list[str] = field(default_factory=list)

@@ -104,7 +104,7 @@ class _Passages:
 def _details(
     question: Question, answers: Sequence[Answer], passages: _Passages, cases: Sequence[QuestionCase]
 ) -> dict[str, object]:
-    """What the browser shows of one question when it is chosen."""
+    """The details of one question for the browser."""
     gold = {passage.id: passage for passage in question.gold}
     held: dict[str, bool] = {}  # whether a passage contains an answer, where no passage is known to be gold
 
@@ -140,13 +140,13 @@ def _details(
 
 
 def _place_of(gold: GoldSegment) -> str:
-    """Where a gold segment stands, and what it says."""
+    """The place of a gold segment, and its text."""
     page = f", page {gold.page}" if gold.page else ""
     return f"{gold.document}{page}: {' > '.join(gold.headings)}: {' | '.join(gold.evidence)}"
 
 
 def _explanations(notes: Mapping[str, object], names: Mapping[str, str]) -> tuple[dict[str, str], list[list[str]]]:
-    """What the notes say of each passage, by its id, and everything else, as names with words.
+    """The notes on each passage, by its id, and all other notes, as names with words.
 
     Args:
         notes: An answer's notes.  A list of dicts with `id` says something of the passages of these ids.

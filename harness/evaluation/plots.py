@@ -1,4 +1,4 @@
-"""What all plots of reports share: figures without a display, grid, legend, size."""
+"""The common style of all plots: figures without a display, grid, legend, size."""
 
 from collections.abc import Sequence
 from pathlib import Path

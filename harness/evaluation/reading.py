@@ -24,7 +24,7 @@ Choice = tuple[int, tuple[Ranked, ...]]  # a question's number, and passages, be
 
 @dataclass(frozen=True, slots=True)
 class ReadChoices:
-    """What a reader answered."""
+    """The answers of a reader."""
 
     answers: list[list[Answer]]  # one list per method, one answer per question, without evidence
     seconds: float  # of reading, those of an interrupted run included

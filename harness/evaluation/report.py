@@ -122,7 +122,7 @@ def indexes_of_system(system: System) -> list[dict[str, object]]:
 
 
 def index_facts(system: System) -> list[str]:
-    """A line on each of a system's indexes, and what its retrievers say of themselves."""
+    """A line on each of a system's indexes, and the facts on its retrievers."""
     indexes = [
         f"index: {each['kind']}, {each['passages']:,} passages, corpus {str(each['corpus'])[:12]}"
         for each in indexes_of_system(system)
@@ -131,7 +131,7 @@ def index_facts(system: System) -> list[str]:
 
 
 def model_facts(system: System) -> list[str]:
-    """What a system's rewriter and reader say of themselves: their models and their prompts, where they have any."""
+    """The facts on a system's rewriter and reader: their models and prompts, if they have any."""
     facts: list[str] = []
     alone = hasattr(system, "context_reader")  # one passage per call, as in RE-RAG
     for part in models_of(system).values():

@@ -1,6 +1,6 @@
-"""What a study is: what one system's paper measures, found by the system's word.
+"""A study: the measures of one system's paper, found by the system's word.
 
-Also what an evaluation shares with it.
+Also the settings and records that an evaluation shares with it.
 """
 
 import importlib
@@ -34,7 +34,7 @@ NOT_ASKED = Answer("", "", ())  # in the place of a variant's answer to a questi
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What all systems of an evaluation share."""
+    """The settings of all systems in an evaluation."""
 
     layout: str
     normalization: Normalization
@@ -60,7 +60,7 @@ class Settings:
 
 @dataclass(slots=True)
 class Asked:
-    """What a system answered.  All lists have one entry per question."""
+    """The answers of a system. All lists have one entry per question."""
 
     answers: Sequence[Answer]
     variants: Mapping[str, Sequence[Answer]] = field(default_factory=dict)  # of the system's other settings, by name
@@ -70,7 +70,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Findings:
-    """What a study makes of the answers.  All lists have one entry per question."""
+    """The tables and values that a study makes from the answers. All lists have one entry per question."""
 
     tables: list[ReportTable] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ def partial_folder(out: Path) -> Path:
 
 
 class Study(Protocol):
-    """What one system's paper measures.
+    """The measures of one system's paper.
 
     Class `Study` in `harness/evaluation/<word>/study.py`, or, for a system that is not in `harness/systems/`, in
     `study.py` beside the system's file.
@@ -115,7 +115,7 @@ class Study(Protocol):
 
 
 class Tuning(Protocol):
-    """What is fitted for one system on validation questions, and written to a file that the system or its study reads.
+    """The fit of a system on validation questions, written to a file that the system or its study reads.
 
     Class `Tuning` in `harness/tuning/<word>.py`, or, for a system that is not in `harness/systems/`, in
     `tuning.py` beside the system's file. The constructor's parameters are the options `--tuning.*`. A method
@@ -142,10 +142,10 @@ def word_of(system: System) -> str:
 
 
 def class_of(system: System, what: What) -> type | None:
-    """The class of the study of a system, or of what is fitted for it; None if there is none.
+    """The class of a system's study or of its tuning; None if there is none.
 
-    A system of `harness.systems` has its study in `harness.evaluation.<word>.study`, and what is fitted in
-    `harness.tuning.<word>`; any other one in the module `study` or `tuning` of the package that holds it.
+    A system of `harness.systems` has its study in `harness.evaluation.<word>.study` and its tuning in
+    `harness.tuning.<word>`; any other one in the module `study` or `tuning` of its package.
 
     Raises:
         UserError: If that module has no class `Study` or `Tuning`.
@@ -174,7 +174,7 @@ def study_options(system: System) -> list[str]:
 
 
 def build(system: System, what: What, options: Mapping[str, Any] | None, *checked: object) -> Any:
-    """The study of a system, or what is fitted for it, with its options checked; None if the system has none.
+    """The study of a system, or its tuning, with checked options; None if the system has none.
 
     A part that an option names, such as a reader, is the system's own where class and arguments are the same.
 

@@ -1,6 +1,6 @@
 """Result tables: one data structure, written as CSV, Markdown and HTML.
 
-What could not be measured has its reason in the cell.
+A cell without a value holds the reason.
 """
 
 import csv

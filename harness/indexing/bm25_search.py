@@ -129,7 +129,7 @@ def _as_lists(found: tuple[np.ndarray, np.ndarray]) -> Found:
 
 
 def search_part(folder: str, passages: int, queries: Sequence[Query], k: int) -> list[Found]:
-    """What `BatchSearch.search` finds, in a process of its own."""
+    """The results of `BatchSearch.search`, in a process of its own."""
     return [_as_lists(_opened(folder, passages).search(query, k)) for query in queries]
 
 

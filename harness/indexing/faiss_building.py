@@ -93,7 +93,7 @@ def _trained(faiss: ModuleType, vectors_ND: np.ndarray, parameters: dict, gpus: 
 
 
 def _adder(faiss: ModuleType, index: Any, gpus: int) -> Callable[[np.ndarray], object]:
-    """What adds a block; with GPUs these find the clusters, which takes most of the time."""
+    """The function that adds a block; GPUs find the clusters, which takes most of the time."""
     if not gpus:
         return index.add
     quantizer = faiss.index_cpu_to_all_gpus(faiss.downcast_index(index.quantizer))

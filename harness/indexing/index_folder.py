@@ -272,7 +272,7 @@ def write_index(
 
 
 def _recorded(file: Path, digest: str) -> dict[str, object]:
-    """What the manifest says of a file."""
+    """The manifest's entry of a file."""
     sampled = sampled_sha256(file)
     recorded: dict[str, object] = {"bytes": file.stat().st_size, "sha256": digest}
     return recorded | ({"sampled_sha256": sampled} if sampled is not None else {})

@@ -65,7 +65,7 @@ class PostingBlock:
 
     @classmethod
     def load(cls, file: Path) -> "PostingBlock":
-        """What `save` wrote."""
+        """The inverse of `save`."""
         with np.load(file, allow_pickle=False) as arrays:
             words = arrays["words"].tobytes().decode()
             return cls(

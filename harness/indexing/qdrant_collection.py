@@ -142,7 +142,7 @@ class CollectionIndex(Index):
 
 
 def _metadata(client: "QdrantClient", place: CollectionPlace) -> dict[str, Any] | None:
-    """What we recorded in a collection; None without the collection.
+    """Our record in a collection; None without the collection.
 
     Raises:
         ArtifactError: If nothing, or another format, is recorded.

@@ -175,7 +175,7 @@ class SentenceEncoder:
         return self._encode([self.query_prefix + nfkc(query) for query in as_texts(queries)])
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
-        """What is read of a question that is too long; empty for any other."""
+        """The part of a question that is read if it is too long; else empty."""
         text = self.query_prefix + nfkc(question)
         room = self.max_tokens - self.tokenizer.num_special_tokens_to_add()
         if surely_fits(text, room) or (tokens := token_count(self.tokenizer, text)) <= room:

@@ -1,4 +1,4 @@
-"""What the responses of chat endpoints hold: a reply, a failure, or nothing, so that they are asked again."""
+"""Parses the responses of chat endpoints: a reply, a failure, or nothing, so that the request is repeated."""
 
 import math
 from typing import Any

@@ -1,6 +1,6 @@
 """Any OpenAI-compatible chat endpoint as a language model, by the `openai` package.
 
-Secrets are refused as options, and removed from what the endpoint says.
+Secrets are refused as options, and removed from the endpoint's messages.
 """
 
 import hashlib
@@ -111,7 +111,7 @@ class ChatEndpoint:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What determines replies and their costs, JSON types only; saved results are reused for the same."""
+        """The options that determine replies and their costs, JSON types only; results are reused for equal ones."""
         names = ("model", "base_url", "options", "token_limit_field", "reasoning_tokens")
         return {**{name: getattr(self, name) for name in names}, "prices": list(self.prices)}
 
@@ -240,7 +240,7 @@ class ChatEndpoint:
         )
 
     def _cure(self, error: "ServiceError") -> str:
-        """What to do where no chat can succeed; empty where another one may."""
+        """Advice if no chat can succeed; empty if another one may."""
         if error.text == NO_LOGPROBS and not self._gave_logprobs:
             return (
                 "log-probabilities are needed here: set the reader's marginal to fast, or use an endpoint that gives "

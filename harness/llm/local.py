@@ -173,7 +173,7 @@ class CausalLm:
         return scores
 
     def _by_end(self, chats: Sequence[Chat], rows: Iterable[int]) -> "Iterator[tuple[CausalLanguageModel, list[int]]]":
-        """The model that ends as chats want, with the rows of these chats."""
+        """The model with the ending that chats ask for, and the rows of these chats."""
         for one_line in (False, True):
             if chosen := [row for row in rows if chats[row].one_line is one_line]:
                 yield self._ended_by_lines if one_line else self.model, chosen

@@ -192,7 +192,7 @@ class Prompt:
         return _OPENING.sub(opening, text)
 
     def marked(self, reply: str) -> str:
-        """What follows the last `answer_after` in a reply, Markdown and tags around it aside; the reply without one."""
+        """The text behind the last `answer_after` in a reply, without Markdown and tags; else the whole reply."""
         if not self.answer_after:
             return reply
         word = re.escape(self.answer_after.rstrip(":： "))

@@ -25,7 +25,7 @@ _SHOWN_CHARACTERS = 2000  # of a reply that did not parse, when the model is ask
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply(Generic[T]):
-    """What was parsed from a model's replies to one chat, or why nothing was."""
+    """The value parsed from a model's replies to one chat, or the reason why there is none."""
 
     value: T | None
     failure: str = ""  # in one line; empty if there is a value

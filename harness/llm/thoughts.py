@@ -1,4 +1,4 @@
-"""What a model says, without the thoughts that some write before it, such as <think>...</think>."""
+"""The reply of a model without the thoughts before it, such as <think>...</think>."""
 
 import re
 

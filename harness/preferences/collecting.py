@@ -89,7 +89,7 @@ class Collector:
         return Collected(rows, skipped, seconds)
 
     def _first(self, questions: Sequence[Question]) -> Mapping[str, Sequence[Ranked]]:
-        """What the questions find, for a rewriter that reads it; empty for another one."""
+        """The first search's passages, for a rewriter that reads them; empty for another one."""
         if not self.first or self.retriever is None:
             return {}
         texts = list(dict.fromkeys(clean(question.text) for question in questions))
@@ -111,7 +111,7 @@ class Collector:
 
 
 def collected_apart(collect: Collector) -> Callable[[Sequence[Question]], dict[str, Any]]:
-    """What is kept of a batch, with the reasons of the questions that `failed` by id; the others are not affected."""
+    """The results of a batch, with the reasons of the questions that `failed` by id; the others are not affected."""
     apart = Apart[Question, dict[str, Any] | None](lambda batch: [collect(batch).saved, *[None] * (len(batch) - 1)])
 
     def work(batch: Sequence[Question]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The folder of preferences: its rows, and the manifest with what they came from and their counts."""
+"""The folder of preferences: its rows, and the manifest with their origin and their counts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ ROUND = "round"  # key of the manifests of preferences and of the models that le
 
 
 def sampler_facts(rewriter: object) -> dict[str, Any]:
-    """What wrote the candidates, and the round.
+    """The rewriter of the candidates, and the round.
 
     1, or one more than that of the preferences that the model has learned from.
     """

@@ -146,7 +146,7 @@ class LlmReader:
 
     @property
     def recipe(self) -> dict[str, str]:
-        """What the replies depend on besides the options.
+        """Everything else that the replies depend on, besides the options.
 
         The model, which the environment may choose, and the prompts' content.
         """
@@ -272,7 +272,7 @@ class LlmReader:
         return chat(few, asked)
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
-        """What was read of a question that was too long, or of its passages; empty for any other."""
+        """The part that was read of a question or passages that were too long; else empty."""
         return self._cuts.get(question, "")
 
     def leaves_room(self, question: str) -> bool:

@@ -199,7 +199,7 @@ def _prepare(
 
 
 class VectorRetriever:
-    """What searches by vectors: queries are embedded by the encoder of the index, then searched.
+    """Base class of vector search: queries are embedded by the encoder of the index, then searched.
 
     Args:
         encoder: Folder or hub id of the encoder; where it was at build time when None.
@@ -216,7 +216,7 @@ class VectorRetriever:
 
     @property
     def index(self) -> Index:
-        """What is searched."""
+        """The index that is searched."""
         raise NotImplementedError
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Hard negatives of a classifier of document pairs: what both retrieval stages find for a question and is not gold."""
+"""Hard negatives of a classifier of document pairs: passages that both retrieval stages find and that are not gold."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ ORIGINAL = "question"  # what made the query that is the question itself
 
 @dataclass(frozen=True, slots=True)
 class QueryHits:
-    """One query of a question, and what it found."""
+    """One query of a question, and its results."""
 
     query: str
     made_by: tuple[str, ...]  # strategies, or ORIGINAL
@@ -45,7 +45,7 @@ class QueryHits:
 
 @dataclass(frozen=True, slots=True)
 class MultiQueryHits:
-    """What all queries of one question found."""
+    """The results of all queries of one question."""
 
     searches: tuple[QueryHits, ...]
     rewrites: Rewrites | None  # None without a rewriter
@@ -209,7 +209,7 @@ class MultiQueryRetriever:
         return load_scorer(self.serving, self.device, self.precision)
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
-        """What the scorer reads of a question that is too long; empty for any other."""
+        """The part of a question that the scorer reads if it is too long; else empty."""
         return judge_note(self.__dict__.get("scorer"), question)  # not loaded for a note
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
@@ -226,7 +226,7 @@ class MultiQueryRetriever:
         return [list(ranked.get(text, ())) for text in texts]
 
     def find(self, questions: Sequence[Question], k: int, per_query: int | None = None) -> MultiQueryBatch:
-        """The k best passages of each question, with what each of its queries found.
+        """The k best passages of each question, with the results of each of its queries.
 
         One batched search for all of them.
 
@@ -273,7 +273,7 @@ class MultiQueryRetriever:
     def rewrites(
         self, questions: Sequence[Question], first: Mapping[str, Sequence[Ranked]] | None = None
     ) -> Sequence[Rewrites | None]:
-        """What the rewriter makes of each question; None for each without a rewriter.
+        """The rewrites of each question; None for each without a rewriter.
 
         Args:
             questions: The questions.
@@ -292,7 +292,7 @@ class MultiQueryRetriever:
         ]  # the search with `feedback_retriever`
 
     def first_search(self, questions: Sequence[Question], per_query: int) -> dict[str, list[Ranked]]:
-        """What the questions' texts find, for a rewriter that reads it; empty for any other."""
+        """The passages that the questions' texts find, for a rewriter that reads them; empty for any other."""
         if not isinstance(self.rewriter, FeedbackRewriter) or not questions:
             return {}
         distinct = {clean(question.text): question for question in questions}

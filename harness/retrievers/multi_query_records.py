@@ -1,4 +1,4 @@
-"""What a search with several queries puts into an answer: its costs, and notes on which query found which passage."""
+"""Costs and notes of a search with several queries: which query found which passage."""
 
 from common.chat import named_calls
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryHits

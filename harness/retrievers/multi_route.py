@@ -125,7 +125,7 @@ class MultiRouteRetriever:
 
     @property
     def index(self) -> Index:
-        """That of the vectors."""
+        """The index of the vectors."""
         return self.dense.index
 
     @cached_property
@@ -144,7 +144,7 @@ class MultiRouteRetriever:
 
     @cached_property
     def passages(self) -> Sequence[Passage]:
-        """What is returned: parent sections, or the segments."""
+        """The passages that are returned: parent sections, or the segments."""
         return ParentSections(self.index.stored, self.section_words) if self.section_words else self.index.stored
 
     @cached_property

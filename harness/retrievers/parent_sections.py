@@ -1,7 +1,7 @@
 """Parent sections: neighbouring segments of a document that are found by the best of them and read together.
 
-A small segment with its whole path is found precisely, but says little; what is read is the section around it. Only
-segments under one chapter are joined, so that a parent section keeps at least one heading.
+A small segment with its whole path is found precisely, but says little; so the section around it is read. Only segments
+under one chapter are joined, so that a parent section keeps at least one heading.
 """
 
 import hashlib

@@ -45,7 +45,7 @@ def shortened(estimator: "RelevanceEstimator", query: str) -> str:
 
 
 def judge_note(estimator: "RelevanceEstimator | None", query: str) -> str:
-    """What is read of a query that `shortened` cuts; empty for any other, and without an estimator."""
+    """The part of a query that is read if `shortened` cuts it; else empty, also without an estimator."""
     if estimator is None or (read := shortened(estimator, query)) == nfkc(query):
         return ""
     from models.long_questions import question_note, token_count
@@ -108,7 +108,7 @@ class RerankedRetriever:
         return load_scorer(self.serving, self.device, self.precision)
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
-        """What the estimator reads of a question that is too long; empty for any other."""
+        """The part of a question that the estimator reads if it is too long; else empty."""
         return judge_note(self.__dict__.get("estimator"), question)  # not loaded for a note
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:

@@ -1,4 +1,4 @@
-"""What a retriever says of the retrievers that it searches through: facts for reports, searches that failed, words.
+"""Facts on a retriever and those inside it: lines for reports, failed searches, unknown words.
 
 Standard library only.
 """

@@ -129,7 +129,7 @@ class WebRetriever:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What determines the passages, JSON types only; saved results are reused for the same."""
+        """The options that determine the passages, JSON types only; saved results are reused if they are equal."""
         service = self.service
         asked = {"service": service.name, "base_url": service.base_url, "parameters": dict(service.parameters)}
         read = {"results": service.count, "read_pages": self.read_pages, "passage_words": self.passage_words}

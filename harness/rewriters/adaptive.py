@@ -104,7 +104,7 @@ class AdaptiveRewriter:
 
     @property
     def recipe(self) -> dict[str, Any] | None:
-        """What the rewrites depend on besides the options: what those of the rewriter do."""
+        """Everything else that the rewrites depend on, besides the options: as for the rewriter's own."""
         recipe: dict[str, Any] | None = getattr(self.rewriter, "recipe", None)
         return recipe
 

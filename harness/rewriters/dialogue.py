@@ -1,4 +1,4 @@
-"""Questions of a dialogue: what of a question with earlier turns is searched, reranked and read."""
+"""The standalone form of a question in a dialogue, for search, reranking and reading."""
 
 from dataclasses import replace
 

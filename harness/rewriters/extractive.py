@@ -1,4 +1,4 @@
-"""Extractive rewriting: queries of the question's own words, and of words of what a first search found.
+"""Extractive rewriting: queries of words of the question and of the passages that a first search found.
 
 A trained encoder chooses them.
 

@@ -1,6 +1,6 @@
 """Rewrites that are given in a file.
 
-Those of another program, of `infer.py distill`, or of the generated world as an upper bound.
+They may come from another program, from `infer.py distill`, or from the generated world as an upper bound.
 """
 
 from collections.abc import Sequence

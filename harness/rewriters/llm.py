@@ -1,6 +1,6 @@
 """A language model as query rewriter.
 
-All strategies by one prompt (DMQR-RAG, Table 5), or those that it selects (Table 1).
+All strategies by one prompt (after DMQR-RAG's Table 5, or as printed there), or those that it selects (Table 1).
 """
 
 import re
@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from common.chat import Chat
+from common.errors import UserError
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Question, as_questions, as_texts, clean
 from common.rewrites import Rewrites
@@ -42,8 +43,11 @@ class LlmRewriter:
         max_tokens: Most tokens of a reply.
         temperature: 0 is greedy.
         sample: Number of the sample, with a temperature above 0: another number gives other rewrites.
+        printed_prompt: The prompt of Table 5 as printed, for the paper's four strategies alone. The default prompt adds
+            an output format and a second demonstration.
 
     Raises:
+        UserError: If `printed_prompt` is given with `pool` or `adaptive`.
         MissingInputError: If the pool's file does not exist.
         DataError: If it is no pool.
     """
@@ -59,7 +63,14 @@ class LlmRewriter:
         max_tokens: PositiveInt = 512,
         temperature: NonNegativeFloat = 0.0,
         sample: NonNegativeInt = 0,
+        printed_prompt: bool = False,
     ) -> None:
+        if printed_prompt and (pool is not None or adaptive):
+            raise UserError(
+                "printed_prompt is the paper's Table 5, which has its own strategies and selects none: omit it, or "
+                f"omit {'pool' if pool is not None else 'adaptive'}."
+            )
+        self.printed_prompt = printed_prompt
         self.llm, self.adaptive, self.repairs, self.sample = llm, adaptive, repairs, sample
         self.max_tokens, self.temperature = max_tokens, temperature
         self._file = pool
@@ -72,6 +83,8 @@ class LlmRewriter:
     @cached_property
     def pool(self) -> Pool:
         """The strategies."""
+        if self.printed_prompt:
+            return Pool.of_paper()
         return Pool.load(None if self._file is None else Path(self._file))
 
     @property
@@ -98,7 +111,7 @@ class LlmRewriter:
 
     @property
     def _kind(self) -> str:
-        return "selection" if self.adaptive else "rewriting"
+        return "selection" if self.adaptive else "rewriting, Table 5 as printed" if self.printed_prompt else "rewriting"
 
     def without_choice(self) -> "LlmRewriter":
         """The same rewriter with all strategies for every question."""
@@ -107,6 +120,7 @@ class LlmRewriter:
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
             "sample": self.sample,
+            "printed_prompt": self.printed_prompt,
         }
         rewriter: LlmRewriter = construct(LlmRewriter, llm=self.llm, pool=self._file, adaptive=False, **options)
         return rewriter
@@ -138,6 +152,8 @@ class LlmRewriter:
         return [self._rewrites(*pair, chosen) for pair in zip(questions, outcomes, strict=True)]
 
     def _prompt(self, strategies: Sequence[str], dialogue: bool) -> Prompt:
+        if self.printed_prompt:
+            return Prompt(self._kind, self.pool.printed_prompt(dialogue), max_tokens=self.max_tokens)
         generate = self.pool.selection_prompt if self.adaptive else self.pool.rewriting_prompt
         return Prompt(self._kind, generate(strategies, dialogue), max_tokens=self.max_tokens)
 
@@ -148,7 +164,7 @@ class LlmRewriter:
         return Chat(messages, prompt.max_tokens, self.temperature, self.sample)
 
     def _complete(self, reply: str, chosen: Sequence[Strategy]) -> ParsedRewrites:
-        """What a reply holds; raises ValueError if something is missing."""
+        """The rewrites in a reply; raises ValueError if something is missing."""
         parsed = parse_output(reply, chosen)
         if self.adaptive:
             wrong = [line for line in parsed.malformed if parsed.queries or not _says_none(line)]
@@ -163,7 +179,7 @@ class LlmRewriter:
         return parsed
 
     def _rewrites(self, question: Question, asked: Asked[ParsedRewrites], chosen: Sequence[Strategy]) -> Rewrites:
-        """The rewrites of one question: of its last reply, and what only an earlier one has."""
+        """The rewrites of one question: those of its last reply, then missing ones from earlier replies."""
         if asked.value is not None and not asked.value.queries:  # no strategy is selected
             return Rewrites({}, {}, asked.value.reason, dict(asked.costs))
         parsed = [asked.value] if asked.value else [parse_output(reply.text, chosen) for reply in asked.replies[::-1]]

@@ -1,4 +1,4 @@
-"""Checks of what a rewriter is given: strategies that it knows, and what a first search found."""
+"""Checks of a rewriter's inputs: known strategies, and the passages of a first search."""
 
 from collections.abc import Sequence
 

@@ -19,7 +19,7 @@ _DEPTH = 4  # of parts within parts: system, source, rewriter, language model
 
 @dataclass(slots=True)
 class Done:
-    """What became of one call."""
+    """The outcome of one call."""
 
     value: Any = None
     unavailable: str = ""  # why, if the service behind it cannot be reached

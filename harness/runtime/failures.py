@@ -161,7 +161,7 @@ def each_apart(answer: Callable[[Any, Sequence[Question]], list[Answer]]) -> Cal
 
 
 def _wrong(asked: object, place: int) -> DataError | UserError | None:
-    """What is wrong with a question's text or earlier turns."""
+    """The fault in a question's text or earlier turns."""
     texts = (asked.text, *asked.history) if isinstance(asked, Question) else (asked,)
     name = f"question {asked.id if isinstance(asked, Question) else place}"
     for text in texts:

@@ -70,7 +70,7 @@ def _within(value: object) -> Iterator[object]:
 
 
 def _arguments_of(instance: object) -> dict[str, Any] | None:
-    """What the command line built an object from; None if it did not build it."""
+    """The class and arguments from which the command line built an object; None if it did not build it."""
     try:
         return _ARGUMENTS.get(instance)
     except TypeError:  # as in `construct`
@@ -148,7 +148,7 @@ def _describe_path(path: Path) -> object:
 
 
 def models_of(system: object) -> dict[str, Any]:
-    """What writes in a system, by name.
+    """The parts of a system that generate text, by name.
 
     Its reader, its rewriter, and the rewriters of the retrievers that it searches through.
 
@@ -171,7 +171,7 @@ def computed_in(part: object) -> str | None:
 
 
 def hardware() -> str:
-    """What `auto` means on this machine for device and precision: results that depend on it are not mixed."""
+    """The meaning of `auto` on this machine, for device and precision: results that depend on it are not mixed."""
     from models.devices import compute_dtype, resolve_device
 
     device = resolve_device("auto")

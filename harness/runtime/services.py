@@ -1,4 +1,4 @@
-"""What the clients of services share: addresses, keys from the environment, and a service's words without its key.
+"""Shared code of the clients of services: addresses, keys from the environment, and error texts without keys.
 
 A key is no option and is written nowhere: an option names the environment variable that holds it."""
 
@@ -67,7 +67,7 @@ def without_key(text: str, key: str) -> str:
 
 
 def server_words(body: Mapping[str, Any]) -> str:
-    """What a server says of an error, in the forms of OpenAI, vLLM, FastAPI, Brave and Tavily."""
+    """A server's error message, in the forms of OpenAI, vLLM, FastAPI, Brave and Tavily."""
     found = body.get("error", body)
     for name in ("message", "detail", "error"):
         if isinstance(found, dict) and found.get(name):
@@ -110,7 +110,7 @@ def check_fields(option: str, fields: Mapping[str, Any], own: Collection[str]) -
 
 
 def one_line(text: str, key: str = "") -> str:
-    """What a service says of an error in one line, without the key and what looks like one, shortened."""
+    """A service's error message in one line, shortened, without the key and anything that looks like one."""
     text = _SECRET_VALUE.sub("[key]", without_key(" ".join(text.split()), key))
     return text if len(text) <= _LONGEST_ERROR else text[:_LONGEST_ERROR] + "..."
 

@@ -5,8 +5,8 @@ for 100,000 replies of 10,000 tokens. With SQLite a reply takes 0.6 ms to be on 
 (journal: 1.0 ms with its lock; 3,000 replies of 300 characters, one core, local disk). No write-ahead log: it does not
 work over a network.
 
-Each value has a checksum, of its key, itself and its time. Damaged ones are dropped, which is said; the first time that
-a process finds no value for a key, it checks all of them: in no other way a damaged key is seen.
+Each value has a checksum, of its key, itself and its time. Damaged ones are dropped, and a line says so. The first time
+that a process finds no value for a key, it checks all values: only so a damaged key is found.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Earlier turns of a question: who reads them, and the question with them in one text."""
+"""Earlier turns of a question: which systems read them, and the question with them in one text."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -156,7 +156,7 @@ def ranked(
         k: Document budget.
         score: P(positive | q, d1, d2).
         keep_first: Number of top-ranked documents that are always chosen.
-        prior: What the retrieval says of a pair, see `retrieval_prior`.
+        prior: The retrieval's score of a pair, see `retrieval_prior`.
         symmetric: Average the log-odds of both orders of a pair; twice the number of scored pairs.
     """
     pair_score: dict[tuple[str, str], float] = {}
@@ -172,7 +172,7 @@ def ranked(
 def retrieval_prior(
     rankings: Rankings, rank_weight: float, score_weight: float, ranking_size: int, concatenated_size: int
 ) -> Prior:
-    """What the retrieval says of the pair (d_i, d'), in nats.
+    """The retrieval's score of the pair (d_i, d'), in nats.
 
     Rank weight times the reciprocal ranks of both in Retriever(q), plus score weight times the sum of the scores of
     both in Retriever(q) and of d' in Retriever(q*_i), each scaled to 0 to 1 (min-max) within its search. A document

@@ -20,7 +20,7 @@ _CURE = "Choose the options again: infer.py tune on validation questions."
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What is chosen for one k: see `SelectionOptions`."""
+    """The chosen options for one k: see `SelectionOptions`."""
 
     k1: int
     depth: int
@@ -81,7 +81,7 @@ def read_selection(path: Path, classifier: str | None) -> dict[int, Tuned]:
 
 
 def completed(options: SelectionOptions, by_k: Mapping[int, Tuned], path: Path) -> SelectionOptions:
-    """The options with what the file chose for their k in the place of those that are None.
+    """The options, with the file's choice for their k where an option is None.
 
     CFS takes all of them; QDC and CIS, which choose from the same candidates, all but threshold and orders. Other
     methods stay as they are.

@@ -1,4 +1,4 @@
-"""Checks of drafted questions: what stands in question and passages, and the round trip through a reader."""
+"""Checks of drafted questions: rules on question and passages, and the round trip through a reader."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Drafts: what a writer of questions is asked, and what it writes."""
+"""Drafts: the tasks of a question writer, and its replies."""
 
 from dataclasses import dataclass
 

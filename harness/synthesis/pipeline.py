@@ -30,7 +30,7 @@ _EXAMPLES = 3  # of dropped drafts in the report, per reason
 
 @dataclass
 class SynthesisOutcome:
-    """The questions of one split, and what became of the drafts."""
+    """The questions of one split, and the outcomes of the drafts."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     drafts: int = 0
@@ -140,7 +140,7 @@ class Synthesizer:
             outcome.rows.append(draft["row"])
 
     def _work(self, split: str, tasks: Sequence[DraftTask]) -> dict[str, Any]:
-        """Drafts with what became of each, JSON types only."""
+        """Drafts with their outcomes, JSON types only."""
         drafts = self.writer.write(tasks)
         reasons = [fault(task, draft) for task, draft in zip(tasks, drafts, strict=True)]
         texts: set[str] = set()
@@ -191,7 +191,7 @@ class Synthesizer:
 
 
 def _row_of(task: DraftTask, draft: Draft, row: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What became of a draft, JSON types only."""
+    """The outcome of a draft, JSON types only."""
     titles = [passage.title for passage in task.passages]
     kept = {"question": draft.question, "answer": draft.answer, "dropped": draft.failure, "titles": titles, "row": row}
     return kept | ({"why": draft.why} if draft.why else {})

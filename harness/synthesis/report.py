@@ -1,4 +1,4 @@
-"""The report of a synthesis: what became of the drafts, as text and as JSON, and the files."""
+"""The report of a synthesis: the outcomes of the drafts, as text and as JSON, and the files."""
 
 import json
 from collections import Counter

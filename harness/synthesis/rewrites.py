@@ -50,7 +50,7 @@ class Read:
 
 @dataclass
 class Distilled:
-    """The training examples, and what became of all rewrites."""
+    """The training examples, and the outcomes of all rewrites."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)  # of the layout `rewrites`
     kept: Counter[str] = field(default_factory=Counter)  # by strategy

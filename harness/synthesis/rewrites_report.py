@@ -1,4 +1,4 @@
-"""The report of a distillation: what became of the rewrites and what they cost, as text and as JSON, and the files."""
+"""The report of a distillation: outcomes and costs of the rewrites, as text and as JSON, and the files."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""DMQR-RAG at inference: rewrite the question, search with it and the rewrites, rerank the union, read the best.
+"""DMQR-RAG at inference: rewrite the question, search with it and its rewrites, rerank the union, read the best.
 
 q -> q' = {q, RS_1(q), ..., RS_n(q)} -> D = Retriever(q') -> D' = Reranker(q, D) -> LLM(q, TopK(D'))  (Eq. 1-3)
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Dmqr:
-    """Searches with each question and its rewrites, fuses what they found, and answers from the best k passages.
+    """Searches with each question and its rewrites, fuses the results, and answers from the best k passages.
 
     The evidence is best first, with the scores of the fusion. Notes: `queries`, each with what made it, the ids it
     `found`, and the passages that it `alone` found; `passages`, by which queries each passage of the evidence was

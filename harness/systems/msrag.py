@@ -196,7 +196,7 @@ class Msrag:
 
 
 def contexts_of(done: Done, questions: Sequence[Question]) -> list[SourceContext]:
-    """What the call of a source has returned.
+    """The result of a call of a source.
 
     If its service could not be reached, the source is lost for each question.
     """

@@ -147,7 +147,7 @@ class ReRag:
 
     @property
     def context_reader(self) -> PerContextReader | None:
-        """What reads the contexts; None if nothing does."""
+        """The reader of the contexts; None without one."""
         if self.reader is not None:
             assert isinstance(self.reader, PerContextReader)  # checked in __init__
             return self.reader
@@ -236,7 +236,7 @@ class ReRag:
         return rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in found])
 
     def _retriever_scale(self) -> float:
-        """What the retriever's scores are multiplied by to give the logits of the weights; 0 for equal weights."""
+        """The factor from the retriever's scores to the logits of the weights; 0 for equal weights."""
         if self.temperature is None and self.model.relevance == "uniform":
             return 0.0
         return 1.0 / (self.temperature or self.model.retriever_temperature or 1.0)

@@ -187,7 +187,7 @@ def _best(tried: "Tried", limit: float) -> int:
 
 
 def told(tried: "Tried", limit: float) -> str:
-    """What was chosen for one k, and the recall that it reaches.
+    """The choice for one k, and its recall.
 
     The options are the best on these questions, so their gain here is too high. "On other questions": each fifth of the
     questions with the options that the other four fifths choose.
@@ -299,7 +299,7 @@ def try_grid(
 
 
 def threshold_grid(best: Sequence[float]) -> list[float]:
-    """Thresholds that part what CFS decides into about equal shares.
+    """Thresholds that divide CFS's decisions into about equal shares.
 
     Args:
         best: The best score of every d_i with its candidates: at a threshold above it, d_i brings nothing.

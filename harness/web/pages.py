@@ -1,4 +1,4 @@
-"""Pages of the web, which strangers wrote: fetched from public addresses, with limits on time, size and type."""
+"""Pages of untrusted web servers: fetched from public addresses, with limits on time, size and type."""
 
 from collections.abc import Sequence
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Search services: what is sent to SearXNG, Brave and Tavily, what their results are, what to do when refused."""
+"""Search services: requests to SearXNG, Brave and Tavily, their results, and advice after refusals."""
 
 import html
 import json
@@ -37,7 +37,7 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class SearchService:
-    """Where searches go and what they hold; the options are those of `harness.retrievers.web.WebRetriever`."""
+    """The address and the fields of searches; the options are those of `harness.retrievers.web.WebRetriever`."""
 
     name: ServiceName
     base_url: str
@@ -81,7 +81,7 @@ class SearchService:
         return f"{self.base_url}/search?{urlencode({**fields, 'format': 'json'}, doseq=True)}", None
 
     def results(self, text: bytes) -> list[SearchResult]:
-        """The first results of a response; what has another form than it should is left out.
+        """The first results of a response; malformed ones are left out.
 
         Raises:
             ValueError: If it is no JSON object with a list of results, or none of the service's own engines has
@@ -108,7 +108,7 @@ class SearchService:
         return [*found.values()]
 
     def cure(self, status: int, code: str) -> str:
-        """What to do where status and code of an error mean that no search can succeed; empty where another one may."""
+        """Advice if status and code of an error mean that no search can succeed; empty if another one may."""
         key = f"export a valid key as {self.key_variable}."
         if self.name == "searxng" and status == 403:
             return "add json to search.formats in the settings.yml of SearXNG (docs/serve.md), then start it again."

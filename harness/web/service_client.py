@@ -1,7 +1,7 @@
 """Requests to one service, a chat endpoint or a web search, by the `openai` package's client.
 
-Its retries, and its rule for `Retry-After`, are those of all services: also of replies that hold no result. What is
-kept from a service's errors is in one line, without the key.
+Its retries, and its rule for `Retry-After`, are those of all services: also of replies that hold no result. Error
+messages of a service are kept in one line, without the key.
 """
 
 import threading
@@ -117,7 +117,7 @@ class ServiceClient:
         )
 
     def send(self, link: str, body: Mapping[str, Any] | None, parse: Callable[[bytes, int], _Result]) -> _Result:
-        """What `parse` makes of the body of the response and the number of retries.
+        """The value that `parse` reads from the body of the response, and the number of retries.
 
         Args:
             link: Where to, from the address of the service.

@@ -45,7 +45,7 @@ def candidates_logp(
 
     Args:
         rewriter: The rewriter.
-        ids_PT: As the next ones, from `candidate_batch`.
+        ids_PT: Like the next three, from `candidate_batch`.
         attention_PT: See there.
         labels_CA: See there.
         input_C: See there.

@@ -18,9 +18,8 @@ _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 def merge_case(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerFast:
     """A tokenizer like a given Unigram one that reads and writes lower case; saved and loaded as any other.
 
-    A piece with capitals is renamed to lower case, of several equal ones the most likely, unless there is such a piece.
-    It keeps its id, and so its embedding. Those that are not renamed are never read again. Special tokens stay as they
-    are.
+    A piece with capitals is renamed to lower case, unless that piece exists; of several equal ones the most likely is
+    renamed. It keeps its id, and so its embedding. The others are never read again. Special tokens stay as they are.
 
     Args:
         tokenizer: A fast tokenizer with a Unigram model, such as a T5's.

@@ -52,8 +52,8 @@ def rewrites_logp(
 ) -> list[float]:
     """Log-probability (nats, temperature 1) of each rewrite and its end given its input, in order; batched by length.
 
-    It is that of the text as `encode.targets` tokenizes it for training, which may be other tokens than those that were
-    sampled; a limit on repeated n-grams does not count.
+    The text is tokenized by `encode.targets`, as in training, so its tokens may differ from the sampled ones; a limit
+    on repeated n-grams does not count.
 
     Args:
         rewriter: In evaluation mode.

@@ -88,7 +88,7 @@ class RewriteEncoder:
         return inputs
 
     def cut_note(self, task: RewriteTask) -> str:
-        """What is read of a task that is too long; empty for any other."""
+        """The part of a task that is read if it is too long; else empty."""
         text = self.text(task)
         if self.format != "chat" and surely_fits(text, self.max_tokens - 3):  # besides special tokens
             return ""

@@ -168,11 +168,11 @@ class RewriterModel(nn.Module):
             self.network.activation_checkpointing_enable({"use_reentrant": False, "context_fn": contexts})
 
     def task(self, question: str, strategy: str, history: Sequence[str] = ()) -> RewriteTask:
-        """What the model is to do, for `encode`."""
+        """The task of the model, for `encode`."""
         return RewriteTask(question, self.strategies[strategy].title, tuple(history))
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
-        """What is read of a question with its earlier turns where it is too long; empty where it is not."""
+        """The part of a question with its earlier turns that is read if it is too long; else empty."""
         notes = (self.encode.cut_note(self.task(question, name, history)) for name in self.strategies)
         return next(filter(None, notes), "")
 

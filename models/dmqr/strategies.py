@@ -202,28 +202,47 @@ class Pool:
             raise UserError(f"strategies {wrong}; allowed: {', '.join(self.strategies)}, each once.")
         return [self.strategies[name] for name in names]
 
+    @classmethod
+    def of_paper(cls) -> Self:
+        """The paper's four strategies and its one demonstration, for `printed_prompt`."""
+        return cls({name: POOL[name] for name in PAPER}, DEMONSTRATIONS[:1])
+
+    def printed_prompt(self, dialogue: bool = False) -> str:
+        """The prompt of Table 5 as printed, of the pool `of_paper`; arguments as in `rewriting_prompt`."""
+        chosen = self.chosen(PAPER)
+        return self._prompt(
+            f"There are now the following four rewriting methods, {_listed(chosen)}. Please apply four rewriting "
+            "methods to rewrite the question.", chosen, [], self._rewrites_shown(chosen), dialogue,
+        )  # fmt: skip
+
+    def _rewrites_shown(self, chosen: Sequence[Strategy]) -> list[str]:
+        """The demonstrations that have a rewrite by each strategy, with these rewrites."""
+        return [
+            "\n".join(
+                [f"Question: {each.question}", "Output:", *(f"{s.title}: {each.rewrites[s.name]}" for s in chosen)]
+            )
+            for each in self.demonstrations
+            if all(strategy.name in each.rewrites for strategy in chosen)
+        ]
+
     def rewriting_prompt(self, names: Sequence[str], dialogue: bool = False) -> str:
-        """The prompt for a rewrite by each strategy (Table 5), with `${question}` for the question.
+        """The prompt for a rewrite by each strategy, after Table 5, with `${question}` for the question.
+
+        It differs from `printed_prompt` in the sentence that names the task, in an output format as in Table 1, and in
+        a second demonstration.
 
         Args:
             names: Of the strategies.
             dialogue: Whether earlier turns are shown, with `${history}` for them; not in the paper.
         """
         chosen = self.chosen(names)
-        shown = [each for each in self.demonstrations if all(name in each.rewrites for name in names)]
-        examples = [
-            "\n".join(
-                [f"Question: {each.question}", "Output:", *(f"{s.title}: {each.rewrites[s.name]}" for s in chosen)]
-            )
-            for each in shown
-        ]
         return self._prompt(
             f"There are now the following {len(chosen)} rewriting methods, {_listed(chosen)}. Please apply all of them "
             "to rewrite the question.",
             chosen,
             ["### Output Format ###\nEach output line should hold one rewriting method, starting with its name, "
              "followed by a colon and the rewritten result."],
-            examples, dialogue,
+            self._rewrites_shown(chosen), dialogue,
         )  # fmt: skip
 
     def selection_prompt(self, names: Sequence[str], dialogue: bool = False) -> str:

@@ -1,7 +1,7 @@
 """The network of the adaptive choice (not in the paper, which asks an LLM).
 
-For a question, by which rewriting strategies a rewrite will add relevant passages. An encoder with one logit per
-system: a sequence classifier of transformers whose labels are separate decisions.
+Predicts for a question which rewriting strategies will add relevant passages. An encoder with one logit per system: a
+sequence classifier of transformers whose labels are separate decisions.
 
 Its input is `[CLS] turns question [SEP]`: the earlier turns of a dialogue, oldest first, if there are any. Their oldest
 tokens are left out where they do not fit; a question that is too long by itself keeps its first tokens.
@@ -69,7 +69,7 @@ class QuestionEncoder:
         ]
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
-        """What is read of a question with its earlier turns where it is too long; empty where it is not."""
+        """The part of a question with its earlier turns that is read if it is too long; else empty."""
         if surely_fits(" ".join(map(self._text, (*history, question))), self._room):
             return ""
         ((ids, own),) = self._tokens([(question, history)])

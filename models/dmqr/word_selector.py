@@ -1,7 +1,7 @@
 """The network of the extractive rewriter.
 
-For a question and a passage of its first search, which of the question's words stay in a query, and which of the
-passage's words join it. An encoder with two logits per token: a token classifier of transformers.
+Predicts for a question and a passage of its first search which of the question's words stay in a query, and which of
+the passage's words join it. An encoder with two logits per token: a token classifier of transformers.
 
 Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins).
 """

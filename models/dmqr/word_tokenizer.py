@@ -79,7 +79,7 @@ class WordPairEncoder:
         return [self._joined(*parts[question], *parts[passage]) for question, passage in texts]
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
-        """What is read of a question that leaves no room for a passage; empty for any other."""
+        """The part of a question that is read if it leaves no room for a passage; else empty."""
         text = self.text(question)
         if surely_fits(text, self.max_tokens - SPECIAL_TOKENS - PASSAGE_TOKENS):
             return ""

@@ -61,7 +61,7 @@ class TripleEncoder:
 
     @cached_property
     def content_digest(self) -> str:
-        """Changes with what `tokenize` returns."""
+        """A fingerprint that changes whenever `tokenize` returns other ids."""
         state = json.loads(self.tokenizer.backend_tokenizer.to_str())
         # how the last call truncated and padded is no part of the tokenizer
         return fingerprint([{**state, "truncation": None, "padding": None}, sorted(self.specials), self.max_tokens])
@@ -111,7 +111,7 @@ class TripleEncoder:
         return tokens if tokens <= room - PASSAGE_TOKENS else room // 2
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
-        """What is read of a question that leaves no room for the passages; empty for any other."""
+        """The part of a question that is read if it leaves no room for the passages; else empty."""
         text = neutralize(nfkc(question), self.specials)
         if surely_fits(text, self.max_tokens - SPECIAL_TOKENS - PASSAGE_TOKENS):
             return ""

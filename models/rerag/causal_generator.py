@@ -55,7 +55,7 @@ class CausalGenerator(Generator):
         lm: The language model.
         max_tokens: Maximum prompt length, in tokens.
         answer_prefix: Text before every answer.
-        adapter: With which of the network's LoRA adapters it computes; with all weights as they are when None.
+        adapter: The LoRA adapter that the network computes with; the weights alone when None.
     """
 
     encode: PromptEncoder

@@ -44,10 +44,10 @@ class Generated:
 
 
 class Encoded(Protocol):
-    """What a generator keeps of P contexts."""
+    """The states that a generator keeps of P contexts."""
 
     def rows(self, rows_Q: Tensor) -> Self:
-        """That of the contexts with the given indices, which may repeat."""
+        """The states of the contexts with the given indices, which may repeat."""
 
 
 @dataclass

@@ -113,7 +113,7 @@ class RunCheckpoint(ModelCheckpoint):
                 checkpoint["callbacks"][self.state_key] = moved
 
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Let a run start that has made all its steps, if the validation after the last one is due."""
+        """Start a run that has made all its steps if the validation after the last step is due."""
         if self._resumed[VALIDATION_DUE] and self._saved_step >= trainer.max_steps > 0:
             self._max_steps = trainer.max_steps
             set_max_steps(trainer, self._saved_step + 1)
@@ -188,12 +188,12 @@ class RunCheckpoint(ModelCheckpoint):
             self._stop(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """From now on signals act at once."""
+        """Let signals interrupt at once again."""
         super().on_train_end(trainer, module)
         self.signals.restore()
 
     def on_exception(self, trainer: pl.Trainer, module: pl.LightningModule, exception: BaseException) -> None:
-        """Give the signals back."""
+        """Restore the signal handlers."""
         super().on_exception(trainer, module, exception)
         self.signals.restore()
 

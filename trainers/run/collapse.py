@@ -22,7 +22,7 @@ class CollapseGuard(Callback):
 
     Validates before the first step: this gives the rewards that later ones are compared with, and the starting model is
     best.ckpt until a validation is better. A measure that the run's validation lacks is not checked, nor is a share
-    that is above its limit from the start. A run that has ended so ends again when it is resumed with the same limits.
+    that exceeds its limit from the start. Such a run ends again when it is resumed with the same limits.
 
     Args:
         max_kl_nats: Limit of val/kl, the divergence from the starting model; null for none.

@@ -102,7 +102,7 @@ def why_ended(trainer: pl.Trainer) -> str:
 
 
 def written(trainer: pl.Trainer, folder: Path) -> list[str]:
-    """The files of a run with what they are for."""
+    """The files of a run with their purposes."""
     callback = trainer.checkpoint_callback
     score = getattr(callback, "best_model_score", None)
     best = f"{callback.monitor} {float(score):.4g}" if score is not None else "the newest state"

@@ -1,4 +1,4 @@
-"""Early stopping that a resumed run counts on with the patience it is given."""
+"""Early stopping whose count a resumed run continues, with the patience it is given."""
 
 import sys
 from typing import Any, Literal

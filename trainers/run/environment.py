@@ -48,7 +48,7 @@ def versions() -> dict[str, str]:
 
 
 def file_digests(data: Any) -> dict[str, str]:
-    """`data_digests` of the files that a data module names; empty for one that names none."""
+    """`data_digests` of the files that a data module names; empty without such files."""
     return data_digests(getattr(data, "files", []), getattr(data, "cache", None))
 
 

@@ -17,11 +17,11 @@ GIB = 2**30
 class LargestBatch(Callback):
     """After the first optimizer step of a start, resumed or not: one forward and backward pass of the largest batch.
 
-    The batches of an epoch differ in their tokens, so a run may exceed the memory after hours. After one step all that
-    stays is there: weights, gradients, AdamW's moments. The data module plans an epoch before it makes batches; each
-    rank makes its largest one a second time, and drops the gradients. What follows is what would have been without it,
-    to the last bit: it runs between optimizer steps, the module's sums and the random states are restored, and the
-    loader's position stays.
+    The batches of an epoch differ in their tokens, so a run may exceed the memory after hours. After one step
+    everything that stays in memory is there: weights, gradients, AdamW's moments. The data module plans an epoch before
+    it makes batches; each rank makes its largest one a second time, and drops the gradients. It changes no later
+    result, not even the last bit: it runs between optimizer steps, the module's sums and the random states are
+    restored, and the loader's position stays.
 
     No rank waits for another: DDP communicates only after a forward pass of its own wrapper, and the bare module is
     called. Under FSDP2 each forward pass collects weights from all ranks; they all try their batches after the same

@@ -1,4 +1,4 @@
-"""Whether a run has learned: rules on the figures of a validation, told while it trains, at its end, and by the export.
+"""Whether a run has learned: rules on the figures of a validation, checked while it trains, at its end, and at export.
 
 A figure is measured so that a model which has learned nothing stays at 0, or reaches 1; see docs/operate.md.
 """
@@ -66,7 +66,7 @@ def explained(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
 
     H is the loss of the best constant, L that of the scores, both summed over a group's labels in nats. Before, a
     constant is added to a group's scores, and they are made smaller if that is better: training on balanced examples
-    leaves their level open, and a model that is too sure has learned. They are never made larger: scores that hardly
+    leaves their level open, and an overconfident model has learned, too. They are never made larger: scores that hardly
     differ explain nothing, however they rank.
 
     Args:

@@ -1,4 +1,4 @@
-"""What this project uses of Lightning beyond its documented interface; exact resume needs it.
+"""Uses of Lightning beyond its documented interface, which exact resume needs.
 
 tests/trainers/run/test_lightning_private.py fails when a release of Lightning changes it.
 """

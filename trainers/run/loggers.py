@@ -250,7 +250,7 @@ def _brief(error: Exception) -> str:
 
 
 class LoggerWords:
-    """Mixin for the action of the option `trainer.logger`, which then takes the words of `WORDS`, too.
+    """Mixin for the action of the option `trainer.logger`, which then also accepts the words in `WORDS`.
 
     A word becomes the class that it stands for, so that its options can be given after it, and config.yaml names all.
     """

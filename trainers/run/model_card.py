@@ -20,7 +20,7 @@ from models.serving_manifest import CARD, CURE, MANIFEST
 
 @dataclass(frozen=True)
 class Card:
-    """What only the owner of a model can say on its card.
+    """The entries of a model card that only the owner of a model knows.
 
     Args:
         license: License of the model as the Hugging Face hub names it, e.g. apache-2.0; when null those that the models
@@ -52,7 +52,7 @@ class Origin:
 
 
 def origin_of(model: str, checkpoint: str | None = None) -> Origin:
-    """What the folder of a model, or the serving folder that it is a part of, states in its card or its config.json.
+    """The facts on a model in the card or the config.json of its folder, or of the serving folder around it.
 
     Args:
         model: Folder or hub id of a model on this machine.

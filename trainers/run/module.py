@@ -203,7 +203,7 @@ class RunModule(pl.LightningModule):
         return {"train/learning_rate": optimizer.param_groups[0]["lr"]}
 
     def next_step(self, serving: Path) -> str:
-        """What to type after training, with the exported folder `serving`; FILE and FOLDER stand for the user's."""
+        """The commands to type after training, with the exported folder `serving`; FILE and FOLDER are the user's."""
         raise NotImplementedError
 
     def retriever_options(self, otherwise: str) -> str:
@@ -280,7 +280,7 @@ class RunModule(pl.LightningModule):
         return {}
 
     def kept(self, state: dict[str, Any]) -> dict[str, Any]:
-        """What of the weights, by their names, is in checkpoints: all but those of `bases`."""
+        """The part of the weights that checkpoints hold: all but those of `bases`."""
         return state
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ EXAMPLES_PER_RANK = 8  # with fewer, a device spends most of a step waiting for 
 
 
 def refuse_unknown_metric(trainer: pl.Trainer, module: RunModule) -> None:
-    """Check before the first step that validation measures the metric that checkpoints are chosen by.
+    """Check before the first step that validation measures the metric that chooses the best checkpoint.
 
     Raises:
         UserError: If it does not; training metrics (train/...) are not checked.

@@ -1,6 +1,6 @@
-"""What a resumed run may change.
+"""The options that a resumed run may change.
 
-The other options, and the content of the files that they name, are those of the run: else it would be a mixture of two
+All other options, and the content of the files that they name, must stay: else the result would be a mixture of two
 runs under the config of the second.
 """
 

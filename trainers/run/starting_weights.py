@@ -1,4 +1,4 @@
-"""What a run starts from: a model's folder, a hub id, a serving folder, or a checkpoint of another run.
+"""The weights that a run starts from: a model's folder, a hub id, a serving folder, or a checkpoint of another run.
 
 Optimizer and schedule begin anew in each case.
 """

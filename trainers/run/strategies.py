@@ -1,4 +1,4 @@
-"""Which of Lightning's strategies are trained with.
+"""The strategies of Lightning that training supports.
 
 One device, DDP, and FSDP2 for models of one forward pass per batch.
 """

@@ -1,4 +1,4 @@
-"""What every method of DMQR-RAG's study finds.
+"""The search results of every method in DMQR-RAG's study.
 
 Each rewriter is asked once per question, each query searches once, and each (question, passage) is scored once for all
 methods.
@@ -36,7 +36,7 @@ QUESTIONS_AT_ONCE = 64  # rewritten, searched and scored together, as `evaluate`
 
 @dataclass(slots=True)
 class DmqrResults:
-    """What one method found.  All lists have one entry per question."""
+    """The results of one method. All lists have one entry per question."""
 
     method: Method
     hits: list[MultiQueryHits] = field(default_factory=list)  # `ranked`: by the method's fusion
@@ -45,7 +45,7 @@ class DmqrResults:
 
 @dataclass(slots=True)
 class Spent:
-    """Costs of what the methods share, to charge each method for what it uses."""
+    """Costs of the shared work, to charge each method for its part."""
 
     search_seconds: dict[str, float] = field(default_factory=dict)  # per query, by retriever
     pairs: int = 0  # (question, passage) scored
@@ -55,7 +55,7 @@ class Spent:
 
 
 def rewrite_all(search: MultiQueryRetriever, questions: Sequence[Question], file: Path, spent: Spent) -> list[Rewrites]:
-    """What a rewriter makes of every question, in resumable batches; the costs hold its seconds.
+    """The rewrites of every question by a rewriter, in resumable batches; the costs hold its seconds.
 
     Args:
         search: With the rewriter and its strategies.
@@ -151,7 +151,7 @@ class _SearchedOnce:
         return [self._found[query, k] for query in queries]
 
     def forget(self) -> None:
-        """Free what the queries so far have found."""
+        """Free the results of all queries so far."""
         self._found.clear()
 
 
@@ -171,7 +171,7 @@ def find_all(
     file: Path,
     spent: Spent,
 ) -> dict[str, DmqrResults]:
-    """What every method finds, ranked by its fusion.
+    """The results of every method, ranked by its fusion.
 
     Args:
         system: The measured system; its scorer reranks.

@@ -48,7 +48,7 @@ Further = dict[str, tuple[Method, MultiQueryRetriever]]  # rewriters with what t
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the tables are made of; by method."""
+    """The data of the tables, by method."""
 
     found: dict[str, DmqrResults]
     texts: dict[str, list[Answer]]  # of the reader; empty without one
@@ -103,7 +103,7 @@ class Study:
         return selected(methods_of(own, [method for method, _ in further.values()], self.deep), self.rows, own.name)
 
     def ask(self, system: Dmqr, questions: Sequence[Question], settings: Settings) -> Asked:
-        """What all methods find, and what the reader answers from it.
+        """The results of all methods, and the reader's answers from them.
 
         Raises:
             UserError: If a question has earlier turns.
@@ -176,7 +176,7 @@ def _rewriting(other: Dmqr, rewriter: object) -> MultiQueryRetriever:
 
 
 def _config(system: Dmqr) -> None:
-    """What a config holds."""
+    """The content of a config."""
 
 
 def _system(option: str, file: Path, own: Dmqr) -> Dmqr:
@@ -211,7 +211,7 @@ def _rewrites(
     spent: Spent,
     facts: list[str],
 ) -> dict[str, list[Rewrites]]:
-    """What every rewriter makes of the questions.
+    """The rewrites of the questions by every rewriter.
 
     A further rewriter is taken out, loaded, asked and freed before the next one.
     """

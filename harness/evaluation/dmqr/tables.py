@@ -177,7 +177,7 @@ def method_tables(
 
 
 def _is_whole(method: Method, without: Mapping[str, Scored]) -> bool:
-    """Whether a method is that from which strategies were left out."""
+    """Whether a method is the one from which strategies were left out."""
     one = next(iter(without.values())).method
     return not method.part and method.rewriter == one.rewriter and method.fusion == one.fusion
 
@@ -267,7 +267,7 @@ def _table(
 
 
 def _of_paper(column: str, columns: Sequence[str]) -> str:
-    """The paper's name of what stands in a column; empty where the paper has nothing for it."""
+    """The paper's name of a column; empty if the paper has no such column."""
     judged = column.removeprefix(JUDGED)
     if judged != column:
         return judged

@@ -1,7 +1,7 @@
 """DR-RAG's study.
 
-Recall of gold passages for every selection and budget (Tables 4 and 5), what a reader answers from them (Tables 2 to
-4), and what each selection chose for each question and why (Table 8).
+Recall of gold passages for every selection and budget (Tables 4 and 5), a reader's answers from them (Tables 2 to 4),
+and each selection's choices with their reasons (Table 8).
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from models.serving_manifest import MANIFEST
 
 @dataclass(frozen=True, slots=True)
 class DrRagResults:
-    """What the tables are made of."""
+    """The data of the tables."""
 
     evaluation: Evaluation
     read: list[list[Answer]] | None  # by row, one per question; None without a reader
@@ -91,7 +91,7 @@ class Study:
             )
 
     def ask(self, system: DrRag, questions: Sequence[Question], settings: Settings) -> Asked:
-        """What every selection chooses, and what the reader answers from it; every pair is scored once."""
+        """The choices of every selection, and the reader's answers from them; every pair is scored once."""
         selections = _selected_rows(recall.table_selections(system.given, system.scorer is not None), self.rows)
         baselines = _baselines(system.retriever, self.bm25)
         cache = self._score_cache(system, settings.partial)
@@ -158,7 +158,7 @@ class Study:
     def _read(
         reader: Reader | None, evaluation: Evaluation, outcomes: Sequence[RowOutcome], folder: Path
     ) -> ReadChoices | None:
-        """What the reader answers from every outcome's documents; None without a reader or without gold answers."""
+        """The reader's answers from every outcome's documents; None without a reader or without gold answers."""
         if reader is None or not any(question.answers for question in evaluation.questions):
             return None
         chosen = selected_documents(evaluation, outcomes)

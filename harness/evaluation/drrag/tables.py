@@ -1,4 +1,4 @@
-"""DR-RAG's recall for every k (Table 5), its plot, and what each selection chose for each question (Table 8)."""
+"""DR-RAG's recall for every k (Table 5), its plot, and each selection's choices for each question (Table 8)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

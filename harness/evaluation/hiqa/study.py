@@ -38,7 +38,7 @@ BUDGETS = (500, 1000, 1500, 3000)  # words
 
 @dataclass(frozen=True, slots=True)
 class HiQaResults:
-    """What the tables are made of."""
+    """The data of the tables."""
 
     rows: dict[str, HiQaRow]
     read: dict[str, list[list[Answer]]]  # by reader and budget

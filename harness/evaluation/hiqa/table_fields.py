@@ -35,7 +35,7 @@ _NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class TableVectors:
-    """What the vectors of tables, embedded in each way, say of their questions."""
+    """Similarities and ranks of tables for their questions, for each way of embedding."""
 
     questions: int
     values: Mapping[str, Mapping[str, NDArray[np.float64]]]  # way -> measure -> (Q,)

@@ -1,7 +1,7 @@
 """Tables and plots of HiQA's study.
 
 Rankings of the rows and their differences (Table 2), by number of documents (Figure 2), in contexts of so many words,
-what readers answer from these (Table 7), the collection at hand (Table 6), the index for several gamma (Figure 11).
+readers' answers from these (Table 7), the collection (Table 6), the index for several gamma (Figure 11).
 
 Rows whose passages are of different length are compared fairly in contexts of equal length alone: every row fills the
 same number of words.
@@ -79,7 +79,7 @@ def degradation_tables(rows: BySize, sizes: Sequence[int], k: int, bootstrap: Bo
 
 
 def budget_tables(rows: BySize, budgets: Sequence[int], bootstrap: Bootstrap) -> list[ReportTable]:
-    """What the context of every row holds, and the paired differences of the first row to the others."""
+    """The content of every row's context, and the paired differences of the first row to the others."""
     tables = []
     for measure, title in TITLES.items():
         values = _values(rows, measure, budgets)
@@ -154,7 +154,7 @@ def readers_table(
 
 
 class Tokenizer(Protocol):
-    """What counts tokens."""
+    """A tokenizer that counts tokens."""
 
     def __call__(self, text: list[str], add_special_tokens: bool = True) -> Mapping[str, Sequence[Sequence[int]]]:
         """Token ids of each text under `input_ids`."""

@@ -65,7 +65,7 @@ def judge_measured(judge: Judge | None, measured: MeasuredSystem, settings: Sett
 
 
 def _judged(judge: Judge, measured: MeasuredSystem, settings: Settings) -> Judgements:
-    """What the judge finds of one system: each kind of verdict that it is asked for, on every question."""
+    """The judge's verdicts on one system: each requested kind, on every question."""
     judged = Judgements([], judge.facts)
     found: dict[Kind, list[list[Verdict]]] = {}
     failed: dict[str, int] = {}
@@ -169,7 +169,7 @@ def relevant_by(verdict: Verdict) -> bool | None:
 
 
 def _record(found: Mapping[Kind, Sequence[Verdict]], passages: Sequence[Passage]) -> dict[str, object]:
-    """What questions.jsonl says of one question."""
+    """The entry of one question in questions.jsonl."""
     record: dict[str, object] = {}
     for kind, verdicts in found.items():
         shown = [dict(each.fields) if each.fields else {"failure": each.failure} for each in verdicts]
@@ -181,7 +181,7 @@ def _record(found: Mapping[Kind, Sequence[Verdict]], passages: Sequence[Passage]
 
 
 def _case(found: Mapping[Kind, Sequence[Verdict]], passages: Sequence[Passage]) -> list[QuestionCase]:
-    """What the page says of one question."""
+    """The entry of one question on the page."""
     rows = [("answer", _word(each, "verdict"), _why(each)) for each in found.get("answers", ())]
     rows += [
         (f"passage {place}: {passage.title}", _word(each, "relevant"), _why(each))
@@ -201,7 +201,7 @@ def _why(verdict: Verdict) -> str:
 
 
 def judge_record(judge: Judge, judged: Judgements) -> dict[str, object]:
-    """The judge and what it found, for report.json."""
+    """The judge and its verdicts, for report.json."""
     means: dict[str, float | None] = {
         row: float(np.nanmean(values_N)) if not np.isnan(values_N).all() else None
         for row, values_N in judged.values.items()
@@ -218,7 +218,7 @@ def judge_record(judge: Judge, judged: Judgements) -> dict[str, object]:
 
 
 def judge_several(judge: Judge | None, measured: Mapping[str, MeasuredSystem], settings: Settings) -> Judgements:
-    """Rank the answers of several systems, and compare all that the judge found of them.
+    """Rank the answers of several systems, and compare all verdicts on them.
 
     Args:
         judge: Has judged every system; None if there is none.

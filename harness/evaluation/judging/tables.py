@@ -1,6 +1,6 @@
 """The tables of judged evaluations.
 
-What the judge found of one system, of several, its costs.
+Verdicts on one system, on several, and their costs.
 
 Shape legend: N questions, R rows.
 """

@@ -29,7 +29,7 @@ SINGLE_SEARCH, WHOLE_QUESTION = (
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswers:
-    """What one run found."""
+    """The results of one run."""
 
     answers: list[dict[str, Answer]]  # of every question, by source
     extra: dict[str, list[Answer]]  # by further way to search the web

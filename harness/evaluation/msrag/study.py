@@ -102,7 +102,7 @@ class Study:
         return Asked(rows[name], variants, sum(found.seconds_before for found in runs), (by_run, facts))
 
     def measure(self, system: Msrag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
-        """Score what each row makes of the answers."""
+        """Score the answer that each row chooses."""
         by_run, facts = asked.found
         rows, name = by_run[0], f"{OWN}, {system.selector.name}"
         questions = [with_turns(question) for question in questions]

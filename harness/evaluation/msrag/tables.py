@@ -47,7 +47,7 @@ def is_yes_no(questions: Sequence[Question]) -> bool:
 
 
 def majority_row(questions: Sequence[Question], settings: Settings) -> dict[str, Cells]:
-    """What the most frequent answer reaches, where all answers are yes or no; else nothing."""
+    """The scores of the most frequent answer, if all answers are yes or no; else nothing."""
     if not is_yes_no(questions):
         return {}
     golds = [question.answers[0] for question in questions if question.answers]

@@ -112,7 +112,7 @@ class Fitted:
 
 
 def identity(source: Source, system: ReRag, encoder: SentenceEncoder | None) -> object:
-    """What gives the scores of a source: the encoder's recipe, or the retriever's class and indexes; None: the file."""
+    """The origin of a source's scores: the encoder's recipe, or the retriever's class and indexes; None: the file."""
     if source == "retriever":
         indexes = [[each["kind"], each["corpus"]] for each in index_records({"": system.retriever})[""]]
         return {"retriever": type(system.retriever).__name__, "indexes": indexes}
@@ -151,7 +151,7 @@ def read_temperatures(path: Path) -> dict[Source, Fitted]:
 
 
 def temperatures_for(path: Path, wanted: Mapping[Source, object]) -> dict[Source, Fitted]:
-    """Those of the file for some sources.
+    """The temperatures of the file for some sources.
 
     Args:
         path: The file.

@@ -36,6 +36,7 @@ from harness.readers.t5 import generator_reader
 from harness.runtime.provenance import computed_in, configuration
 from harness.runtime.resumable import ResumableBatches
 from harness.systems.rerag import ReRag
+from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import AnyMarginal
 from models.serving_manifest import MANIFEST
 
@@ -48,7 +49,7 @@ _NO_GENERATOR = (
 
 @dataclass(frozen=True, slots=True)
 class ReRagResults:
-    """What the tables are made of."""
+    """The data of the tables."""
 
     sets: list[CandidateSet]  # one per question
     readings: rerag_tables.Readings  # one entry per question in each; empty without a reader
@@ -76,6 +77,9 @@ class Study:
             does not give a score for every one of them; MiniLM when omitted.
         baseline_serving: Serving folder of a generator trained without the estimator and with relevance retriever,
             which adds the first four rows of the paper's Table 7.
+        raw_probability: Also detect unanswerable questions and relevant contexts by the estimator's P("true"), as in
+            the paper's Tables 4 and 5 and Figure 3, beside the P(relevant) that was calibrated on validation. The
+            threshold of raw P is the best on the measured questions, since none is exported.
     """
 
     def __init__(
@@ -83,8 +87,10 @@ class Study:
         temperatures: Path | None = None,
         encoder: str | None = None,
         baseline_serving: Path | None = None,
+        raw_probability: bool = False,
     ) -> None:
         self.temperatures, self.encoder, self.baseline_serving = temperatures, encoder, baseline_serving
+        self.raw_probability = raw_probability
 
     def check(self, system: ReRag, out: Path, layout: str) -> None:
         """Check files and folders.  Raises UserError or a subclass."""
@@ -167,7 +173,7 @@ class Study:
         if not questions:  # without an estimator
             return Findings()
         found: ReRagResults = asked.found
-        findings = _findings(system, found, settings)
+        findings = _findings(system, found, settings, self.raw_probability)
         findings.cases = [[contexts_case(system, each)] for each in found.sets]
         findings.records = [
             candidates_record(system, each, found.readings, number) for number, each in enumerate(found.sets)
@@ -176,13 +182,14 @@ class Study:
         return findings
 
 
-def _findings(system: ReRag, found: ReRagResults, settings: Settings) -> Findings:
+def _findings(system: ReRag, found: ReRagResults, settings: Settings, raw_probability: bool) -> Findings:
     """All tables, plots and facts.
 
     Args:
         system: With an estimator; without a generator, the tables that need one are omitted.
         found: Of questions with answers.
         settings: Of the evaluation.
+        raw_probability: Adds the estimator's uncalibrated probabilities.
     """
     bootstrap, candidate_sets, readings, own = settings.bootstrap, found.sets, found.readings, found.own
     paper = settings.paper if settings.paper in paper_figures.RE_RAG else None
@@ -196,10 +203,14 @@ def _findings(system: ReRag, found: ReRagResults, settings: Settings) -> Finding
             for each, scores in zip(candidate_sets, lexical, strict=True)
         ]
     report = Findings(tables=[rerag_tables.recall_table(candidate_sets, settings.ks, bootstrap, paper, others)])
-    confidences: dict[Ranker, list[NDArray[np.float64]]] = {
-        "estimator": rerag_tables.calibrated(candidate_sets, system.model.calibration),
-        "retriever": rerag_tables.retriever_confidence(candidate_sets),
-    }
+    confidences: dict[str, tuple[Ranker, list[NDArray[np.float64]]]] = {
+        rerag_tables.RANKERS["estimator"]: (
+            "estimator", rerag_tables.calibrated(candidate_sets, system.model.calibration)
+        ),
+        **({rerag_tables.RAW: ("estimator", rerag_tables.calibrated(candidate_sets, Calibration()))}
+           if raw_probability else {}),
+        rerag_tables.RANKERS["retriever"]: ("retriever", rerag_tables.retriever_confidence(candidate_sets)),
+    }  # fmt: skip
     exact: dict[Ranker, NDArray[np.float64]] = {}
     if readings:
         exact = {
@@ -218,10 +229,10 @@ def _findings(system: ReRag, found: ReRagResults, settings: Settings) -> Finding
         report.plots["quality.png"] = partial(rerag_tables.plot_quality, by_quality)
     systems = [
         Confidence.of(
-            name, ranker, candidate_sets, confidences[ranker], system.contexts, exact.get(ranker),
-            system.threshold if ranker == "estimator" else None, system.threshold_source,
+            name, ranker, candidate_sets, confidence, system.contexts, exact.get(ranker),
+            system.threshold if name == rerag_tables.RANKERS["estimator"] else None, system.threshold_source,
         )
-        for ranker, name in rerag_tables.RANKERS.items()
+        for name, (ranker, confidence) in confidences.items()
     ]  # fmt: skip
     report.tables += refusal_tables(systems, bootstrap, paper)
     report.facts = [
@@ -259,7 +270,7 @@ def _findings(system: ReRag, found: ReRagResults, settings: Settings) -> Finding
 
 
 def _reader(system: ReRag) -> PerContextReader | None:
-    """What reads the contexts; the generator scores every answer under every context, for `thorough` and for `fast`."""
+    """The reader of the contexts; the generator scores every answer under every context, for both marginals."""
     if system.reader is None and system.model.generator is not None:
         return generator_reader(system.model, "thorough")[0]
     return system.context_reader

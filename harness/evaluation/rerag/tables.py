@@ -28,8 +28,7 @@ from models.rerag.marginal_reader import AnyMarginal, Marginal, MarginalReading
 from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, sweep
 
 QUALITY_BINS = 10  # of the share of relevant contexts, besides the bin "none"
-RELEVANT = 0.5  # a context is relevant if its calibrated P(relevant) is at least this (Section 5.1)
-
+RELEVANT = 0.5  # a context is relevant if its confidence is at least this (Section 5.1)
 
 ABLATION: dict[str, tuple[Ranker, Ranker]] = {  # which ranker selects the contexts, which one's scores weight them
     "Baseline": ("retriever", "retriever"),
@@ -38,6 +37,7 @@ ABLATION: dict[str, tuple[Ranker, Ranker]] = {  # which ranker selects the conte
     "RE context, score": ("estimator", "estimator"),
 }
 RANKERS: dict[Ranker, str] = {"estimator": "RE", "retriever": "retriever"}  # ranker -> its name in the tables
+RAW = "RE, raw P"  # the estimator by its P("true"), which the paper uses, instead of the calibrated P(relevant)
 FULL = "RE context, score"
 EVERY, NONE = "every set holds an answer", "no set holds an answer"  # why nothing can be detected
 TABLE_6_COUNTS = (5, 10)  # contexts that a language model reads
@@ -271,7 +271,7 @@ def calibrated(candidate_sets: Sequence[CandidateSet], calibration: Calibration)
 
 def quality_table(
     candidate_sets: Sequence[CandidateSet],
-    confidences: dict[Ranker, list[NDArray[np.float64]]],
+    confidences: Mapping[str, tuple[Ranker, Sequence[NDArray[np.float64]]]],
     exact: dict[Ranker, NDArray[np.float64]],
     contexts: int,
 ) -> ReportTable:
@@ -279,17 +279,17 @@ def quality_table(
 
     Args:
         candidate_sets: One per question.
-        confidences: Each ranker's confidence in every candidate.
+        confidences: A ranker and its confidence in every candidate, by the name in the table.
         exact: EM of the answers with each ranker's contexts and weights, (N,).
         contexts: Number of contexts selected.
     """
     columns: list[str] = []
     table: dict[str, list[Cell | None]] = {name: [] for name in _bin_names()}
-    for ranker, title in RANKERS.items():
+    for title, (ranker, confidence) in confidences.items():
         bins_N = np.array(
             [
-                _bin(confidence[each.order(ranker)[:contexts]])
-                for each, confidence in zip(candidate_sets, confidences[ranker], strict=True)
+                _bin(confidence_C[each.order(ranker)[:contexts]])
+                for each, confidence_C in zip(candidate_sets, confidence, strict=True)
             ]
         )
         columns += [f"questions, {title}", f"EM %, {title}"]
@@ -302,8 +302,9 @@ def quality_table(
         f"EM by share of relevant contexts (Figure 3); relevant: confidence of at least {RELEVANT}",
         tuple(columns),
         table,
-        note="EM is empty where there is no question. The retriever's confidence: a cosine, or other scores min-max "
-        "scaled to 0..1 over all candidates with scores of this source; the two do not compare.",
+        note="EM is empty where there is no question. RE's confidence is the calibrated P(relevant); its raw P is "
+        'P("true") / (P("true") + P("false")), which the paper uses. The retriever\'s confidence: a cosine, or other '
+        "scores min-max scaled to 0..1 over all candidates with scores of this source; the two do not compare.",
     )
 
 

@@ -2,8 +2,8 @@
 
 A sliding window over the text that a formatter without a model has read.
 
-Each window is converted with the previous one and its conversion in view. What the model garbles keeps the reading
-without a model.
+Each window is converted with the previous one and its conversion in view. Garbled windows keep the reading without a
+model.
 """
 
 from collections import Counter

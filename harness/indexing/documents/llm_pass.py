@@ -16,7 +16,7 @@ _AT_ONCE = 16  # documents whose windows are asked for together
 
 
 def llm_pass(llm: LanguageModel) -> DocumentPass:
-    """What a language model makes of documents.
+    """Converts documents with a language model.
 
     Its `convert` raises what `LlmFormatter.convert` raises.
     """

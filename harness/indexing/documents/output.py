@@ -1,4 +1,4 @@
-"""What a language model made of a window.
+"""Parses a language model's conversion of a window.
 
 Headings with levels by their numbers, padding taken out, pages given back, garbled text detected.
 """
@@ -24,7 +24,7 @@ _RUN = 3  # words in a row by which a block is found in the source
 
 @dataclass(frozen=True, slots=True)
 class OutputLimits:
-    """What a conversion may lose and invent before it counts as garbled, as shares of the words."""
+    """Limits on the words that a conversion loses and invents, as shares; beyond them it counts as garbled."""
 
     lost: float
     invented: float

@@ -161,12 +161,9 @@ def test_contexts_table_by_hand() -> None:
 
 
 def test_quality_by_hand() -> None:
-    confidences = {
-        "estimator": rerag_tables.calibrated(POOLS, Calibration(1.0, 0.0)),
-        "retriever": rerag_tables.retriever_confidence([replace(p, retriever_temperature=2.0) for p in POOLS]),
-    }
+    retriever = rerag_tables.retriever_confidence([replace(p, retriever_temperature=2.0) for p in POOLS])
     # scores run from 0.9 to 3 (times the temperature): (score - 0.9) / 2.1
-    assert confidences["retriever"][0] == pytest.approx([1.0, 1.1 / 2.1, 0.1 / 2.1])
+    assert retriever[0] == pytest.approx([1.0, 1.1 / 2.1, 0.1 / 2.1])
     cosines = [replace(pool, source="cosine", retriever_temperature=0.1) for pool in POOLS[:2]]
     assert rerag_tables.retriever_confidence(cosines)[0] == pytest.approx([0.3, 0.2, 0.1])
     mixed = rerag_tables.retriever_confidence([cosines[0], replace(POOLS[1], source="given"), POOLS[2]])
@@ -176,10 +173,16 @@ def test_quality_by_hand() -> None:
         [1, 0.5, 0],
     ]  # each by itself
     exact = {"estimator": np.array([1.0, 1, 0, 0]), "retriever": np.array([0.0, 0, 0, 1])}
+    confidences = {
+        "RE": ("estimator", rerag_tables.calibrated(POOLS, Calibration(1.0, 0.0))),
+        "RE, lower": ("estimator", rerag_tables.calibrated(POOLS, Calibration(1.0, -4.5))),
+        "retriever": ("retriever", retriever),
+    }
     table = rerag_tables.quality_table(POOLS, confidences, exact, 3)
-    assert values(table, "none")[:2] == [1, 0]
-    assert values(table, "30-40%")[:2] == [2, 100]  # one of three contexts, in 0 and 1
-    assert values(table, "60-70%") == [1, 0, 3, pytest.approx(33.3333)]
+    assert values(table, "none")[:4] == [1, 0, 3, pytest.approx(33.3333)]
+    # one of three contexts: in 0 and 1, and with an offset of -4.5 only in 1, whose score is 5
+    assert values(table, "30-40%")[:4] == [2, 100, 1, 100]
+    assert values(table, "60-70%") == [1, 0, 0, pytest.approx(NAN, nan_ok=True), 3, pytest.approx(33.3333)]
     assert sum(cells[0].value for cells in table.rows.values()) == 4
 
 

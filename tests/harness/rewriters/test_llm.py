@@ -65,6 +65,22 @@ def test_chosen_strategies_have_their_own_prompt_and_several_queries() -> None:
     assert "Core Content" not in model.asked[0][0].messages[0].content
 
 
+def test_the_printed_prompt_asks_for_all_four_and_gives_what_is_named() -> None:
+    found, model = rewritten(WHOLE, strategies=("kwr", "cce"), printed_prompt=True)
+    assert found.queries == {"kwr": QUERIES["kwr"], "cce": QUERIES["cce"]}
+    (text,) = [message.content for message in model.asked[0][0].messages]
+    assert text == Pool.of_paper().printed_prompt().replace("${question}", JAWS)
+    rewriter = LlmRewriter(model, printed_prompt=True)
+    assert rewriter.strategies == PAPER
+    assert rewriter.recipe != LlmRewriter(model).recipe
+    assert rewriter.without_choice().printed_prompt
+    with pytest.raises(UserError, match="decomposition"):
+        rewriter.rewrite([Question("q", JAWS)], ("decomposition",))
+    for options in ({"adaptive": True}, {"pool": Path("pool.yaml")}):
+        with pytest.raises(UserError, match=f"omit {next(iter(options))}"):
+            LlmRewriter(model, printed_prompt=True, **options)
+
+
 def test_a_missing_line_is_asked_for_again() -> None:
     short = WHOLE.replace(LINES["par"], "Pseudo-Answer Rewriting:")
     found, model = rewritten(short, WHOLE)

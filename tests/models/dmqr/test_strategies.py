@@ -20,7 +20,7 @@ ALL = list(POOL.values())
 
 
 def test_the_paper_s_prompt_for_four_rewrites() -> None:
-    """Table 5 sentence by sentence; only its `four` and the method's output format, which Table 1 has, differ."""
+    """Table 5 sentence by sentence; only the task's sentence and the output format, which Table 1 has, differ."""
     prompt = Pool(demonstrations=DEMONSTRATIONS[:1]).rewriting_prompt(PAPER)
     for part in (
         "### Instruction ###\nYou will receive a user's question that requires retrieving relevant content through "
@@ -44,6 +44,22 @@ def test_the_paper_s_prompt_for_four_rewrites() -> None:
     ):
         assert part in prompt
     assert REASON not in prompt.lower()
+
+
+def test_the_printed_prompt_is_table_5_word_for_word() -> None:
+    parts = Pool.of_paper().printed_prompt().split("\n\n")
+    assert parts[0].endswith(
+        "There are now the following four rewriting methods, General Search Rewriting, Keyword Rewriting, "
+        "Pseudo-Answer Rewriting, Core Content Extraction. Please apply four rewriting methods to rewrite the question."
+    )
+    heads = [part.splitlines()[0] for part in parts]
+    assert heads[:-1] == [
+        f"### {name} ###" for name in ("Instruction", *(each.title for each in FOUR), "Example")
+    ]  # no output format
+    assert parts[5].count("Question:") == 1
+    ours = Pool(demonstrations=DEMONSTRATIONS[:1]).rewriting_prompt(PAPER).split("\n\n")
+    assert [part for part in ours if not part.startswith("### Output Format")][1:] == parts[1:]
+    assert "${history}" in Pool.of_paper().printed_prompt(dialogue=True)
 
 
 def test_our_keywords_are_the_question_s_words_and_keep_what_it_asks() -> None:
