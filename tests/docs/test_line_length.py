@@ -8,10 +8,7 @@ import pytest
 from tests.docs.documents import CONFIGS, ROOT
 
 COLUMNS = 120
-FILES = [
-    *[config for config in CONFIGS if config.parent.name != "own"],
-    *[ROOT / "docs/paper_decisions.md", *sorted((ROOT / "docs/results").glob("*.md"))],
-]
+FILES = [*CONFIGS, ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 
