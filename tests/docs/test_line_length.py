@@ -1,4 +1,4 @@
-"""Configs and pages keep to 120 columns, as Python files do by ruff's E501; tables and unbreakable lines aside."""
+"""Configs and pages keep to 120 columns, as Python files do by ruff's E501; tables, JSON rows and unbreakable lines aside."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,12 @@ QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 
 def too_long(text: str) -> list[int]:
-    """The numbers of lines that are too long and could be broken at a blank, outside quotes and tables."""
+    """The numbers of lines that are too long and could be broken at a blank, outside quotes, tables and JSON rows."""
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = QUOTED.sub(lambda match: "x" * len(match[0]), line).lstrip("# ")
         start = len(line) - len(words)
-        if len(line) > COLUMNS and not line.lstrip().startswith("|") and " " in words[: COLUMNS - start]:
+        if len(line) > COLUMNS and not line.lstrip().startswith(("|", "{")) and " " in words[: COLUMNS - start]:
             found.append(number)
     return found
 
