@@ -302,8 +302,8 @@ def check_seal(path: Path) -> None:
     """
     if seal_of(path).is_file() and not is_sealed(path):
         raise ArtifactError(
-            f"{path} is corrupt or was edited: {seal_of(path)} does not hold its sha256. Write or fetch it again; if "
-            f"you have edited it, type rm {seal_of(path)}."
+            f"{path} is corrupt or was edited: its sha256 is not the one in {seal_of(path)}. Write or fetch it again; "
+            f"if you have edited it, type rm {seal_of(path)}."
         )
 
 

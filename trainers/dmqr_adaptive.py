@@ -154,7 +154,7 @@ class StrategyClassifierTrainer(EncoderModule):
         """
         theirs = list(start.options["strategies"])
         if theirs != list(self.hparams.strategies):
-            raise UserError(f"{start.file} chooses among {theirs}: give model.strategies so, in this order.")
+            raise UserError(f"{start.file} chooses among {theirs}: set model.strategies to these, in this order.")
         super().begin_from(option, start)
 
     @property

@@ -142,7 +142,7 @@ class RewriterModule(RunModule):
             )
         for name in ("merge_case", "adapters"):
             if (value := start.options.get(name, self.hparams[name])) != self.hparams[name]:
-                raise UserError(f"{start.file} was trained with {name} {value}: give model.{name} so.")
+                raise UserError(f"{start.file} was trained with {name} {value}: set model.{name} to it, too.")
         self.check_bases(start.facts.get(BASES, {}))
         if self.hparams.adapters == "per_strategy":
             self._add_adapters(adapter_names(start.state))

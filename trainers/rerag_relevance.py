@@ -33,9 +33,7 @@ def chosen_relevance(
             "relevance is estimator, but there is none: name one with estimator, or set relevance retriever."
         )
     if chosen != "estimator" and estimator is not None:
-        raise UserError(
-            f"relevance {chosen} leaves an estimator without a use: set estimator null, or relevance estimator."
-        )
+        raise UserError(f"relevance {chosen} does not use the estimator: set estimator null, or relevance estimator.")
     if chosen == "retriever" and packed:
         raise UserError(
             "this text.format reads all documents at once, so there is nothing to weight: set relevance uniform."

@@ -124,7 +124,7 @@ class LlmReader:
         if self._known_closed_book is None:
             raise UserError(
                 f"prompt {self.together.name} names no prompt of its kind for a question without passages: set the "
-                "reader's closed_book, such as closed_book: closed_book, or leave no context out of the sources."
+                "reader's closed_book, such as closed_book: closed_book, or remove none from the system's sources."
             )
         return self._known_closed_book
 

@@ -33,7 +33,7 @@ def test_a_checkpoint_of_another_model_is_refused(place: Path, tmp_path: Path) -
     T5ForConditionalGeneration(config).save_pretrained(tmp_path / "other")
     before, other = digests(place), ("--model.pretrained", str(tmp_path / "other"))
     ended = command(place, "train.py", *FIT, "--name", "whole", "--resume", "auto", *other)
-    refused(ended, 2, "cannot be resumed so: model.pretrained is", "and was")
+    refused(ended, 2, "cannot be resumed with these changes: model.pretrained is", "and was")
     last = ("--ckpt_path", "checkpoints/whole/last.ckpt")
     ended = command(place, "train.py", "validate", *FIT[1:], "--name", "whole", *last, *other)
     refused(ended, 74, "the checkpoint holds another model", "size mismatch", "resume with the config.yaml")

@@ -133,8 +133,8 @@ def refuse_changed_files(folder: Path, digests: Mapping[str, str]) -> None:
 def _refuse(folder: Path, found: Sequence[str]) -> None:
     if found:
         raise UserError(
-            f"{folder} cannot be resumed so: {'; '.join(found)}. Undo this; or start another run from its weights, "
-            "with another --name: docs/operate.md."
+            f"{folder} cannot be resumed with these changes: {'; '.join(found)}. Undo them; or start another run from "
+            "its weights, with another --name: docs/operate.md."
         )
 
 
@@ -162,8 +162,8 @@ def run_options(parser: Any, folder: Path) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise MissingInputError(
-            f"{file} cannot be read, by which it is seen that a resumed run keeps its options: put it back, or start "
-            "another run from the checkpoint's weights: docs/operate.md."
+            f"{file} cannot be read, and a resumed run must keep the options in it: put it back, or start another run "
+            "from the checkpoint's weights: docs/operate.md."
         ) from error
     exits, parser.exit_on_error = parser.exit_on_error, False
     try:

@@ -120,7 +120,7 @@ def test_files_are_compared_by_their_content(place: Place) -> None:
     (model / "tokenizer_config.json").write_text(json.dumps({**config, "model_max_length": 9}))
     Path(entry["path"]).write_text(rows.read_text() + "\n")
     line = refuse(moved)
-    assert "cannot be resumed so: model.pretrained is " in line
+    assert "cannot be resumed with these changes: model.pretrained is " in line
     assert "; data.train.0.path is " in line  # a long path is cut
     rows.write_text(rows.read_text() + "\n")
     assert f"data.train.0.path: {rows} has changed since the run began" in refuse([])
