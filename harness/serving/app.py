@@ -26,7 +26,7 @@ from common.errors import RefusedError, UnavailableError, UserError
 from common.records import Answer, Question, Ranked
 from common.version import VERSION
 from harness.runtime.failures import failure_of
-from harness.serving.guards import Guard, Metrics, error_type
+from harness.serving.guards import Guard, ServerMetrics, error_type
 from harness.serving.parts import AskedQuestion, Served
 from harness.serving.requests import AskRequest, ChatRequest, RerankRequest, RewriteRequest, SearchRequest
 from harness.serving.worker import QueueFullError, ServingLimits, Work, Worker
@@ -50,7 +50,7 @@ class Backend:
 
     def __init__(self, served: Served, limits: ServingLimits) -> None:
         self.served, self.limits, self.stopping = served, limits, False
-        self.metrics = Metrics(lambda: self.worker.waiting)
+        self.metrics = ServerMetrics(lambda: self.worker.waiting)
         self.worker = Worker(limits, self.metrics.batched)
 
     def submit(self, name: str, item: Any, size: int = 1) -> "Future[Any]":

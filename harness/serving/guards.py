@@ -15,7 +15,7 @@ OPEN_PATHS = ("/", "/health", "/ready")  # without a key
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
-class Metrics:
+class ServerMetrics:
     """What Prometheus reads.
 
     Args:
@@ -60,7 +60,9 @@ class Guard:
             was pointed to this machine, from reading answers.
     """
 
-    def __init__(self, app: ASGIApp, limits: ServingLimits, metrics: Metrics, key: str, hosts: tuple[str, ...]) -> None:
+    def __init__(
+        self, app: ASGIApp, limits: ServingLimits, metrics: ServerMetrics, key: str, hosts: tuple[str, ...]
+    ) -> None:
         self.app, self.limits, self.metrics, self.key, self.hosts = app, limits, metrics, key, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -27,7 +27,7 @@ class _Own(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Document(_Own):
+class GivenPassage(_Own):
     """A passage that a request brings along."""
 
     text: Text
@@ -43,7 +43,7 @@ class AskRequest(_Own):
 
     question: Text | Annotated[list[Text], Field(min_length=1, max_length=MOST_QUESTIONS)]
     history: Turns = []
-    passages: Annotated[list[Document], Field(max_length=MOST_PASSAGES)] = []
+    passages: Annotated[list[GivenPassage], Field(max_length=MOST_PASSAGES)] = []
     stream: bool = False
 
     @model_validator(mode="after")
@@ -82,7 +82,7 @@ class RerankRequest(BaseModel):
 
     query: Text
     texts: Annotated[list[Text], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
-    documents: Annotated[list[Text | Document], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
+    documents: Annotated[list[Text | GivenPassage], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
     top_n: Annotated[int, Field(ge=1)] | None = None
     raw_scores: bool = False
     return_text: bool = False
