@@ -83,7 +83,7 @@ def _served(
     """
     if (system is None) == (serving is None):
         raise UserError(
-            "Give one of a system, --config configs/infer/drrag.yaml, and a part alone, "
+            "Give one of a system, such as --config configs/infer/retrieve_read.yaml, and a part alone, "
             "--serving checkpoints/NAME/serving."
         )
     _check_installed()
