@@ -1,4 +1,4 @@
-"""Configs and pages keep to 120 columns, as Python files do by ruff's E501; tables, JSON rows and unbreakable lines aside."""
+"""Configs and pages keep to 120 columns, as Python does by ruff's E501; tables, JSON rows and such lines aside."""
 
 import re
 from pathlib import Path
