@@ -23,9 +23,10 @@ COPY documents /app/documents
 COPY harness /app/harness
 COPY configs /app/configs
 COPY infer.py /app/
-RUN useradd --create-home --uid 10001 rag && python -m compileall -q /app
+RUN useradd --create-home --uid 10001 rag && python -m compileall -q /app && \
+    mkdir /app/cache && chown rag /app/cache
 USER rag
 ENV OMP_WAIT_POLICY=passive PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1
 EXPOSE 8000
-HEALTHCHECK --start-period=120s CMD ["/venv/bin/python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/ready')"]
+HEALTHCHECK --start-period=120s CMD ["/venv/bin/python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/health')"]
 ENTRYPOINT ["/venv/bin/python", "infer.py", "serve", "--host", "0.0.0.0"]

@@ -45,9 +45,13 @@ def serve(
         device: Of the part alone: auto, cpu or cuda.
         precision: Of the part alone: auto (bf16 where the device has it in hardware), fp32 or bf16.
     """
-    from harness.serving.server import run
+    _check_one(system, serving)
+    _check_installed()
+    from harness.serving.server import bound, run
 
-    run(_served(system, serving, limits, llm, device, precision), limits, host, port, os.environ.get(KEY_VARIABLE, ""))
+    listening = bound(host, port)
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    run(_served(system, serving, limits, llm, device, precision), limits, listening, host, key)
 
 
 def mcp(
@@ -79,14 +83,8 @@ def _served(
     """What is served, loaded.
 
     Raises:
-        UserError: If not one of system and serving is given, or a package is missing.
+        UserError: If a language model is given to a part alone.
     """
-    if (system is None) == (serving is None):
-        raise UserError(
-            "Give one of a system, such as --config configs/infer/retrieve_read.yaml, and a part alone, "
-            "--serving checkpoints/NAME/serving."
-        )
-    _check_installed()
     from harness.serving.parts import served_part, served_system
 
     if serving is not None:
@@ -98,6 +96,14 @@ def _served(
     served = served_system(system, limits)
     say(f"{served.name} is loaded.")
     return served
+
+
+def _check_one(system: System | None, serving: Path | None) -> None:
+    if (system is None) == (serving is None):
+        raise UserError(
+            "Give one of a system, such as --config configs/infer/retrieve_read.yaml, and a part alone, "
+            "--serving checkpoints/NAME/serving."
+        )
 
 
 def _check_installed() -> None:

@@ -22,7 +22,7 @@ from harness.retrievers.retriever_tree import failures_of
 from harness.rewriters.dialogue import stand_alone
 from harness.rewriters.strategy_checks import check_each_once, check_strategies
 from harness.runtime.loading import load
-from harness.runtime.stages import stage_ended
+from harness.runtime.stages import followed_by, stage_ended
 from harness.runtime.turns import reads_history, with_turns
 from models.token_count import tokens_read
 
@@ -221,7 +221,8 @@ class MultiQueryRetriever:
         queries = as_texts(queries)
         texts = [clean(query) for query in queries]
         distinct = [Question(str(place), text) for place, text in enumerate(dict.fromkeys(texts), 1) if text]
-        found = self.find(distinct, k, max(k, self.per_query)).results
+        with followed_by(lambda *_: None):  # these are no questions of a system
+            found = self.find(distinct, k, max(k, self.per_query)).results
         ranked = dict(zip((each.text for each in distinct), (each.ranked for each in found), strict=True))
         return [list(ranked.get(text, ())) for text in texts]
 

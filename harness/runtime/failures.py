@@ -128,6 +128,12 @@ class Apart(Generic[_Item, _Result]):
         return [*known] if len(known) == count else [Failure(error)] if count == 1 else []
 
 
+def failures_of_each(error: BaseException, count: int) -> list[Exception]:
+    """Why each item of a batch failed, if its error says so of all; else empty."""
+    known = getattr(error, _OF_EACH, [])
+    return [each.error for each in known if isinstance(each, Failure)] if len(known) == count else []
+
+
 def may_be_of_one(error: Exception) -> bool:
     """Whether an error may be of one item alone: not one of the program, of a missing or corrupt file, of memory."""
     return isinstance(error, _OWN) and not isinstance(error, _OF_ALL)

@@ -29,7 +29,7 @@ from harness.runtime.failures import failure_of
 from harness.serving.guards import Guard, ServerMetrics, error_type
 from harness.serving.parts import AskedQuestion, Served
 from harness.serving.requests import AskRequest, ChatRequest, RerankRequest, RewriteRequest, SearchRequest
-from harness.serving.worker import QueueFullError, ServingLimits, Work, Worker
+from harness.serving.worker import QueueFullError, ServingLimits, Work, Worker, give_up
 
 PAGE = Path(__file__).with_name("page.html")
 CLIENT_LEFT = 499
@@ -53,22 +53,24 @@ class Backend:
         self.metrics = ServerMetrics(lambda: self.worker.waiting)
         self.worker = Worker(limits, self.metrics.batched)
 
-    def submit(self, name: str, item: Any, size: int = 1) -> "Future[Any]":
-        """Queue the work of a request.
+    def submit(self, name: str, items: Sequence[Any], size: int = 1) -> "list[Future[Any]]":
+        """Queue the work of a request, all of it or nothing.
 
         Args:
             name: ask, search, rerank or rewrite.
-            item: As the work takes it.
-            size: See `Work.budget`.
+            items: As the work takes them.
+            size: Of each, see `Work.budget`.
 
         Raises:
-            HTTPException: If there is no such part, or the queue is full.
+            HTTPException: If there is no such part, the queue is full, or there are more than it ever holds.
         """
         work: Work | None = getattr(self.served, name)
         if work is None:
             raise HTTPException(404, f"{self.served.name} has no part that can {name}")
+        if len(items) > self.limits.requests:
+            raise HTTPException(422, f"{len(items)} in one request, this server takes {self.limits.requests} at once")
         try:
-            return self.worker.submit(work, item, size)
+            return self.worker.submit(work, items, size)
         except QueueFullError as error:
             raise HTTPException(429, str(error), {"retry-after": str(error.retry_seconds)}) from error
 
@@ -85,7 +87,7 @@ class Backend:
         futures: list[Future[Any]] = []
         left = asyncio.ensure_future(_left(request))
         try:
-            futures += [self.submit(name, item, size) for item in items]
+            futures += self.submit(name, items, size)
             waited = asyncio.gather(*map(asyncio.wrap_future, futures), return_exceptions=True)
             tasks: list[asyncio.Future[Any]] = [waited, left]
             seconds = self.limits.seconds
@@ -96,7 +98,7 @@ class Backend:
         finally:
             left.cancel()
             for future in futures:
-                future.cancel()
+                give_up(future)
 
     async def result(self, name: str, item: Any, request: Request | None = None, size: int = 1) -> Any:
         """What comes of the work on one item.  Raises HTTPException, also if it fails."""
@@ -106,22 +108,25 @@ class Backend:
         return found
 
     def check_passages(self, questions: Sequence[Question]) -> None:
-        """Raise HTTPException if a system without a retriever gets no passages."""
+        """Raise HTTPException if a system without a retriever gets no passages, or another one gets some."""
         if self.served.needs_passages and not all(each.passages for each in questions):
             raise HTTPException(422, "passages: this system has no retriever and reads what a request brings along")
+        if self.served.ask and not self.served.needs_passages and any(each.passages for each in questions):
+            raise HTTPException(422, "passages: this system retrieves by itself and reads no others: omit them")
 
     async def answers(self, questions: Sequence[Question], request: Request | None = None) -> list[Answer]:
         """The answers of a system; one that fails says why, and raises if it is the only one."""
         self.check_passages(questions)
         found = await self.results("ask", [*map(AskedQuestion, questions)], request)
-        if len(found) == 1 and isinstance(found[0], HTTPException):
-            raise found[0]
-        for each in found:
-            self.metrics.spent({} if isinstance(each, HTTPException) else each.costs)
-        return [
+        answers = [
             Answer(each.id, "", (), notes={"error": one.detail}) if isinstance(one, HTTPException) else one
             for each, one in zip(questions, found, strict=True)
         ]
+        if len(answers) == 1 and (why := failure_of(answers[0])):  # the same alone and beside others
+            raise HTTPException(500 if _is_of_program(found[0]) else 502, why)
+        for answer in answers:
+            self.metrics.spent(answer.costs)
+        return answers
 
 
 async def _left(request: Request | None) -> None:
@@ -137,6 +142,10 @@ def _refusal(error: Exception) -> HTTPException:
     if isinstance(error, UserError):
         return HTTPException(422, " ".join(str(error).split()))
     return HTTPException(500, "the server has failed, see its log")
+
+
+def _is_of_program(found: Any) -> bool:
+    return isinstance(found, HTTPException) and found.status_code == 500
 
 
 def hit_row(hit: Ranked) -> dict[str, Any]:
@@ -194,7 +203,7 @@ def create_app(served: Served, limits: ServingLimits, key: str = "", hosts: tupl
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(tools.session_manager.run())
             yield
-        await asyncio.to_thread(backend.worker.close)
+        await asyncio.to_thread(backend.worker.close, limits.seconds)
 
     app = FastAPI(title="Lightning RAG", version=VERSION, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.backend = backend
@@ -242,7 +251,7 @@ def _add_routes(app: FastAPI, backend: Backend) -> None:
     @app.get("/ready")
     async def ready() -> Response:
         full = backend.worker.waiting >= backend.limits.requests
-        status = "stopping" if backend.stopping else "busy" if full else "ready"
+        status = "stopping" if backend.stopping else "busy" if full else "ready" if backend.worker.works else "failed"
         return as_json({"status": status}, 200 if status == "ready" else 503)
 
     @app.get("/metrics")
@@ -293,8 +302,6 @@ def _add_routes(app: FastAPI, backend: Backend) -> None:
         if served.ask and not served.reads:
             raise HTTPException(404, f"{served.name} has no reader, so it writes no answers: POST /ask or /search")
         (answer,) = await backend.answers([asked.question()], request)
-        if why := failure_of(answer):
-            raise HTTPException(502, why)
         about = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": served.name}
         if asked.stream:
             return StreamingResponse(_chunks(about, answer.text), media_type="text/event-stream")
@@ -352,7 +359,7 @@ def _followed(backend: Backend, question: Question) -> StreamingResponse:
         told = {"stage": stage, "evidence": [hit_row(hit) for hit in found.evidence], "notes": found.notes}
         loop.call_soon_threadsafe(events.put_nowait, event("stage", told))
 
-    future = backend.submit("ask", AskedQuestion(question, follow))
+    (future,) = backend.submit("ask", [AskedQuestion(question, follow)])
     future.add_done_callback(lambda _: loop.call_soon_threadsafe(events.put_nowait, None))
     return StreamingResponse(_events(backend, question, events, future), media_type="text/event-stream")
 
@@ -360,17 +367,20 @@ def _followed(backend: Backend, question: Question) -> StreamingResponse:
 async def _events(
     backend: Backend, question: Question, events: "asyncio.Queue[str | None]", future: "Future[Answer]"
 ) -> AsyncIterator[str]:
+    end = time.monotonic() + backend.limits.seconds
     try:
-        async with asyncio.timeout(backend.limits.seconds):
-            while (told := await events.get()) is not None:
-                yield told
+        while (told := await asyncio.wait_for(events.get(), end - time.monotonic())) is not None:
+            yield told
         answer = future.result()
+        why = failure_of(answer)
     except Exception as error:
-        over = TimeoutError(f"no answer within {backend.limits.seconds:g} s")
-        yield event("error", {"message": _refusal(over if isinstance(error, TimeoutError) else error).detail})
-        return
+        over = isinstance(error, TimeoutError) and not future.done()
+        why = f"no answer within {backend.limits.seconds:g} s" if over else _refusal(error).detail
     finally:
-        future.cancel()
+        give_up(future)
+    if why:
+        yield event("error", {"message": why})
+        return
     backend.metrics.spent(answer.costs)
     yield event("answer", answer_row(question, answer))
 

@@ -25,7 +25,10 @@ class ServerMetrics:
     def __init__(self, waiting: Callable[[], int]) -> None:
         self.registry = registry = CollectorRegistry()
         self.requests = Counter("rag_requests", "Requests", ["route", "status"], registry=registry)
-        self.seconds = Histogram("rag_request_seconds", "Seconds of a request", ["route"], registry=registry)
+        times = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
+        self.seconds = Histogram(
+            "rag_request_seconds", "Seconds of a request", ["route"], buckets=times, registry=registry
+        )
         sizes = (1, 2, 4, 8, 16, 32, 64, 128, 256)
         self.batch = Histogram("rag_batch_requests", "Requests in a batch", ["work"], buckets=sizes, registry=registry)
         self.batch_seconds = Histogram("rag_batch_seconds", "Seconds of a batch", ["work"], registry=registry)
@@ -46,6 +49,10 @@ class ServerMetrics:
             kind, _, stage = name.partition("/")
             counter = self.stages.labels(stage) if kind == "seconds" and stage else self.costs.labels(name)
             counter.inc(max(0.0, value))
+
+
+class _SlowClientError(Exception):
+    """A client does not read its response."""
 
 
 class Guard:
@@ -76,7 +83,11 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-            await send(message)
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    await send(message)
+            except TimeoutError as error:
+                raise _SlowClientError from error
 
         try:
             if refusal := self._refusal(scope):
@@ -94,6 +105,11 @@ class Guard:
                 await refuse(sent, 413, f"the body is larger than {self.limits.body_kib} KiB")
                 return
             await self.app(scope, _replayed(body, receive), sent)
+        except _SlowClientError:
+            return  # the connection is closed
+        except Exception:
+            status = 500
+            raise
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.labels(route, str(status)).inc()
@@ -102,11 +118,12 @@ class Guard:
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "")
-        if self.hosts and host.rpartition(":")[0] not in self.hosts and host not in self.hosts:
+        names = {host.lower(), host.lower().rpartition(":")[0]}
+        if self.hosts and names.isdisjoint(self.hosts):
             return 421, "this server answers by the names of this machine alone: 127.0.0.1 or localhost"
         if self.key and scope["path"] not in OPEN_PATHS:
-            given = headers.get(b"authorization", "").encode()
-            if not hmac.compare_digest(given, f"Bearer {self.key}".encode()):
+            scheme, _, given = headers.get(b"authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode("latin-1"), self.key.encode()):
                 return 401, "give the server's key in the header Authorization: Bearer KEY"
         return None
 

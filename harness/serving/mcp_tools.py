@@ -1,5 +1,6 @@
 """Search and questions as tools of the Model Context Protocol, for assistants and editors."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ def mcp_server(backend: "Backend") -> MCPServer[Any]:
     """A server with the tools that a system can fill: `search` and `ask`."""
     from harness.serving.app import answer_row, finite, hit_row
 
+    logging.basicConfig(level=logging.WARNING)  # else MCPServer sets a handler that opens files when it is used
     server: MCPServer[Any] = MCPServer("lightning-rag", version=VERSION, log_level="WARNING")
 
     async def search(query: Text, k: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 5) -> dict[str, Any]:

@@ -239,4 +239,4 @@ def reranker_of(system: Any) -> Reranker | None:
 
 def _apart(questions: Sequence[Question]) -> list[Question]:
     """The questions with ids of their own: those of several requests may be the same."""
-    return [replace(each, id=str(place)) for place, each in enumerate(questions)]
+    return [replace(each, id=f"request {place}") for place, each in enumerate(questions)]

@@ -68,6 +68,12 @@ class SearchRequest(_Own):
     query: Text | Annotated[list[Text], Field(min_length=1, max_length=MOST_QUESTIONS)]
     k: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 10
 
+    @model_validator(mode="after")
+    def _not_too_many(self) -> Self:
+        if isinstance(self.query, list) and len(self.query) * self.k > 4 * MOST_FOUND:
+            raise ValueError(f"k: {len(self.query)} queries times {self.k} passages, allowed {4 * MOST_FOUND:,} in all")
+        return self
+
 
 class RewriteRequest(_Own):
     """A question with its earlier turns; all strategies of the rewriter if none are named."""
@@ -112,12 +118,14 @@ class ChatMessage(BaseModel):
     """One message of a chat."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[str, Field(max_length=MOST_CHARACTERS)] | Annotated[list[ContentPart], Field(max_length=64)]
+    content: (
+        Annotated[str, Field(max_length=MOST_CHARACTERS)] | Annotated[list[ContentPart], Field(max_length=64)] | None
+    ) = None
 
     @property
     def text(self) -> str:
         """Its text."""
-        return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
+        return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content or [])
 
 
 class ChatRequest(BaseModel):
@@ -126,8 +134,8 @@ class ChatRequest(BaseModel):
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_TURNS)]
     model: str | None = None
     stream: bool = False
-    n: Literal[1] = 1
-    tools: Annotated[list[Any], Field(max_length=0)] = []
+    n: Literal[1] | None = None
+    tools: Annotated[list[Any], Field(max_length=0)] | None = None
 
     @model_validator(mode="after")
     def _asks(self) -> Self:

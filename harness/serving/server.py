@@ -1,8 +1,12 @@
 """Runs the application in one process until a signal comes, and finishes the requests that it has accepted."""
 
+import asyncio
+import ipaddress
 import socket
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from common.errors import ArtifactError
 from common.progress import say
@@ -10,6 +14,30 @@ from harness.serving.app import create_app
 from harness.serving.guards import LOOPBACK
 from harness.serving.parts import Served
 from harness.serving.worker import ServingLimits
+
+_HEAD_SECONDS = 10.0  # in which a request's head must come
+
+
+class _WatchedProtocol(H11Protocol):
+    """Closes a connection on which no request begins: uvicorn waits for a head for ever."""
+
+    watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._look(())
+
+    def _look(self, before: object) -> None:
+        idle = self.cycle is None or self.cycle.response_complete
+        if idle and before is self.cycle:
+            self.transport.close()
+        else:
+            self.watch = self.loop.call_later(_HEAD_SECONDS, self._look, self.cycle if idle else ())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.watch is not None:
+            self.watch.cancel()
+        super().connection_lost(exc)
 
 
 class _Server(uvicorn.Server):
@@ -28,29 +56,39 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def run(served: Served, limits: ServingLimits, host: str, port: int, key: str) -> None:
+def bound(host: str, port: int) -> socket.socket:
+    """A socket at an address.
+
+    Raises:
+        ArtifactError: If the address cannot be listened on.
+    """
+    try:
+        bound_to = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        bound_to.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound_to.bind((host.strip("[]"), port))
+    except OSError as error:
+        raise ArtifactError(f"--host {host} --port {port} cannot be listened on: {error}.") from error
+    return bound_to
+
+
+def run(served: Served, limits: ServingLimits, listening: socket.socket, host: str, key: str) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
     Args:
         served: What there is, loaded.
         limits: See `ServingLimits`.
-        host: Address to listen on. One of this machine alone takes only requests to its own names.
-        port: 0 for any that is free.
+        listening: See `bound`. One of this machine alone takes only requests to the machine's own names.
+        host: As it was typed.
         key: That requests must bring along; empty for none.
-
-    Raises:
-        ArtifactError: If the address cannot be listened on.
     """
-    app = create_app(served, limits, key, LOOPBACK if host in LOOPBACK else ())
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host.strip("[]"), port))
-    except (OSError, OverflowError) as error:
-        raise ArtifactError(f"--host {host} --port {port} cannot be listened on: {error}.") from error
+    local = ipaddress.ip_address(listening.getsockname()[0]).is_loopback
+    if not local and not key:
+        say(f"Anybody who reaches {host} may ask: set LIGHTNING_RAG_KEY to require a key.")
+    app = create_app(served, limits, key, (*LOOPBACK, host.lower()) if local else ())
+    grace = int(2 * limits.seconds) + 1  # a body may take as long as its answer
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, timeout_graceful_shutdown=int(limits.seconds) + 1, lifespan="on",
-        limit_concurrency=None, server_header=False,
+        app, http=_WatchedProtocol, log_level="warning", access_log=False, timeout_graceful_shutdown=grace,
+        lifespan="on", server_header=False,
     )  # fmt: skip
     try:
         _Server(config).run([listening])

@@ -1,4 +1,4 @@
-"""Work that comes together is done together: a bounded queue, and one thread that owns the models.  Standard library.
+"""Work that comes together is done together: a bounded queue, and one thread that owns the models.
 
 What waits at the same time for the same work is a batch, up to a number of tokens, so requests share forward passes.
 """
@@ -15,6 +15,7 @@ from typing import Any
 
 from common.errors import UserError
 from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from harness.runtime.failures import failures_of_each
 
 BYTES_PER_TOKEN = 4  # of a text, roughly: a budget needs no exact count
 _RATE_MEMORY = 0.9  # share of the earlier estimate of seconds per request that stays with each batch
@@ -99,30 +100,38 @@ class Worker:
         """Requests that wait or are being worked on."""
         return len(self._queue) + self._busy
 
-    def submit(self, work: Work, item: Any, size: int = 1) -> "Future[Any]":
-        """Queue an item; what is cancelled before it begins is not done.
+    @property
+    def works(self) -> bool:
+        """Whether its thread is alive."""
+        return self._thread.is_alive()
+
+    def submit(self, work: Work, items: Sequence[Any], size: int = 1) -> "list[Future[Any]]":
+        """Queue items, all or none; what is cancelled before it begins is not done.
 
         Raises:
-            QueueFullError: If as many requests wait as are allowed, or the worker is closed.
+            QueueFullError: If there is no place for all of them, or the worker is closed.
         """
         with self._changed:
-            if self._closed or self.waiting >= self.limits.requests:
+            if self.waiting + len(items) > self.limits.requests:  # those who have left keep no place
+                self._queue = deque(each for each in self._queue if not each.future.cancelled())
+            if self._closed or self.waiting + len(items) > self.limits.requests:
                 raise QueueFullError(max(1, math.ceil(self.waiting * self._seconds)))
-            self._queue.append(waiting := _Waiting(work, item, size))
+            waiting = [_Waiting(work, item, size) for item in items]
+            self._queue.extend(waiting)
             self._changed.notify()
-        return waiting.future
+        return [each.future for each in waiting]
 
-    def close(self) -> None:
-        """Finish what waits, take nothing more, and end the thread."""
+    def close(self, seconds: float | None = None) -> None:
+        """Finish what waits, take nothing more, and end the thread, or leave it after some seconds."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(seconds)
 
     def _loop(self) -> None:
         while batch := self._next_batch():
             began = time.monotonic()
-            results = _results(batch[0].work.run, [each.item for each in batch])
+            results = _results(batch[0].work.run, batch)
             seconds = time.monotonic() - began
             with self._changed:
                 self._busy = 0
@@ -170,16 +179,37 @@ class Worker:
         return len(batch) < len(self._queue) or sum(each.size for each in batch) >= batch[0].work.budget
 
 
-def _results(run: Callable[[Sequence[Any]], Sequence[Any]], items: Sequence[Any]) -> list[Any]:
-    """The result of every item, or its error; a batch that fails is done again item by item."""
+def _results(run: Callable[[Sequence[Any]], Sequence[Any]], batch: Sequence[_Waiting]) -> list[Any]:
+    """The result of every item, or its error.
+
+    A batch that fails is done again item by item, those that somebody still waits for, unless it says why each failed.
+    """
     try:
-        return [*run(items)]
-    except Exception as error:
-        if len(items) > 1:
-            return [result for item in items for result in _results(run, [item])]
-        if not isinstance(error, UserError):
-            logging.getLogger("uvicorn.error").exception("a request failed")
-        return [error]
+        if len(results := [*run([each.item for each in batch])]) != len(batch):
+            raise RuntimeError(f"{len(results)} results of {len(batch)} requests")
+        return results
+    except BaseException as error:  # also a panic of a library: the thread must live
+        if known := failures_of_each(error, len(batch)):
+            return known
+        if len(batch) > 1:
+            return [result for each in batch for result in (_results(run, [each]) if _is_wanted(each) else [_LEFT])]
+        if isinstance(error, UserError):
+            return [error]
+        logging.getLogger("uvicorn.error").exception("a request failed")
+        return [error if isinstance(error, Exception) else RuntimeError(str(error))]
+
+
+_LEFT = TimeoutError("nobody waits for it any more")
+
+
+def _is_wanted(waiting: _Waiting) -> bool:
+    return not getattr(waiting.future, "left", False)
+
+
+def give_up(future: "Future[Any]") -> None:
+    """Nobody waits for a result any more; what has begun ends, but is not tried again."""
+    if not future.cancel():
+        future.left = True  # type: ignore[attr-defined]
 
 
 def tokens_of(*texts: str) -> int:

@@ -98,6 +98,8 @@ def test_overload_clients_that_leave_and_slow_ones_harm_no_other(server: tuple[s
     slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
     for connection in slow:
         connection.sendall(b"POST /ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
+    silent = socket.create_connection(("127.0.0.1", port))
+    silent.sendall(b"GET /health HTTP/1.1\r\nHo")  # its head never ends
     statuses: Counter[int | str] = Counter()
     before = 0.0
     count = int(os.environ.get("SERVE_REQUESTS", "600"))
@@ -113,6 +115,7 @@ def test_overload_clients_that_leave_and_slow_ones_harm_no_other(server: tuple[s
     for connection in slow:
         assert b"408" in connection.recv(100)
         connection.close()
+    assert silent.recv(100) == b""
     assert ask(port, 0) == 200  # nothing of theirs is left in the queue
 
 

@@ -24,6 +24,7 @@ from starlette.testclient import TestClient
 from common.errors import UnavailableError
 from common.records import Answer, Asked, Ranked, as_questions
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.serving import app as app_module
 from harness.serving.app import create_app
 from harness.serving.mcp_tools import mcp_server
@@ -32,6 +33,7 @@ from harness.serving.worker import ServingLimits
 from harness.systems.dmqr import Dmqr
 from harness.systems.drrag import DrRag
 from harness.systems.rerag import ReRag
+from harness.systems.retrieve_read import RetrieveRead
 from tests.helpers.browser import dumped, needs_chromium
 from tests.helpers.http_server import listening
 from tests.helpers.rerag_world import corpus, questions, write_serving
@@ -180,6 +182,20 @@ def test_a_rewriters_queries_are_given(folder: Path) -> None:
         assert [name for name, _ in events(found, TEXTS[0])] == ["stage", "answer"]
 
 
+def test_nobody_is_told_of_the_questions_of_others(folder: Path) -> None:
+    """A retriever with several queries within a system has questions of its own, whose ids are nobody's."""
+    limits = ServingLimits(wait_ms=300)
+    inner = MultiQueryRetriever(Bm25Retriever(folder / "bm25"), TableRewriter({}), ("gqr",), fusion="rrf")
+    with (
+        TestClient(create_app(served_system(RetrieveRead(inner), limits), limits)) as found,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        told = [*pool.map(lambda text: events(found, text), TEXTS[:2])]
+    for text, other, each in zip(TEXTS[:2], TEXTS[1::-1], told, strict=True):
+        assert text in str(each)
+        assert other not in str(each)
+
+
 CHAT = {"messages": [{"role": "user", "content": "where"}]}
 
 
@@ -206,6 +222,8 @@ def test_stages_are_told_as_they_end_and_then_the_answer(client: TestClient, rer
         ("/ask", {"question": "x" * 40_000}, "question: String should have at most 32768 characters"),
         ("/ask", {"question": "x", "k": 3}, "k: Extra inputs are not permitted"),
         ("/ask", {"question": ["x", "y"], "stream": True}, "give question as a text"),
+        ("/ask", {"question": "x", "passages": [{"text": "y"}]}, "passages: this system retrieves by itself"),
+        ("/search", {"query": ["x"] * 60, "k": 1000}, "k: 60 queries times 1000 passages"),
         ("/search", {"query": "x", "k": 0}, "k: Input should be greater than or equal to 1"),
         ("/rerank", {"query": "x"}, "give texts or documents"),
         ("/rerank", {"query": "x", "texts": ["a", ""]}, "texts.1: is empty"),
@@ -257,9 +275,21 @@ def test_a_failure_is_of_its_question_alone(slow: TestClient) -> None:
     assert "secret" not in asked[1].text
     assert "Traceback" not in asked[1].text
     assert asked[2].json()["evidence"][0]["score"] is None  # JSON has no infinity
+    answered = system_answering_some().post("/ask", json={"question": "down"})
+    assert (answered.status_code, answered.json()["error"]["message"]) == (502, "the service is down")
     several = slow.post("/ask", json={"question": ["down", "fine"]}).json()
     assert [each["text"] for each in several] == ["", "asked fine"]
     assert several[0]["error"] == "the service is down"
+
+
+def system_answering_some() -> TestClient:
+    """A system that has answered others in the same batch, and says by a note why it has not answered this one."""
+
+    class Noting:
+        def answer(self, asked: Asked) -> list[Answer]:
+            return [Answer(each.id, "", (), notes={"error": "the service is down"}) for each in as_questions(asked)]
+
+    return TestClient(create_app(served_system(Noting(), LIMITS), LIMITS))
 
 
 def test_too_many_and_too_slow(slow: TestClient) -> None:
@@ -271,6 +301,7 @@ def test_too_many_and_too_slow(slow: TestClient) -> None:
     assert {*codes} == {200, 429}
     assert codes.count(200) == 3
     assert all(int(each.headers["retry-after"]) >= 1 for each in asked if each.status_code == 429)
+    assert slow.post("/ask", json={"question": ["a", "b", "c", "d"]}).status_code == 422  # more than it ever takes
     late = slow.post("/ask", json={"question": "2.5"})
     assert late.status_code == 504
     assert "within 1.5 s" in late.json()["error"]["message"]
@@ -290,6 +321,7 @@ def test_a_key_and_the_names_of_the_machine(rerag: ReRag) -> None:
         assert found.get("/health").status_code == found.get("/").status_code == 200
         assert found.get("/metrics").status_code == 401
         assert found.get("/health", headers={"host": "evil.example"}).status_code == 421
+        assert found.get("/health", headers={"host": "LOCALHOST:8000"}).status_code == 200
         assert found.post("/mcp", json={}).status_code == 401
 
 

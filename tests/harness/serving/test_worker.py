@@ -8,7 +8,8 @@ from concurrent.futures import CancelledError
 import pytest
 
 from common.errors import UserError
-from harness.serving.worker import QueueFullError, ServingLimits, Work, Worker, tokens_of
+from harness.runtime.failures import Failure
+from harness.serving.worker import QueueFullError, ServingLimits, Work, Worker, give_up, tokens_of
 
 
 class Gate:
@@ -36,10 +37,10 @@ def test_what_waits_for_the_same_work_is_one_batch_up_to_its_budget(gate: Gate) 
     told: list[tuple[str, int]] = []
     worker = Worker(ServingLimits(wait_ms=0), lambda name, count, _: told.append((name, count)))
     work, other = Work("double", gate, 4), Work("other", gate, 4)
-    futures = [worker.submit(work, 0)]
+    futures = worker.submit(work, [0])
     assert gate.begun.wait(30)
-    futures += [worker.submit(work, 1, 3), worker.submit(other, 2), worker.submit(work, 3), worker.submit(work, 4)]
-    futures += [worker.submit(work, 5, 9), worker.submit(other, 6)]
+    futures += [*worker.submit(work, [1], 3), *worker.submit(other, [2]), *worker.submit(work, [3, 4])]
+    futures += [*worker.submit(work, [5], 9), *worker.submit(other, [6])]
     gate.opened.set()
     assert [future.result(30) for future in futures] == [0, 2, 4, 6, 8, 10, 12]
     worker.close()
@@ -52,7 +53,7 @@ def test_one_that_fails_does_not_fail_its_batch(gate: Gate) -> None:
     gate.opened.set()
     worker = Worker(ServingLimits(wait_ms=200))
     work = Work("double", gate, 3)
-    futures = [worker.submit(work, item) for item in (12, 13, 14)]
+    futures = worker.submit(work, [12, 13, 14])
     assert (futures[0].result(30), futures[2].result(30)) == (24, 28)
     with pytest.raises(UserError, match="unlucky"):
         futures[1].result(30)
@@ -65,9 +66,9 @@ def test_the_first_waits_for_others_as_long_as_it_may(gate: Gate) -> None:
     worker = Worker(ServingLimits(wait_ms=300))
     work = Work("double", gate, 9)
     began = time.monotonic()
-    first = worker.submit(work, 1)
+    (first,) = worker.submit(work, [1])
     time.sleep(0.05)
-    assert worker.submit(work, 2).result(30) == 4
+    assert worker.submit(work, [2])[0].result(30) == 4
     assert first.done()
     assert 0.25 < time.monotonic() - began < 5
     assert gate.batches == [[1, 2]]
@@ -77,29 +78,92 @@ def test_the_first_waits_for_others_as_long_as_it_may(gate: Gate) -> None:
 def test_a_full_queue_refuses_and_what_is_given_up_is_not_done(gate: Gate) -> None:
     worker = Worker(ServingLimits(requests=3, wait_ms=0))
     work = Work("double", gate, 9)
-    worker.submit(work, 1)
+    worker.submit(work, [1])
     assert gate.begun.wait(30)
-    given_up, kept = worker.submit(work, 2), worker.submit(work, 3)
+    given_up, kept = worker.submit(work, [2, 3])
     with pytest.raises(QueueFullError) as refusal:
-        worker.submit(work, 4)
+        worker.submit(work, [4])
     assert refusal.value.retry_seconds >= 1
     assert given_up.cancel()
+    (instead,) = worker.submit(work, [4])  # who has left keeps no place
+    with pytest.raises(QueueFullError):
+        worker.submit(work, [5])
     gate.opened.set()
     assert kept.result(30) == 6
     with pytest.raises(CancelledError):
         given_up.result()
     worker.close()
-    assert gate.batches == [[1], [3]]
+    assert instead.result(0) == 8
+    assert gate.batches == [[1], [3, 4]]
     with pytest.raises(QueueFullError):
-        worker.submit(work, 5)
+        worker.submit(work, [5])
 
 
 def test_closing_finishes_what_was_accepted(gate: Gate) -> None:
     worker = Worker(ServingLimits(wait_ms=60_000))
-    futures = [worker.submit(Work("double", gate, 2), item) for item in range(7)]
+    futures = worker.submit(Work("double", gate, 2), [*range(7)])
     gate.opened.set()
     worker.close()
     assert [future.result(0) for future in futures] == [0, 2, 4, 6, 8, 10, 12]
+
+
+def test_several_items_are_taken_all_or_none() -> None:
+    gate, worker = Gate(), Worker(ServingLimits(requests=3, wait_ms=0))
+    gate.opened.set()
+    work = Work("double", gate, 9)
+    with pytest.raises(QueueFullError):
+        worker.submit(work, [1, 2, 3, 4])
+    assert [future.result(30) for future in worker.submit(work, [1, 2, 3])] == [2, 4, 6]
+    worker.close()
+    assert gate.batches == [[1, 2, 3]]
+
+
+def test_a_panic_and_missing_results_end_neither_the_thread_nor_the_others() -> None:
+    class Panic(BaseException):
+        """As libraries written in Rust raise it."""
+
+    def run(items: Sequence[int]) -> list[int]:
+        if 13 in items:
+            raise Panic("a panic")
+        return [*items[:1]] if 14 in items else [*items]
+
+    worker = Worker(ServingLimits(wait_ms=100))
+    work = Work("any", run, 9)
+    first, panic, last = worker.submit(work, [1, 13, 14])
+    assert (first.result(30), last.result(30)) == (1, 14)
+    with pytest.raises(RuntimeError, match="a panic"):
+        panic.result(30)
+    assert worker.works
+    assert worker.submit(work, [2])[0].result(30) == 2
+    worker.close()
+
+
+def test_of_a_failed_batch_only_what_is_waited_for_is_tried_again(gate: Gate) -> None:
+    worker = Worker(ServingLimits(wait_ms=0))
+    futures = worker.submit(Work("double", gate, 9), [12, 13, 14])
+    assert gate.begun.wait(30)
+    give_up(futures[0])
+    gate.opened.set()
+    assert futures[2].result(30) == 28
+    worker.close()
+    assert gate.batches == [[12, 13, 14], [13], [14]]
+
+
+def test_reasons_that_are_known_are_not_asked_for_again() -> None:
+    asked: list[int] = []
+
+    def down(items: Sequence[int]) -> list[int]:
+        asked.append(len(items))
+        error = UserError("all of them")
+        error.failures_of_each = [Failure(UserError(f"{item} is down")) for item in items]  # type: ignore[attr-defined]
+        raise error
+
+    worker = Worker(ServingLimits(wait_ms=50))
+    futures = worker.submit(Work("down", down, 9), [1, 2])
+    with pytest.raises(UserError, match="2 is down"):
+        futures[1].result(30)
+    worker.close()
+    assert asked == [2]
 
 
 def test_sizes_are_of_bytes() -> None:
