@@ -71,11 +71,16 @@ def read_questions(
         DataError: While reading, if the file is truncated or corrupt, a row does not match the layout, or none is left;
             names the file, the line and the cause.
     """
+    counts = counts or RowCounts()
+    return _labelled(_opened(layout, source, limit, counts), counts)
+
+
+def _opened(layout: str, source: str, limit: int | None, counts: RowCounts) -> Iterator[Question]:
+    """As `read_questions`, without counting rows without gold: another row of a question may name it."""
     check_layout(layout, questions=True)
     if limit is not None and limit < 1:
         raise UserError(f"limit is {limit}: give at least 1, or null for all rows")
-    counts, found = counts or RowCounts(), rows(source)
-    return _labelled(_read_questions(layout, source, islice(found, limit), counts), counts)
+    return _read_questions(layout, source, islice(rows(source), limit), counts)
 
 
 def _read_questions(
@@ -104,7 +109,7 @@ def read_joined_questions(
         As `read_questions`.
     """
     counts = counts or RowCounts()
-    return _read_joined(layout, read_questions(layout, source, limit, counts), source, limit, counts)
+    return _labelled(_read_joined(layout, _opened(layout, source, limit, counts), source, limit, counts), counts)
 
 
 def _read_joined(

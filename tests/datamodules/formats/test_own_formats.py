@@ -182,3 +182,15 @@ def test_a_validation_file_takes_what_belongs_to_its_questions_from_training(tmp
     files = [[QuestionDataFile(file, corpus=corpus)] for file in (train, held_out)]
     split = split_questions(*files, 0.5)
     assert [each.text for each in split.training] == ["And when?", "Where?"]
+
+
+def test_a_click_that_was_none_is_no_question_without_gold(tmp_path: Path) -> None:
+    file = tmp_path / "clicks.csv"
+    file.write_text("query,passage,clicked\nwho,p2,0\nwho,p1,1\nwhere,p1,0\n")
+    counts = RowCounts()
+    who, where = read_joined_questions("judgements", str(file), counts=counts)
+    assert (who.gold_corpus_ids, where.gold_corpus_ids) == (("p1",), ())
+    assert counts.lines() == [
+        f"a row of an earlier question: 1, joined with it; the first: {file}, line 3",
+        f"a question without a gold answer and a gold passage: 1, not used; the first: {file}, line 4",
+    ]
