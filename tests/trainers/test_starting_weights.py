@@ -121,7 +121,7 @@ def test_what_is_not_the_trainer_s_is_refused_in_one_line(place: Place) -> None:
         ("rewriter", {"pretrained": "cut/best.ckpt"}, ArtifactError, "best.ckpt is corrupt"),
         ("rewriter", {"pretrained": f"{own}/serving"}, UserError, "is the base model of adapters for each strategy"),
         ("rewriter", {"pretrained": f"{rewriter}/best.ckpt", **lora}, UserError, "holds an adapter: give model.lora"),
-        ("rewriter", {"pretrained": f"{own}/best.ckpt"}, UserError, "adapters per_strategy: give model.adapters so"),
+        ("rewriter", {"pretrained": f"{own}/best.ckpt"}, UserError, "adapters per_strategy: set model.adapters to it"),
         ("adaptive", {"strategies": other}, UserError, "chooses among .*in this order"),
         ("adaptive", {"strategies": other, "pretrained": f"{adaptive}/serving"}, UserError, "was trained for"),
         ("t5", {"pretrained": f"{rewriter}/best.ckpt"}, ArtifactError, "holds rewriter, not network"),
