@@ -74,7 +74,7 @@ def mcp(
     try:
         mcp_server(backend).run("stdio")
     finally:
-        backend.worker.close()
+        backend.worker.close(limits.seconds)
 
 
 def _served(

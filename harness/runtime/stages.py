@@ -1,4 +1,4 @@
-"""What a system has found so far, told to who follows it, such as a page in a browser.  Standard library only."""
+"""Tells a listener, such as a page in a browser, the results of each stage of a system.  Standard library only."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def followed_by(listener: Listener) -> Iterator[None]:
-    """What systems find within is told to `listener`: the stage's name, and an answer so far for each question."""
+    """Within this context, `listener` gets each stage's name, and the answer so far of each question."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -21,6 +21,6 @@ def followed_by(listener: Listener) -> Iterator[None]:
 
 
 def stage_ended(stage: str, answers: Sequence[Answer]) -> None:
-    """Tell what a stage has found: evidence, notes and costs of some questions, without a text."""
+    """Tell the listener the results of a stage: evidence, notes and costs of some questions, without a text."""
     if (listener := _LISTENER.get()) is not None:
         listener(stage, answers)

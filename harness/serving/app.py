@@ -1,4 +1,4 @@
-"""The routes of the server: ask, search, rerank, rewrite, chat completions, and how it fares.
+"""The routes of the server: ask, search, rerank, rewrite, chat completions, health and metrics.
 
 Errors are `{"error": {"message", "type"}}`: 422 names the field, 404 a part that is not served, 429 says when to try
 again, 502 that a service behind a system has failed, 504 that the time is over.
@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class Backend:
     async def results(
         self, name: str, items: Sequence[Any], request: Request | None = None, size: int = 1
     ) -> list[Any]:
-        """What comes of the work on each item; an HTTPException in the place of one that fails.
+        """The result of each item; an HTTPException in the place of one that fails.
 
         All are given up if the client of the request leaves, or the time is over.
 
@@ -101,7 +101,7 @@ class Backend:
                 give_up(future)
 
     async def result(self, name: str, item: Any, request: Request | None = None, size: int = 1) -> Any:
-        """What comes of the work on one item.  Raises HTTPException, also if it fails."""
+        """The result of one item.  Raises HTTPException, also if the item fails."""
         (found,) = await self.results(name, [item], request, size)
         if isinstance(found, HTTPException):
             raise found
@@ -173,9 +173,9 @@ def json_text(value: Any) -> str:
     return json.dumps(finite(value), ensure_ascii=False, allow_nan=False)
 
 
-def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def as_json(value: Any, status: int = 200) -> Response:
     """A response."""
-    return Response(json_text(value), status, headers, "application/json")
+    return Response(json_text(value), status, media_type="application/json")
 
 
 def event(name: str, value: Any) -> str:
@@ -200,8 +200,7 @@ def create_app(served: Served, limits: ServingLimits, key: str = "", hosts: tupl
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(tools.session_manager.run())
+        async with tools.session_manager.run():
             yield
         await asyncio.to_thread(backend.worker.close, limits.seconds)
 

@@ -1,4 +1,4 @@
-"""What every request passes before its route: metrics, the host's name, the key, and a bound on size and time."""
+"""Checks of every request before its route: host name, key, size and time; and the metrics of the server."""
 
 import asyncio
 import hmac
@@ -16,7 +16,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 class ServerMetrics:
-    """What Prometheus reads.
+    """The metrics for Prometheus.
 
     Args:
         waiting: Number of requests that wait or are being worked on.
@@ -106,7 +106,7 @@ class Guard:
                 return
             await self.app(scope, _replayed(body, receive), sent)
         except _SlowClientError:
-            return  # the connection is closed
+            status = 499  # the connection is closed
         except Exception:
             status = 500
             raise

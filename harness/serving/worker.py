@@ -1,4 +1,4 @@
-"""Work that comes together is done together: a bounded queue, and one thread that owns the models.
+"""Batches of requests that wait at the same time: a bounded queue, and one thread that owns the models.
 
 What waits at the same time for the same work is a batch, up to a number of tokens, so requests share forward passes.
 """
