@@ -1,4 +1,4 @@
-"""`infer.py mine`: mine hard negatives for a classifier of document pairs with the retriever used at inference."""
+"""`infer.py mine`: mine hard negatives for a classifier or an estimator with the retriever used at inference."""
 
 import os
 from collections import Counter
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.outputs import OutputFile
-from common.ranges import PositiveInt
+from common.ranges import NonNegativeInt, PositiveInt
 from datamodules.formats.mined_negatives import is_mined
 from harness.commands.file_lists import listed
 from harness.interfaces import Retriever
@@ -25,7 +25,7 @@ def mine(
     out: Path,
     layout: str = "auto",
     per_question: PositiveInt = 24,
-    anchors: PositiveInt = 3,
+    anchors: NonNegativeInt = 3,
     depth: PositiveInt = 8,
     question_weight: PositiveInt = 1,
     second_retriever: Retriever | None = None,
@@ -33,10 +33,12 @@ def mine(
     exclude_self: bool = False,
     strict: bool = False,
 ) -> None:
-    """Write, for each training question, the passages that both retrieval stages find and that are not gold.
+    """Write, for each training question, the passages that retrieval finds and that are not gold.
 
-    The classifier must learn to reject these: the first documents of Retriever(q), and those of Retriever(Concat(q, d))
-    for the first `anchors` documents d and for each gold document d.  The file also says which d found which.
+    A classifier of pairs must learn to reject what both of its stages find: the first documents of Retriever(q), and
+    those of Retriever(Concat(q, d)) for the first `anchors` documents d and for each gold document d. The file also
+    says which d found which. A relevance estimator ranks what Retriever(q) alone finds: set `anchors` to 0, and `depth`
+    and `per_question` to the number of passages that it will rank.
 
     A stopped run resumes: type it again.  Under torchrun all processes share the work:
     `torchrun --nproc-per-node 8 infer.py mine --config FILE`.
@@ -47,7 +49,7 @@ def mine(
         out: JSON Lines file to write, replaced if it holds mined negatives; training reads it as data.hard_negatives.
         layout: Layout of the files; auto: of each by the fields of its first row (docs/data.md).
         per_question: Maximum passages per question, best ranks first.
-        anchors: Number of first-stage documents to concatenate with the question.
+        anchors: Number of first-stage documents to concatenate with the question; 0: no second stage.
         depth: Documents taken from each ranking.
         question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
         second_retriever: Searches with Concat(q, d) instead, as the system's `second_retriever` does.

@@ -148,7 +148,7 @@ class ContextReader:
         assert self.model.estimator is not None  # required where it is loaded
         texts = [question.text for question in questions]
         tokens = tokens_read(self.model.estimator, self.model.generator)
-        ranked = rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in evidence])
+        ranked = rerank(self.model.estimator, texts, evidence)
         reader, temperature = generator_reader(self.model, self.marginal)
         readings = read_contexts(reader, texts, ranked, temperature)
         tokens = tokens_read(self.model.estimator, self.model.generator) - tokens

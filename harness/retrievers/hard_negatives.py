@@ -1,4 +1,4 @@
-"""Hard negatives of a classifier of document pairs: passages that both retrieval stages find and that are not gold."""
+"""Hard negatives: passages that retrieval finds and that are not gold, in one stage or in both of DR-RAG's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,13 @@ from harness.retrievers.two_stage import concatenate
 
 @dataclass(frozen=True)
 class HardNegatives:
-    """Searches with the question, and with the question and each of its first or gold documents.
+    """Searches with the question, and with the question and each of its first and gold documents.
 
     Args:
         retriever: Used for both stages, or for the first.
         per_question: Maximum passages per question, best ranks first.
-        anchors: Number of first-stage documents to concatenate with the question.
+        anchors: Number of first-stage documents to concatenate with the question, beside the gold ones; 0: no second
+            stage, as for a model that ranks what the question alone finds.
         depth: Documents taken from each ranking.
         question_weight: How often the question stands before d in Concat(q, d).
         second_retriever: Of the second stage; `retriever` when None.
@@ -38,6 +39,7 @@ class HardNegatives:
         queries = [
             (row, passage.id, concatenate(question.text, passage, self.question_weight))
             for row, (question, hits) in enumerate(zip(questions, first, strict=True))
+            if self.anchors
             for passage in {p.id: p for p in [*(h.passage for h in hits[: self.anchors]), *question.gold]}.values()
         ]
         second = search_for(

@@ -18,6 +18,7 @@ from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.rerank import judge_note, rerank, shortened
+from harness.retrievers.rerank_prior import RerankPrior
 from harness.retrievers.retriever_tree import failures_of
 from harness.rewriters.dialogue import stand_alone
 from harness.rewriters.strategy_checks import check_each_once, check_strategies
@@ -138,6 +139,8 @@ class MultiQueryRetriever:
         precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
         max_queries: Only this many of a question's distinct queries search, the first ones; all when None.
         feedback_retriever: Finds the passages that a `FeedbackRewriter` reads; `retriever` itself when None.
+        prior: For `rerank`: file that `infer.py tune` fitted: adds the ranks by reciprocal rank fusion to the
+            logits.
 
     Raises:
         UserError: If `rerank` has no scorer, `rrf` has one, `judged_by` names no query, or `feedback_retriever` is
@@ -163,6 +166,7 @@ class MultiQueryRetriever:
         judged_by: str = ORIGINAL,
         max_queries: PositiveInt | None = None,
         feedback_retriever: Retriever | None = None,
+        prior: Path | None = None,
     ) -> None:
         given = (serving is not None) + (scorer is not None)
         if fusion == "rerank" and given != 1:
@@ -170,8 +174,8 @@ class MultiQueryRetriever:
                 "fusion rerank needs one scorer: name a folder with an estimator by serving "
                 "(checkpoints/<name>/serving) or a cross-encoder such as BAAI/bge-reranker-base, or set fusion to rrf."
             )
-        if fusion == "rrf" and given:
-            raise UserError("fusion rrf uses no scorer: omit serving, or set fusion to rerank.")
+        if fusion == "rrf" and (given or prior is not None):
+            raise UserError("fusion rrf uses no scorer: omit serving and prior, or set fusion to rerank.")
         if judged_by != ORIGINAL and (fusion == "rrf" or rewriter is None or judged_by not in strategies):
             allowed = ", ".join([ORIGINAL, *(() if fusion == "rrf" or rewriter is None else strategies)])
             raise UserError(
@@ -188,6 +192,7 @@ class MultiQueryRetriever:
         self.per_query, self.fusion, self.original = per_query, fusion, original or rewriter is None
         self.rank_constant, self.judged_by = rank_constant, judged_by
         self.max_queries, self.feedback_retriever = max_queries, feedback_retriever
+        self.prior = None if prior is None else RerankPrior.load(Path(prior))
         self.serving, self.device, self.precision, self._scorer = serving, device, precision, scorer
 
     def load(self) -> None:
@@ -344,4 +349,11 @@ class MultiQueryRetriever:
         if self.scorer is None:
             return [reciprocal_rank_fusion(each, [1.0] * len(each), self.rank_constant) for each in lists]
         texts = [shortened(self.scorer, judge) for judge in judges]
-        return rerank(self.scorer, texts, [union(each) for each in lists])
+        candidates = [self.candidates(each) for each in lists]
+        return rerank(self.scorer, texts, candidates, self.prior)
+
+    def candidates(self, lists: Sequence[Sequence[Ranked]]) -> list[Ranked]:
+        """The union of a question's lists with the score that a prior adds: the sum of reciprocal ranks."""
+        fused = reciprocal_rank_fusion(lists, [1.0] * len(lists), self.rank_constant)
+        score_of = {hit.passage.id: hit.score for hit in fused}
+        return [Ranked(passage, score_of[passage.id]) for passage in union(lists)]

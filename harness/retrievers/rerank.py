@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts, nfkc
 from harness.interfaces import Retriever
+from harness.retrievers.rerank_prior import RerankPrior
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
@@ -55,13 +56,29 @@ def judge_note(estimator: "RelevanceEstimator | None", query: str) -> str:
 
 
 def rerank(
-    estimator: "RelevanceEstimator", questions: Sequence[str], passages: Sequence[Sequence[Passage]]
+    estimator: "RelevanceEstimator",
+    questions: Sequence[str],
+    found: Sequence[Sequence[Ranked]],
+    prior: RerankPrior | None = None,
 ) -> list[list[Ranked]]:
-    """Each question's passages with their relevance logits, best first; ties keep their order."""
-    return [
-        sorted(map(Ranked, own, scores), key=lambda hit: -hit.score)
-        for own, scores in zip(passages, relevance(estimator, questions, passages), strict=True)
-    ]
+    """Each question's candidates with their relevance logits, best first; ties keep their order.
+
+    Args:
+        estimator: Scores them.
+        questions: The texts.
+        found: The candidates of each, with the retriever's scores.
+        prior: Adds their ranks to the logits.
+    """
+    passages = [[hit.passage for hit in hits] for hits in found]
+    logits = relevance(estimator, questions, passages)
+    return [ranked(*pair, prior) for pair in zip(found, logits, strict=True)]
+
+
+def ranked(found: Sequence[Ranked], logits: Sequence[float], prior: RerankPrior | None) -> list[Ranked]:
+    """A question's candidates by their logits, to which a prior adds the retriever's ranks, best first."""
+    scores = prior(logits, [hit.score for hit in found]) if prior else logits
+    made = [Ranked(hit.passage, score) for hit, score in zip(found, scores, strict=True)]
+    return sorted(made, key=lambda hit: -hit.score)
 
 
 class RerankedRetriever:
@@ -77,10 +94,11 @@ class RerankedRetriever:
         candidates: Passages retrieved and scored per query; at least k.
         device: Of the estimator: auto, cpu or cuda.
         precision: Of the estimator: auto (bf16 where the device has it in hardware), fp32 or bf16.
+        prior: File that `infer.py tune` fitted: adds the retriever's ranks to the logits.
 
     Raises:
         UserError: If the device is not possible here.
-        MissingInputError: If the serving folder is missing.
+        MissingInputError: If the serving folder or the file is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
     """
 
@@ -91,9 +109,11 @@ class RerankedRetriever:
         candidates: PositiveInt = 100,
         device: str = "auto",
         precision: Precision = "auto",
+        prior: Path | None = None,
     ) -> None:
         self.retriever, self.serving, self.candidates = retriever, serving, candidates
         self.device, self.precision = device, precision
+        self.prior = None if prior is None else RerankPrior.load(Path(prior))
 
     def load(self) -> None:
         """Load the estimator and the retriever."""
@@ -118,5 +138,4 @@ class RerankedRetriever:
             return []
         found = self.retriever.search(queries, max(k, self.candidates))
         truncated = [shortened(self.estimator, query) for query in queries]
-        ranked = rerank(self.estimator, truncated, [[hit.passage for hit in hits] for hits in found])
-        return [hits[:k] for hits in ranked]
+        return [hits[:k] for hits in rerank(self.estimator, truncated, found, self.prior)]

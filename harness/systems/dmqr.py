@@ -60,10 +60,12 @@ class Dmqr:
         precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
         feedback_retriever: Finds the passages that a rewriter of words reads, such as BM25 beside a dense `retriever`;
             `retriever` itself when None.
+        prior: For `rerank`: file that `infer.py tune` fitted: adds the ranks by reciprocal rank fusion to the
+            logits.
 
     Raises:
         UserError: If `rerank` has no scorer, or `feedback_retriever` is given to a rewriter that reads no passage.
-        MissingInputError: If the serving folder is missing.
+        MissingInputError: If the serving folder or the file of the prior is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search
             different corpora.
     """
@@ -85,12 +87,13 @@ class Dmqr:
         precision: Precision = "auto",
         judged_by: str = ORIGINAL,
         feedback_retriever: Retriever | None = None,
+        prior: Path | None = None,
     ) -> None:
         self.retriever, self.rewriter, self.reader, self.k = retriever, rewriter, reader, k
         self.feedback_retriever = feedback_retriever
         self.search = MultiQueryRetriever(
             retriever, rewriter, strategies, per_query, fusion, serving, original, rank_constant, scorer, device,
-            precision, judged_by, feedback_retriever=feedback_retriever,
+            precision, judged_by, feedback_retriever=feedback_retriever, prior=prior,
         )  # fmt: skip
 
     def load(self) -> None:

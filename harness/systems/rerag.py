@@ -20,6 +20,7 @@ from harness.readers.read_answers import costs_so_far, spent_since, sum_costs
 from harness.readers.t5 import check_one_context, explanation, generator_reader, read_contexts
 from harness.retrievers.question_passages import given_ranking
 from harness.retrievers.rerank import rerank
+from harness.retrievers.rerank_prior import RerankPrior
 from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
@@ -27,6 +28,7 @@ from harness.runtime.stages import stage_ended
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
+    from models.rerag.calibration import Calibration
     from models.rerag.marginal_reader import MarginalReading
 
 UNANSWERABLE = "unanswerable"
@@ -61,14 +63,16 @@ class ReRag:
         device: Device of both models: auto, cpu or cuda.
         model: A loaded model, instead of `serving`.
         precision: Of both models: auto (bf16 where the device has it in hardware), fp32 or bf16.
+        prior: File that `infer.py tune --tuning.fits prior` fitted: adds the retriever's ranks to the relevance
+            logits, and calibrates the sum in the place of the exported calibration.
         reader: Reads the contexts instead of the generator, which is then not loaded, and has its own `marginal`: such
             as harness.readers.llm.LlmReader.
 
     Raises:
         UserError: If not one of `serving` and `model` is given, there are fewer candidates than contexts, the reader
             reads all at once, or `abstain` lacks an estimator or a threshold.
-        MissingInputError: If the serving folder is missing.
-        ArtifactError: If the serving folder is corrupt or of another kind or text format.
+        MissingInputError: If the serving folder or the file of the prior is missing.
+        ArtifactError: If one is corrupt, or the folder is of another kind or text format.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class ReRag:
         model: RelevanceModel | None = None,
         precision: Precision = "auto",
         reader: Reader | None = None,
+        prior: Path | None = None,
     ) -> None:
         if retriever is not None and candidates < contexts:
             raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to select from them.")
@@ -102,6 +107,7 @@ class ReRag:
         self.abstain, self.temperature = abstain, temperature
         self.device, self.precision = device, precision
         self._model, self._threshold = model, threshold
+        self.prior = None if prior is None else RerankPrior.load(Path(prior))
         self.threshold_source = "exported" if threshold is None else "given"
 
     def load(self) -> None:
@@ -125,6 +131,8 @@ class ReRag:
             raise UserError(
                 "abstain and threshold need an estimator, but this model has none: name another serving folder."
             )
+        if model.estimator is None and self.prior is not None:
+            raise UserError("prior is for an estimator's logits, but this model has none: omit it.")
         if self.abstain and self._threshold is None:
             if model.refusal_threshold is None:
                 raise UserError("abstain needs a threshold and none was exported: give one, e.g. threshold 0.5.")
@@ -152,6 +160,11 @@ class ReRag:
             assert isinstance(self.reader, PerContextReader)  # checked in __init__
             return self.reader
         return self._own[0] if self._own else None
+
+    @property
+    def calibration(self) -> "Calibration":
+        """Maps the scores of the evidence to P(relevant)."""
+        return self.prior.calibration if self.prior else self.model.calibration
 
     @property
     def relevance_temperature(self) -> float:
@@ -225,7 +238,7 @@ class ReRag:
         return [given_ranking(question) for question in questions]
 
     def rank(self, questions: Sequence[Question], found: Sequence[Sequence[Ranked]]) -> list[list[Ranked]]:
-        """The candidates by relevance logit, best first.
+        """The candidates by relevance logit, with the prior if there is one, best first.
 
         Without an estimator in the retriever's order with its weights.
         """
@@ -233,7 +246,7 @@ class ReRag:
             scale = self._retriever_scale()
             return [[Ranked(hit.passage, hit.score * scale) for hit in hits] for hits in found]
         texts = [question.text for question in questions]
-        return rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in found])
+        return rerank(self.model.estimator, texts, found, self.prior)
 
     def _retriever_scale(self) -> float:
         """The factor from the retriever's scores to the logits of the weights; 0 for equal weights."""
@@ -244,7 +257,7 @@ class ReRag:
     def _answerable(self, contexts: Sequence[Ranked]) -> bool | None:
         if self.threshold is None or self.model.estimator is None:
             return None
-        return any(self.model.calibration(hit.score) >= self.threshold for hit in contexts)
+        return any(self.calibration(hit.score) >= self.threshold for hit in contexts)
 
     def _read(
         self, questions: Sequence[Question], contexts: Sequence[Sequence[Ranked]], refused: Sequence[bool]
@@ -277,7 +290,7 @@ class ReRag:
                 **shared,
             },
             notes={
-                **explanation(contexts, reading, self.model.calibration if estimated else None),
+                **explanation(contexts, reading, self.calibration if estimated else None),
                 "answerable": answerable,
                 "threshold": self.threshold if estimated else None,
             },

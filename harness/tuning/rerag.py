@@ -1,17 +1,20 @@
-"""Fits the temperature of the retriever's scores as weights of contexts (RE-RAG, Eq. 1) on training questions.
+"""Fits what RE-RAG takes from the retriever's scores: their temperature as weights, or a prior of reranking.
 
-RE-RAG's study reads the file as `--study.temperatures`, for the rows that weight contexts by the retriever.
+RE-RAG's study reads the file of temperatures as `--study.temperatures`, for the rows that weight contexts by the
+retriever (Eq. 1); the system reads the file of a prior as `prior`.
 """
 
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import UserError
 from common.outputs import OutputFile
-from common.records import Question
+from common.records import Question, Ranked
 from harness.evaluation.answer_scores import with_answers
 from harness.evaluation.rerag.retrieval import (
     Fitted,
@@ -27,32 +30,53 @@ from harness.evaluation.rerag.retrieval import (
 )
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
+from harness.retrievers.rerank import relevance
 from harness.runtime.provenance import configuration, hardware
 from harness.runtime.resumable import ResumableBatches
 from harness.systems.rerag import ReRag
+from harness.tuning.rerank_prior import PRIOR_FILE, Labels, fit_prior, score_all
 from models.rerag.temperature import fit_temperature
+
+_TEMPERATURES = OutputFile(TUNE, "a file of temperatures", is_temperatures_file)
 
 
 class Tuning:
     """Fits a temperature for each source of scores: those that the file gives, the cosine, or the retriever's.
 
+    Or fits the prior: what the retriever's ranks add to the estimator's logits.
+
     Args:
+        fits: `temperatures` or `prior`.
+        labels: Of the prior: what is relevant, `gold` passages, or passages that have an answer (`has_answer`).
         encoder: As in the study: without a retriever, the sentence encoder that ranks the shipped passages of each
             question whose file does not give a score for every one of them; MiniLM when omitted. Where it is given,
             the cosine's temperature is fitted also if all questions have given scores.
     """
 
-    output = OutputFile(TUNE, "a file of temperatures", is_temperatures_file)
+    def __init__(
+        self,
+        fits: Literal["temperatures", "prior"] = "temperatures",
+        labels: Labels = "gold",
+        encoder: str | None = None,
+    ) -> None:
+        self.fits, self.encoder = fits, encoder
+        self.labels: Labels = labels
+        self.output = _TEMPERATURES if fits == "temperatures" else PRIOR_FILE
 
-    def __init__(self, encoder: str | None = None) -> None:
-        self.encoder = encoder
+    def check(self, system: ReRag) -> None:
+        """Raise UserError if the prior that is fitted is given."""
+        if self.fits == "prior" and system.prior is not None:
+            raise UserError("prior is what is fitted: omit it.")
 
     def tune(self, system: ReRag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
-        """Fit on the questions with gold answers, and write the file.
+        """Fit on the questions with gold answers, for a prior with gold passages, and write the file.
 
         Raises:
-            UserError: If no question tells anything about a temperature.
+            UserError: If no question tells anything about a temperature or a prior, or there is no estimator for a
+                prior.
         """
+        if self.fits == "prior":
+            return self._tune_prior(system, questions, out, settings)
         asked = with_answers(list(questions))
         sources = dict.fromkeys(source_of(question, system.retriever) for question in asked)
         if self.encoder is not None and system.retriever is None:
@@ -86,6 +110,29 @@ class Tuning:
             f"temperature {each.temperature:.4g} of {source} scores, fitted on {each.questions:,} questions"
             for source, each in fitted.items()
         ]
+
+    def _tune_prior(self, system: ReRag, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+        estimator = system.model.estimator
+        if estimator is None:
+            raise UserError("The prior is for an estimator's logits, but this model has none.")
+
+        def score(batch: Sequence[Question]) -> list[tuple[list[Ranked], list[float]]]:
+            found = system.find(batch)
+            passages = [[hit.passage for hit in hits] for hits in found]
+            logits = relevance(estimator, [question.text for question in batch], passages)
+            return list(zip(found, logits, strict=True))
+
+        saved, configured = ResumableBatches(), configuration(system)
+        if configured is not None:
+            depends_on = {
+                "questions": digest(questions), "system": configured, "labels": self.labels, "hardware": hardware()
+            }  # fmt: skip
+            saved = ResumableBatches(settings.partial / "prior.jsonl", depends_on)
+        scored = score_all(questions, score, self.labels, saved)
+        facts = {"candidates": system.candidates if system.retriever is not None else None}
+        prior, told = fit_prior(questions, scored, system.contexts, facts)
+        prior.save(out)
+        return told
 
 
 def _temperature(pairs: Sequence[tuple[list[float], list[bool]]]) -> float:

@@ -24,7 +24,7 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever, judges
 from harness.retrievers.multi_query_records import counts, explanation
-from harness.retrievers.rerank import relevance, shortened
+from harness.retrievers.rerank import ranked, relevance, shortened
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.runtime.provenance import computed_in, configuration, hardware
 from harness.runtime.resumable import ResumableBatches
@@ -214,7 +214,7 @@ def find_all(
     scores = _score(system, found.values(), questions, file, spent)
     for each in found.values():
         each.hits = [
-            _ranked(each.method, hits, own.get(judge, {}), most)
+            _ranked(each.method, hits, own.get(judge, {}), most, system.search)
             for hits, judge, own in zip(each.hits, each.judges, scores, strict=True)
         ]
     return found
@@ -223,13 +223,15 @@ def find_all(
 _EVERY = 10**9  # passages: all
 
 
-def _ranked(method: Method, hits: MultiQueryHits, scores: Mapping[str, float], most: int) -> MultiQueryHits:
-    """The hits of one question ranked by the method's fusion; ties keep their order."""
+def _ranked(
+    method: Method, hits: MultiQueryHits, scores: Mapping[str, float], most: int, search: MultiQueryRetriever
+) -> MultiQueryHits:
+    """The hits of one question ranked by the method's fusion, with the measured system's prior; ties keep order."""
     if method.fusion == "rrf":
         return replace(hits, ranked=hits.ranked[:most])
-    union = hits.union
-    ranked = sorted((Ranked(passage, scores[passage.id]) for passage in union), key=lambda hit: -hit.score)
-    return replace(hits, ranked=tuple(ranked[:most]), scored=len(union))
+    found = search.candidates([each.hits for each in hits.searches])
+    best = ranked(found, [scores[hit.passage.id] for hit in found], search.prior)
+    return replace(hits, ranked=tuple(best[:most]), scored=len(found))
 
 
 def _score(

@@ -53,7 +53,7 @@ def setting_answers(
             **{name: value * shares["reading"] for name, value in each.reading_costs.items()},
             **{f"seconds/{s}": value * shares.get(s, 1.0) / len(candidate_sets) for s, value in seconds.items()},
         }
-        notes = explanation(contexts, read, system.model.calibration if weights == "estimator" else None)
+        notes = explanation(contexts, read, system.calibration if weights == "estimator" else None)
         notes |= {"answerable": answerable, "threshold": system.threshold} if full else {}
         text = UNANSWERABLE if refused else reading.text if reading else ""
         logprob = read.answer_logprob if read else None
@@ -67,7 +67,7 @@ def contexts_case(system: ReRag, item: CandidateSet) -> QuestionCase:
     Calibrated P(relevant), or the relevance score of a model that was not calibrated; retriever score, the answer read
     from it.
     """
-    calibration = system.model.calibration
+    calibration = system.calibration
     shown_as = CALIBRATED if calibration.is_fitted else SCORE
     order = item.order("estimator")
     shown = [place for place in order if place in item.column_of] or order[: system.contexts]
@@ -115,7 +115,7 @@ def candidates_record(system: ReRag, item: CandidateSet, readings: Readings, num
                 "title": passage.title,
                 "retriever": round(float(item.retriever_C[place]), 6),
                 "relevance": round(float(item.relevance_C[place]), 6),
-                "probability": round(system.model.calibration(float(item.relevance_C[place])), 6),
+                "probability": round(system.calibration(float(item.relevance_C[place])), 6),
                 "has_answer": bool(item.has_answer_C[place]),
                 "written": written,
             }

@@ -23,6 +23,7 @@ from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import PerContextReader, RelevanceModel, Retriever
 from harness.readers.read_answers import costs_so_far, spent_since
 from harness.retrievers.rerank import relevance
+from harness.retrievers.rerank_prior import RerankPrior
 from harness.runtime.resumable import ResumableBatches
 from models.rerag.marginal_reader import AnswerMatrix, AnyMarginal, MarginalReading, weigh
 from models.token_count import tokens_read
@@ -85,6 +86,7 @@ def collect_candidates(
     temperatures: Mapping[Source, float] | None = None,
     saved: ResumableBatches | None = None,
     relevance_temperature: float = 1.0,
+    prior: RerankPrior | None = None,
 ) -> tuple[list[CandidateSet], dict[str, float]]:
     """Score every candidate once; read every context that is among the first of either ranker once.
 
@@ -99,6 +101,7 @@ def collect_candidates(
         temperatures: Divide the retriever scores, by their source; 1 for a source that is not in it.
         saved: Resumable batches for the results; must depend on everything but the temperatures.
         relevance_temperature: Divides the estimator's logits when `thorough` uses them as weights.
+        prior: Adds the retriever's ranks to the logits.
 
     Returns:
         The candidate sets, and seconds per stage over all questions.
@@ -113,6 +116,12 @@ def collect_candidates(
         times.append(time.perf_counter())
         texts = [question.text for question in batch]
         scores = relevance(estimator, texts, passages)
+        if prior is not None:
+            known = [source_of(question, retriever) != "cosine" for question in batch]  # a system has no other scores
+            scores = [
+                prior(own, [hit.score for hit in hits]) if has_scores else own
+                for own, hits, has_scores in zip(scores, found, known, strict=True)
+            ]
         times.append(time.perf_counter())
         tokens.append(tokens_read(estimator, model.generator))
         before = costs_so_far(reader)

@@ -128,7 +128,7 @@ class Study:
             assert model.generator is not None  # checked in `scorable`
             baseline = Baseline.load(self.baseline_serving, str(model.generator.network.device), system.precision)
         found, seconds_before = self._candidates(system, questions, settings, baseline)
-        calibrated = rerag_tables.calibrated(found.sets, model.calibration)
+        calibrated = rerag_tables.calibrated(found.sets, system.calibration)
         confident = Confidence.of("RE", "estimator", found.sets, calibrated, system.contexts, None)
         answers = {
             name: setting_answers(
@@ -156,6 +156,7 @@ class Study:
         sets, seconds = collect_candidates(
             questions, system.model, _reader(system), system.retriever, encoder, system.candidates,
             system.contexts, {source: each.temperature for source, each in fitted.items()}, of_questions, temperature,
+            system.prior,
         )  # fmt: skip
         marginals = _marginals(system)
         readings: rerag_tables.Readings = {}
@@ -205,7 +206,7 @@ def _findings(system: ReRag, found: ReRagResults, settings: Settings, raw_probab
     report = Findings(tables=[rerag_tables.recall_table(candidate_sets, settings.ks, bootstrap, paper, others)])
     confidences: dict[str, tuple[Ranker, list[NDArray[np.float64]]]] = {
         rerag_tables.RANKERS["estimator"]: (
-            "estimator", rerag_tables.calibrated(candidate_sets, system.model.calibration)
+            "estimator", rerag_tables.calibrated(candidate_sets, system.calibration)
         ),
         **({rerag_tables.RAW: ("estimator", rerag_tables.calibrated(candidate_sets, Calibration()))}
            if raw_probability else {}),
@@ -319,6 +320,7 @@ def _saved_batches(
     candidates = system.candidates
     source = {"retriever": retriever, "encoder": encoder and encoder.recipe, "candidates": candidates, "device": device}
     model = {"serving folder": sha256(Path(system.serving) / MANIFEST), "contexts": system.contexts}
+    model |= {"prior": system.prior.weight} if system.prior else {}
     model |= {"reader": reader, "recipe": getattr(system.reader, "recipe", None)} if reader else {}
     of_questions = {"questions": digest(questions), **source, **model}
     of_baseline = {**of_questions, "baseline": baseline.digest if baseline else None}

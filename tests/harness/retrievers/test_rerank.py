@@ -65,7 +65,8 @@ def test_a_repeated_pair_is_scored_once_and_chunks_change_nothing(estimator, mon
 
 def test_best_first_and_equal_scores_keep_the_given_order(estimator) -> None:
     twins = [PASSAGES[1], PASSAGES[0], PASSAGES[2]]
-    (ranked,) = rerank(estimator, QUERIES[:1], [twins])
+    found = [Ranked(passage, 1.0) for passage in twins]
+    (ranked,) = rerank(estimator, QUERIES[:1], [found])
     scores = dict(zip([p.id for p in twins], relevance(estimator, QUERIES[:1], [twins])[0], strict=True))
     assert [hit.score for hit in ranked] == sorted(scores.values(), reverse=True)
     assert all(hit.score == scores[hit.passage.id] for hit in ranked)
@@ -74,7 +75,7 @@ def test_best_first_and_equal_scores_keep_the_given_order(estimator) -> None:
         def scores(self, pairs):
             return [0.0] * len(pairs)
 
-    assert [hit.passage for hit in rerank(Flat(), QUERIES[:1], [twins])[0]] == twins
+    assert [hit.passage for hit in rerank(Flat(), QUERIES[:1], [found])[0]] == twins
 
 
 def test_the_best_of_the_candidates_come_first(bm25: Bm25Retriever, serving: Path, estimator) -> None:

@@ -1,0 +1,60 @@
+"""Fits the weight of the fused ranks beside the scorer's logits (DMQR-RAG, Eq. 3) on validation questions."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from common.errors import UserError
+from common.records import Question, Ranked
+from harness.evaluation.serialization import digest
+from harness.evaluation.study import Settings
+from harness.runtime.provenance import configuration, hardware
+from harness.runtime.resumable import ResumableBatches
+from harness.systems.dmqr import Dmqr
+from harness.tuning.rerank_prior import PRIOR_FILE, Labels, fit_prior, score_all
+
+_EVERY = 10**9  # passages: all
+
+
+class Tuning:
+    """Fits `prior`: what the sums of reciprocal ranks add to the logits of the passages that all queries found.
+
+    Args:
+        labels: What is relevant: `gold` passages, or passages that have an answer (`has_answer`).
+    """
+
+    output = PRIOR_FILE
+
+    def __init__(self, labels: Labels = "gold") -> None:
+        self.labels: Labels = labels
+
+    def check(self, system: Dmqr) -> None:
+        """Raise UserError if the system does not rerank, or has a prior."""
+        if system.search.fusion != "rerank":
+            raise UserError("Tuning fits the prior of reranking, and fusion is rrf: set fusion to rerank.")
+        if system.search.prior is not None:
+            raise UserError("prior is what is fitted: omit it.")
+
+    def tune(self, system: Dmqr, questions: Sequence[Question], out: Path, settings: Settings) -> list[str]:
+        """Fit on the questions with gold passages, and write the file.
+
+        Raises:
+            UserError: If there are none, or all passages that were found are gold, or none is.
+        """
+
+        def score(batch: Sequence[Question]) -> Iterator[tuple[list[Ranked], list[float]]]:
+            for each in system.search.find(batch, _EVERY).results:
+                logit_of = {hit.passage.id: hit.score for hit in each.ranked}  # each text once
+                found = system.search.candidates([search.hits for search in each.searches])
+                kept = [hit for hit in found if hit.passage.id in logit_of]
+                yield kept, [logit_of[hit.passage.id] for hit in kept]
+
+        saved, configured = ResumableBatches(), configuration(system)
+        if configured is not None:
+            depends_on = {
+                "questions": digest(questions), "system": configured, "labels": self.labels, "hardware": hardware()
+            }  # fmt: skip
+            saved = ResumableBatches(settings.partial / "prior.jsonl", depends_on)
+        scored = score_all(questions, score, self.labels, saved)
+        prior, told = fit_prior(questions, scored, system.k, {"per_query": system.search.per_query})
+        prior.save(out)
+        return told

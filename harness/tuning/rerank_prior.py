@@ -1,0 +1,126 @@
+"""Fits the weight of the retriever's ranks beside an estimator's logits, and the calibration of the sum.
+
+The weight is chosen of a grid by recall of gold passages in the ranking of all candidates; the calibration is fitted to
+the same candidates, so that P(relevant) holds at the depth that is served.
+
+Shape legend: C candidates of a question, G gold passages of a question.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.answer_metrics import has_answer
+from common.errors import UserError
+from common.outputs import OutputFile
+from common.records import Question, Ranked
+from harness.evaluation.rerag.retrieval import batches_of
+from harness.evaluation.retrieval_scores import by_document, holders_of
+from harness.evaluation.serialization import digest
+from harness.evaluation.study import TUNE
+from harness.retrievers.rerank_prior import RerankPrior, is_prior_file
+from harness.runtime.resumable import ResumableBatches
+from models.rerag.calibration import Calibration
+
+WEIGHTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0)  # nats
+PRIOR_FILE = OutputFile(TUNE, "a file of a rerank prior", is_prior_file)
+Labels = Literal["gold", "has_answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The candidates of a question, in the order in which they were found."""
+
+    logits: Sequence[float]
+    retrieved: Sequence[float]  # the retriever's scores
+    gold_GC: NDArray[np.bool_]  # which candidates are or hold each gold passage; by answers: one row
+
+    @classmethod
+    def of(cls, question: Question, found: Sequence[Ranked], logits: Sequence[float], labels: Labels) -> Self | None:
+        """None without gold passages or answers."""
+        passages = [hit.passage for hit in found]
+        if labels == "gold":
+            held = holders_of(question, by_document(passages) if question.gold_segments else {})
+            rows = [[passage.id in own for passage in passages] for own in held]
+        else:
+            rows = [[has_answer(passage.text, question.answers) for passage in passages]] if question.answers else []
+        if not rows:
+            return None
+        return cls(logits, [hit.score for hit in found], np.array(rows, dtype=bool))
+
+    def recall(self, weight: float, k: int) -> float:
+        """Recall with a weight of the prior: the mean of recall@1 to recall@k."""
+        order = np.argsort(-np.array(sums(self, weight)), kind="stable")[:k]
+        found_GK = np.cumsum(self.gold_GC[:, order], axis=1) > 0
+        missing = k - found_GK.shape[1]  # fewer candidates than k
+        last = found_GK[:, -1:].repeat(missing, axis=1) if found_GK.size else np.zeros((len(found_GK), missing))
+        return float(np.hstack([found_GK, last]).mean())
+
+
+def score_all(
+    questions: Sequence[Question],
+    score: Callable[[Sequence[Question]], Iterable[tuple[Sequence[Ranked], Sequence[float]]]],
+    labels: Labels,
+    saved: ResumableBatches,
+) -> list[Scored | None]:
+    """The candidates of every question with logits and labels, in resumable batches.
+
+    Args:
+        questions: Validation questions.
+        score: The candidates of some questions, with the retriever's scores, and their logits.
+        labels: What is relevant: gold passages and segments, or passages with an answer.
+        saved: Keeps the batches; must depend on everything that `score` depends on, and on the labels.
+    """
+
+    def work(batch: Sequence[Question]) -> list[tuple[Sequence[float], Sequence[float], list[list[bool]]] | None]:
+        made = [Scored.of(question, *each, labels) for question, each in zip(batch, score(batch), strict=True)]
+        return [None if each is None else (each.logits, each.retrieved, each.gold_GC.tolist()) for each in made]
+
+    results = saved.run(batches_of(questions), work, "scoring candidates, batches")
+    return [
+        each and Scored(each[0], each[1], np.array(each[2], dtype=bool).reshape(-1, len(each[0])))
+        for result in results
+        for each in result
+    ]
+
+
+def sums(scored: Scored, weight: float) -> list[float]:
+    """Logit and prior of each candidate, nats."""
+    return RerankPrior(weight, Calibration())(scored.logits, scored.retrieved)
+
+
+def fit_prior(
+    questions: Sequence[Question], scored: Sequence[Scored | None], k: int, facts: dict[str, Any]
+) -> tuple[RerankPrior, list[str]]:
+    """The weight with the greatest mean recall, among equals the smallest, and the calibration; with lines on both.
+
+    Args:
+        questions: Validation questions.
+        scored: Their candidates; None for a question without gold.
+        k: Passages that are kept.
+        facts: What the candidates depend on, for the file; JSON types.
+
+    Raises:
+        UserError: If no question has gold passages, or all candidates are gold or none is.
+    """
+    known = [each for each in scored if each is not None]
+    if not known:
+        raise UserError("the prior needs questions with gold passages, or with answers by --tuning.labels has_answer.")
+    recalls = [100 * float(np.mean([each.recall(weight, k) for each in known])) for weight in WEIGHTS]
+    best = int(np.argmax(np.round(recalls, 9)))
+    labels_P = np.concatenate([each.gold_GC.any(axis=0) for each in known]).tolist()
+    try:
+        calibration = Calibration.fit(np.concatenate([sums(each, WEIGHTS[best]) for each in known]).tolist(), labels_P)
+    except ValueError as error:
+        raise UserError(f"the prior cannot be fitted on these questions: {error}. Give more questions.") from error
+    asked = [question for question, each in zip(questions, scored, strict=True) if each is not None]
+    facts = {"questions": len(asked), "sha256": digest(asked)[:12], "k": k, **facts}
+    prior = RerankPrior(WEIGHTS[best], calibration, facts)
+    return prior, [
+        f"prior weight {WEIGHTS[best]:g} nats, fitted on {len(asked):,} questions: mean recall@1 to @{k} "
+        f"{recalls[best]:.2f} %; by the estimator alone {recalls[0]:.2f} %",
+        f"calibration: scale {calibration.scale:.4g}, offset {calibration.offset:.4g}, on {len(labels_P):,} candidates",
+    ]

@@ -1,0 +1,197 @@
+"""The retriever's ranks as a prior of reranking: its sum, its fit, its file, and both systems that use it."""
+
+import json
+import math
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.records import Question, Ranked
+from datamodules.formats.reading import read_questions
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.rerank import RerankedRetriever
+from harness.retrievers.rerank_prior import RerankPrior, is_prior_file
+from harness.systems.dmqr import Dmqr
+from harness.systems.rerag import ReRag
+from harness.tuning.rerank_prior import WEIGHTS, Scored, fit_prior
+from models.rerag.calibration import Calibration
+from models.rerag.model import ReRagModel
+from tests.helpers.commands import command
+from tests.helpers.reports import questions as questions_of
+from tests.helpers.rerag_data import fid_rows
+from tests.helpers.rerag_world import corpus, questions, write_serving
+from tests.helpers.table_rewriter import TableRewriter
+from tests.helpers.tolerances import model_close
+
+pytestmark = pytest.mark.numeric
+
+PASSAGES = corpus()
+QUESTIONS = questions(PASSAGES)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("prior")
+    build_bm25(PASSAGES, root / "bm25")
+    RerankPrior(3.0, Calibration(2.0, -1.0)).save(root / "prior.json")
+    return {
+        "bm25": root / "bm25",
+        "prior": root / "prior.json",
+        "both": write_serving(checkpoints["t5"], root / "both", calibration=Calibration(0.5, 0.5), threshold=0.7),
+    }
+
+
+def test_the_sum_falls_with_the_logarithm_of_the_rank_and_equal_scores_share_one() -> None:
+    prior = RerankPrior(2.0, Calibration())
+    assert prior([0.5, 1.0, 0.25, 0.0], [9.0, 3.0, 3.0, 1.0]) == pytest.approx(
+        [0.5, 1.0 - 2 * math.log(2), 0.25 - 2 * math.log(2), -2 * math.log(4)]
+    )
+    assert prior([0.5, 1.0], [0.0, 0.0]) == [0.5, 1.0]  # nothing is known of their order
+    assert prior([1.0, 0.0], [1.0, 2.0]) == pytest.approx([1.0 - 2 * math.log(2), 0.0])  # in any order
+    assert prior([], []) == []
+
+
+def test_its_file_is_sealed(tmp_path: Path) -> None:
+    file = tmp_path / "prior.json"
+    prior = RerankPrior(0.25, Calibration(1.5, -2.0), {"questions": 3})
+    prior.save(file)
+    assert RerankPrior.load(file) == prior
+    assert is_prior_file(file)
+    file.write_text(file.read_text().replace("0.25", "0.5"))
+    assert not is_prior_file(file)
+    with pytest.raises(ArtifactError, match="corrupt"):
+        RerankPrior.load(file)
+    with pytest.raises(MissingInputError, match="nowhere"):
+        RerankPrior.load(tmp_path / "nowhere")
+
+
+def made(count: int, misled: float, seed: int) -> list[Scored]:
+    """Candidates of which the retriever likes the first and the estimator, with noise, the gold one, the second."""
+    random = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        logits = random.normal(0, 1, 6) + np.array([0, 1.5 - misled, 0, 0, 0, misled])
+        gold = np.zeros((2, 6), bool)
+        gold[0, 1] = gold[1, 2] = True
+        found.append(Scored(logits.tolist(), [6.0, 5.0, 4.0, 3.0, 2.0, 1.0], gold))
+    return found
+
+
+def by_hand(scored: Scored, weight: float, k: int) -> float:
+    """Mean of recall@1 to recall@k, one cutoff at a time."""
+    total = [logit - weight * math.log(rank) for rank, logit in enumerate(scored.logits, 1)]
+    order = sorted(range(6), key=lambda n: -total[n])
+    return float(np.mean([[any(row[n] for n in order[:cut]) for row in scored.gold_GC] for cut in range(1, k + 1)]))
+
+
+def test_the_weight_has_the_greatest_recall_and_the_calibration_is_of_the_sum() -> None:
+    for misled, k in product((0.0, 3.0), (2, 4, 9)):
+        scored = made(40, misled, seed=int(misled))
+        recall = {weight: float(np.mean([by_hand(each, weight, k) for each in scored])) for weight in WEIGHTS}
+        for weight, each in product(WEIGHTS, scored[:5]):
+            assert each.recall(weight, k) == pytest.approx(by_hand(each, weight, k))
+        asked = [Question(str(n), f"q{n}") for n in range(len(scored))]
+        prior, told = fit_prior(asked, scored, k, {"candidates": 6})
+        assert recall[prior.weight] == pytest.approx(max(recall.values()))
+        assert f"{100 * recall[0.0]:.2f} %" in told[0]
+        sums = [value for each in scored for value in prior(each.logits, each.retrieved)]
+        labels = [bool(value) for each in scored for value in each.gold_GC.any(axis=0)]
+        assert prior.calibration == Calibration.fit(sums, labels)
+        assert prior.fitted_on["questions"] == 40
+        assert prior.weight > 0 or not misled  # a misled estimator needs the retriever
+
+
+def test_fewer_candidates_than_k_and_questions_without_gold() -> None:
+    one = Scored([0.3, 0.1], [1.0, 1.0], np.array([[False, True]]))
+    assert one.recall(0.0, 4) == pytest.approx(3 / 4)
+    assert Scored([], [], np.zeros((1, 0), bool)).recall(1.0, 3) == 0
+    passages = [Ranked(PASSAGES[0], 1.0), Ranked(PASSAGES[1], 0.5)]
+    with_answer = Question("a", "who?", (PASSAGES[1].text.split()[0],))
+    assert Scored.of(with_answer, passages, [0.0, 0.0], "gold") is None
+    by_answer = Scored.of(with_answer, passages, [0.0, 0.0], "has_answer")
+    assert by_answer is not None
+    assert by_answer.gold_GC[0, 1]
+    with pytest.raises(UserError, match="has_answer"):
+        fit_prior([with_answer], [None], 2, {})
+    with pytest.raises(UserError, match="without an answer"):
+        fit_prior([with_answer], [Scored([0.0], [1.0], np.array([[True]]))], 2, {})
+
+
+def test_every_reranking_system_ranks_by_the_sum(folders: dict[str, Path]) -> None:
+    bm25, prior = Bm25Retriever(folders["bm25"]), RerankPrior.load(folders["prior"])
+    model = ReRagModel.load(folders["both"], "cpu")
+    plain = ReRag(bm25, candidates=8, contexts=3, model=model)
+    system = ReRag(bm25, candidates=8, contexts=3, model=model, prior=folders["prior"])
+    retriever = RerankedRetriever(bm25, folders["both"], 8, "cpu", prior=folders["prior"])
+    differ = 0
+    for question, answer, before in zip(QUESTIONS, system.answer(QUESTIONS), plain.answer(QUESTIONS), strict=True):
+        (found,) = bm25.search([question.text], 8)
+        logits = model.estimator.scores([(question.text, hit.passage) for hit in found])
+        sums = prior(logits, [hit.score for hit in found])
+        order = sorted(range(len(found)), key=lambda n: -sums[n])[:3]
+        assert [hit.passage.id for hit in answer.evidence] == [found[n].passage.id for n in order]
+        assert [hit.score for hit in answer.evidence] == model_close([sums[n] for n in order])
+        known = [each["probability"] for each in answer.notes["contexts"]]
+        assert known == model_close([prior.calibration(sums[n]) for n in order])
+        assert [h.passage.id for h in retriever.search([question.text], 3)[0]] == [h.passage.id for h in answer.evidence]
+        differ += [h.passage.id for h in before.evidence] != [h.passage.id for h in answer.evidence]
+    assert differ
+
+
+def test_queries_are_fused_and_their_ranks_are_the_prior(folders: dict[str, Path]) -> None:
+    bm25, prior = Bm25Retriever(folders["bm25"]), RerankPrior.load(folders["prior"])
+    question, other = QUESTIONS[0], QUESTIONS[1].text
+    rewriter = TableRewriter({question.text: {"kwr": [other]}})
+    scorer = ReRagModel.load(folders["both"], "cpu").estimator
+    system = Dmqr(bm25, rewriter, ("kwr",), per_query=5, k=4, scorer=scorer, prior=folders["prior"])
+    lists = bm25.search([question.text, other], 5)
+    fused: dict[str, float] = {}
+    passages = {hit.passage.id: hit.passage for hits in lists for hit in hits}
+    for hits in lists:
+        for rank, hit in enumerate(hits, 1):
+            fused[hit.passage.id] = fused.get(hit.passage.id, 0.0) + 1 / (60 + rank)
+    logits = scorer.scores([(question.text, passage) for passage in passages.values()])
+    sums = dict(zip(passages, prior(logits, [fused[id_] for id_ in passages]), strict=True))
+    (answer,) = system.answer([question])
+    assert [hit.passage.id for hit in answer.evidence] == sorted(sums, key=lambda id_: -sums[id_])[:4]
+    with pytest.raises(UserError, match="omit serving and prior"):
+        Dmqr(bm25, fusion="rrf", prior=folders["prior"])
+
+
+@pytest.mark.parametrize("labels", ["gold", "has_answer"])
+def test_tune_writes_what_the_system_and_its_study_read(
+    labels: str, tmp_path: Path, checkpoints: dict[str, Path], folders: dict[str, Path]
+) -> None:
+    rows = fid_rows(12)
+    for row in rows:
+        for place, item in enumerate(row["ctxs"]):
+            item["score"], item["isgold"] = 10.0 - place, bool(item.get("hasanswer"))
+    (tmp_path / "dev.json").write_text(json.dumps(rows))
+    write_serving(checkpoints["t5"], tmp_path / "serving", generator=None, max_tokens=96)
+    system = ("--system", "harness.systems.rerag.ReRag", "--system.serving", "serving", "--system.contexts", "2",
+              "--system.device", "cpu", "--questions", "dev.json", "--layout", "fid")  # fmt: skip
+    tuned = command(tmp_path, "infer.py", "tune", *system, "--tuning.fits", "prior", "--tuning.labels", labels,
+                    "--out", "prior.json")  # fmt: skip
+    assert tuned.code == 0, tuned.err
+    prior = RerankPrior.load(tmp_path / "prior.json")
+    assert f"prior weight {prior.weight:g} nats, fitted on" in tuned.out
+    RerankPrior(5.0, Calibration(2.0, 1.0)).save(tmp_path / "strong.json")
+    ended = command(tmp_path, "infer.py", "evaluate", *system, "--system.prior", "strong.json", "--out", "report",
+                    "--resamples", "20")  # fmt: skip
+    assert ended.code == 0, ended.err
+    estimator = ReRagModel.load(tmp_path / "serving", "cpu").estimator
+    asked = read_questions("fid", str(tmp_path / "dev.json"))
+    for record, question in zip(questions_of(tmp_path / "report"), asked, strict=True):
+        logits = estimator.scores([(question.text, passage) for passage in question.passages])
+        sums = RerankPrior(5.0, Calibration())(logits, question.given_scores)
+        assert [each["relevance"] for each in record["candidates"]] == pytest.approx(sums, abs=1e-3)
+        known = [Calibration(2.0, 1.0)(each) for each in sums]
+        assert [each["probability"] for each in record["candidates"]] == pytest.approx(known, abs=1e-3)
+    again = command(tmp_path, "infer.py", "tune", *system, "--system.prior", "strong.json", "--tuning.fits", "prior",
+                    "--out", "again.json")  # fmt: skip
+    assert again.code == 2
+    assert "prior is what is fitted: omit it." in again.err
+    assert not (tmp_path / "again.json").exists()
