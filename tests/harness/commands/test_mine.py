@@ -136,6 +136,12 @@ def test_the_options_bound_what_is_found(place: Path) -> None:
     assert set(mined()) == {NOISE, BEHIND_GOLD}
 
 
+def test_without_anchors_the_question_alone_searches(place: Path) -> None:
+    assert run("--anchors", "0") == 0
+    assert mined() == [NOISE]  # east is behind north, far behind west
+    assert found_in("mined.jsonl") == {}
+
+
 def test_an_earlier_file_is_replaced_and_kept_where_the_command_fails(place: Path) -> None:
     earlier = '{"question_id": "q0", "passages": []}\n'
     (place / "mined.jsonl").write_text(earlier)

@@ -505,7 +505,7 @@ def test_the_page_says_calibrated_where_calibration_was_fitted() -> None:
         (Calibration(2.0, 1.0), "calibrated P(relevant)", ["0.881", "0.269"]),  # sigmoid of 2 and of -1
         (Calibration(), "relevance score", ["0.500", "-1.000"]),
     ):
-        system = SimpleNamespace(model=SimpleNamespace(calibration=calibration), contexts=2)
+        system = SimpleNamespace(calibration=calibration, contexts=2)
         case = contexts_case(system, item)  # type: ignore[arg-type]
         assert case.columns[2] == column
         assert [(row[1], row[2]) for row in case.rows] == list(zip(("Brune", "Alba"), shown, strict=True))
