@@ -80,17 +80,20 @@ rerag() {
 }
 
 dmqr() { # the reranker, and the reader that becomes a rewriter, are of RE-RAG's quickstart
-  rm -rf checkpoints/dmqr-extractive-world checkpoints/dmqr-world
+  local prior=checkpoints/dmqr-prior.json
+  rm -rf checkpoints/dmqr-extractive-world checkpoints/dmqr-world $prior
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world/bm25
   stage label "$python" infer.py label --config configs/quickstart/dmqr_label.yaml
   stage train-words env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_extractive_train.yaml "${two_processes[@]}"
   stage train-t5 env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_train.yaml "${two_processes[@]}" \
     --trainer.max_epochs 1 --trainer.check_val_every_n_epoch 1
-  stage evaluate "$python" infer.py evaluate --config configs/quickstart/dmqr.yaml \
+  stage tune "$python" infer.py tune --config configs/quickstart/dmqr.yaml --layout hotpotqa \
+    --questions $questions/rephrased_validation.json --limit 150 --out $prior
+  stage evaluate "$python" infer.py evaluate --config configs/quickstart/dmqr.yaml --system.init_args.prior $prior \
     --questions $questions/rephrased_test.json --limit 200 --ks '[5,10]' --study.deep 50 --out reports/dmqr-world \
     --study.rows '["OQR, judged by kwr", kwr, par, hop, T5, "T5, gqr", "T5, kwr", "T5, par", "T5, cce", "T5, decomposition"]' \
     --study.rewriters '{T5: configs/quickstart/dmqr_t5.yaml}'
-  stage ask "$python" infer.py ask --config configs/quickstart/dmqr.yaml --question "$(first_question hotpotqa rephrased_test.json)"
+  stage ask "$python" infer.py ask --config configs/quickstart/dmqr.yaml --system.init_args.prior $prior --question "$(first_question hotpotqa rephrased_test.json)"
   printf '\nreport in reports/dmqr-world: report.html in a browser, report.md as text\n'
 }
 
@@ -148,8 +151,13 @@ all() { # the indexes hold what all systems search: the corpus, the web corpus a
       --kind $kind --out indexes/world-all/$kind
   done
   stage index-web "$python" infer.py index --corpus $questions/web_corpus.jsonl "${manuals[@]}" --kind bm25 --out indexes/world-all/web
-  rm -rf checkpoints/msrag-mixed-world
-  stage tune "$python" infer.py tune --config configs/compare/all_msrag.yaml --layout flashrag \
+  rm -rf checkpoints/{msrag,rerag,dmqr}-mixed-world
+  stage tune-rerag "$python" infer.py tune --config configs/quickstart/rerag.yaml --index_root indexes/world-all \
+    --system.init_args.retriever configs/parts/fused.yaml --system.init_args.candidates 20 --system.init_args.contexts 4 \
+    --tuning.fits prior --layout flashrag --questions $questions/mixed_validation.jsonl --out checkpoints/rerag-mixed-world/prior.json
+  stage tune-dmqr "$python" infer.py tune --config configs/quickstart/dmqr.yaml --index_root indexes/world-all --system.init_args.k 4 \
+    --layout flashrag --questions $questions/mixed_validation.jsonl --out checkpoints/dmqr-mixed-world/prior.json
+  stage tune-msrag "$python" infer.py tune --config configs/compare/all_msrag.yaml --layout flashrag \
     --questions $questions/mixed_validation.jsonl --out checkpoints/msrag-mixed-world/selector.json
   stage evaluate "$python" infer.py evaluate --config configs/compare/all.yaml --studies false --layout flashrag \
     --questions $questions/mixed_test.jsonl --out reports/all-world
