@@ -28,7 +28,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """The theme's files, README.md, and what is linked from it, named by their paths in the repository."""
     root = Path(config.docs_dir).parent
     theme = [file for file in files if not file.src_dir or Path(file.src_dir) != Path(config.docs_dir)]
-    found, waiting = set[str](), [root / "README.md"]
+    found, waiting = set[str](), [root / name for name in ("README.md", *map(str, config.extra_css))]
     while waiting:
         file = waiting.pop().resolve()
         if file.is_file() and file.is_relative_to(root) and (name := file.relative_to(root).as_posix()) not in found:
