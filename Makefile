@@ -14,7 +14,7 @@ export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 export PYTHONDONTWRITEBYTECODE :=  # tests start many processes, which read compiled modules in half of the time
 
-.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa quickstart-all reproduce-lm test test-runs test-gpu test-all test-portable check format size clean
+.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa quickstart-all reproduce-lm test test-runs test-gpu test-all test-portable check format site size clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -75,6 +75,9 @@ check: install  ## Lint, format and type checks
 format: install  ## Format the code and fix what can be fixed automatically
 	@$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+site: install  ## The pages as a web site in build/site, with every link checked
+	@$(BIN)/mkdocs build --strict
 
 size:  ## How large the project is, by folder: lines of code without docstrings and comments, all Python, other text
 	@$(PYTHON) scripts/code_size.py

@@ -92,8 +92,6 @@ def _with_null(option: str) -> str:
 
 
 _TYPE = r"(?:<class\s+'|typing\.(?=\w))(?:jsonargparse\.typing\.)?([\w.]+)(?:(?<=\w)'>)?"  # as Python prints it
-RENAMED = "; renamed options: docs/upgrading.md"  # at the end of an error about a name that the parser does not know
-_UNKNOWN = r"unrecognized arguments|not accept(ed|ing)?\b|has no attribute|No module named"  # jsonargparse 4.53
 _HEADINGS = (  # of the parser's messages, jsonargparse 4.53; what they head is in the lines below them
     r"Problem with given class_path '[^']*':|Does not validate against .*|Subtypes: .*|Errors:|Given value type: .*|"
     r"Expected a NoneType|Given value: (?:Namespace|\{).*"
@@ -195,6 +193,5 @@ class CommandLine:
         typed = [self.command] if self.command.startswith("python") else ["python", self.command, *words]
         options = " ".join([*typed, "--help"])
         told = in_one_line(message)
-        renamed = RENAMED if re.search(_UNKNOWN, told) else ""
-        print(terminal(as_typed(f"{self.command}: {told}. All options: {options}{renamed}")), file=sys.stderr)
+        print(terminal(as_typed(f"{self.command}: {told}. All options: {options}")), file=sys.stderr)
         raise SystemExit(UserError.exit_code)

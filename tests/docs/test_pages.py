@@ -46,7 +46,6 @@ OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks
     *("config", "name", "resume", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping", "card"),
     *("nproc-per-node", "max-restarts", "help", "version", "system", *ROOTS),
 }
-CURRENT = [page for page in PAGES if page.name != "upgrading.md"]  # which has old names
 ids = {"ids": lambda page: str(page.relative_to(ROOT))}
 
 
@@ -70,7 +69,7 @@ def test_every_page_is_reachable_from_the_readme() -> None:
     assert {page for page in PAGES if ROOT / "docs" in page.parents} <= reached
 
 
-@pytest.mark.parametrize("page", CURRENT, **ids)
+@pytest.mark.parametrize("page", PAGES, **ids)
 def test_named_files_and_classes_exist(page: Path) -> None:
     for span in SPAN.findall(prose(page)):
         for word in re.split(r"[\s,]+", span):
@@ -82,7 +81,7 @@ def test_named_files_and_classes_exist(page: Path) -> None:
                     assert hasattr(importlib.import_module(module), name), f"{page.name}: {word} does not exist"
 
 
-@pytest.mark.parametrize("page", CURRENT, **ids)
+@pytest.mark.parametrize("page", PAGES, **ids)
 def test_named_options_exist(page: Path) -> None:
     spans = SPAN.findall(prose(page))
     named = r"(?<![\w.])(model|data|selection)\.(?!safetensors|onnx|help|py\b)(\w+)"

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError
 
-from common.command_line import RENAMED, in_one_line
+from common.command_line import in_one_line
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import read_json
 from datamodules.cache.content_digests import content_digest
@@ -169,7 +169,7 @@ def run_options(parser: Any, folder: Path) -> dict[str, Any]:
     try:
         return plain(parser, parser.parse_string(text))
     except (ArgumentError, yaml.YAMLError) as error:
-        raise UserError(f"{file} is not a config of this release: {in_one_line(str(error))}{RENAMED}") from error
+        raise UserError(f"{file} is not a config of this release: {in_one_line(str(error))}") from error
     finally:
         parser.exit_on_error = exits
 

@@ -197,7 +197,7 @@ def test_a_pool_that_is_missing_and_names_that_are_unknown(tmp_path: Path) -> No
 
 
 def test_the_pool_that_the_docs_show_loads(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs/dmqr.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/train_rewriter.md").read_text()
     (tmp_path / "pool.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
     pool = Pool.load(tmp_path / "pool.yaml")
     assert list(pool.strategies) == [*POOL, "stepback"]
