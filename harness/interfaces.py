@@ -11,8 +11,8 @@ from common.retrieval import Retriever as Retriever
 from common.rewrites import Rewrites
 
 if TYPE_CHECKING:
+    from models.calibration import Calibration
     from models.cross_encoder import RelevanceEstimator
-    from models.rerag.calibration import Calibration
     from models.rerag.generator import Generator
     from models.rerag.marginal_reader import AnswerMatrix, AnyMarginal
     from models.rerag.model import Relevance

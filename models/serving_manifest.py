@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import ArtifactError, MissingInputError
-from common.files import digests, read_json, verify
+from common.files import digests, read_json, sha256, verify
 from common.sealed_json import SEAL, check_fields, unsealed, write_sealed
 
 MANIFEST = "serving.json"
@@ -75,6 +75,12 @@ def read_manifest(
     if check_files:
         verify(folder, {name: digest for name, digest in manifest["sha256"].items() if name != CARD}, CURE)
     return manifest
+
+
+def manifest_sha256(folder: Path | None) -> str | None:
+    """sha256 of the manifest of a serving folder, which holds those of its files; None without one."""
+    manifest = None if folder is None else Path(folder) / MANIFEST
+    return sha256(manifest) if manifest is not None and manifest.is_file() else None
 
 
 def card_metadata(folder: Path) -> str:

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from common.answer_metrics import usual_scores
 from datamodules.examples.context_sets import ContextSet
+from models.calibration import Calibration
 from models.metrics import auroc
-from models.rerag.calibration import Calibration
 from models.rerag.generator import Generator
 from models.rerag.marginal_reader import MarginalReader, weigh
 from models.rerag.unanswerable import best_refusal_threshold, cheapest_refusal_threshold, detection

@@ -16,7 +16,7 @@ from harness.interfaces import PerContextReader, RelevanceModel
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
-    from models.rerag.calibration import Calibration
+    from models.calibration import Calibration
     from models.rerag.generator import Generator
     from models.rerag.marginal_reader import MarginalReading
     from models.rerag.model import ReRagModel

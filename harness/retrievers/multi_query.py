@@ -192,7 +192,7 @@ class MultiQueryRetriever:
         self.per_query, self.fusion, self.original = per_query, fusion, original or rewriter is None
         self.rank_constant, self.judged_by = rank_constant, judged_by
         self.max_queries, self.feedback_retriever = max_queries, feedback_retriever
-        self.prior = None if prior is None else RerankPrior.load(Path(prior))
+        self.prior = RerankPrior.of(prior, serving)
         self.serving, self.device, self.precision, self._scorer = serving, device, precision, scorer
 
     def load(self) -> None:

@@ -113,7 +113,7 @@ class RerankedRetriever:
     ) -> None:
         self.retriever, self.serving, self.candidates = retriever, serving, candidates
         self.device, self.precision = device, precision
-        self.prior = None if prior is None else RerankPrior.load(Path(prior))
+        self.prior = RerankPrior.of(prior, serving)
 
     def load(self) -> None:
         """Load the estimator and the retriever."""

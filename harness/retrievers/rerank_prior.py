@@ -12,17 +12,24 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf, log
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Self
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import read_json
 from common.sealed_json import check_fields, unsealed, write_sealed
+from models.serving_manifest import manifest_sha256
 
 if TYPE_CHECKING:
-    from models.rerag.calibration import Calibration
+    from models.calibration import Calibration
 
 _CURE = "Fit it again: infer.py tune on validation questions."
-_FIELDS = {"prior_weight": float, "calibration": {"scale": float, "offset": float}, "fitted_on": dict}
+_FIELDS = {
+    "prior_weight": float,
+    "calibration": {"scale": float, "offset": float},
+    "estimator": (str, NoneType),
+    "fitted_on": dict,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,8 @@ class RerankPrior:
 
     weight: float  # nats of a rank e times as high
     calibration: "Calibration"  # P(relevant) of the sum
-    fitted_on: dict[str, Any] = field(default_factory=dict)  # questions, candidates and estimator; JSON types
+    estimator: str | None = None  # `models.serving_manifest.manifest_sha256`; None of one without a manifest
+    fitted_on: dict[str, Any] = field(default_factory=dict)  # questions and candidates; JSON types
 
     def __call__(self, logits: Sequence[float], retrieved: Sequence[float]) -> list[float]:
         """The sum for each candidate of a question, nats.
@@ -52,8 +60,8 @@ class RerankPrior:
         Raises:
             ArtifactError: If writing fails.
         """
-        calibration = asdict(self.calibration)
-        write_sealed(path, {"prior_weight": self.weight, "calibration": calibration, "fitted_on": self.fitted_on})
+        content = {"prior_weight": self.weight, "calibration": asdict(self.calibration), "estimator": self.estimator}
+        write_sealed(path, {**content, "fitted_on": self.fitted_on})
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -63,7 +71,7 @@ class RerankPrior:
             MissingInputError: If there is no such file.
             ArtifactError: If it is corrupt or another file.
         """
-        from models.rerag.calibration import Calibration  # loads torch
+        from models.calibration import Calibration  # loads torch
 
         if not path.is_file():
             raise MissingInputError(f"{path}: no file of a rerank prior. {_CURE}")
@@ -71,7 +79,27 @@ class RerankPrior:
         check_fields(str(path), value, _FIELDS, _CURE)
         if not 0 <= value["prior_weight"] < inf:
             raise ArtifactError(f"{path}: prior_weight {value['prior_weight']} is out of range. {_CURE}")
-        return cls(float(value["prior_weight"]), Calibration(**value["calibration"]), value["fitted_on"])
+        calibration = Calibration(**value["calibration"])
+        return cls(float(value["prior_weight"]), calibration, value["estimator"], value["fitted_on"])
+
+    @classmethod
+    def of(cls, path: Path | None, serving: Path | None) -> Self | None:
+        """The prior of a file for an estimator; None without a file.
+
+        Args:
+            path: The file.
+            serving: Folder of the estimator; None: a loaded one, which is not compared.
+
+        Raises:
+            MissingInputError: If there is no such file.
+            ArtifactError: If it is corrupt, another file, or was fitted for another estimator.
+        """
+        if path is None:
+            return None
+        prior = cls.load(Path(path))
+        if serving is not None and prior.estimator != manifest_sha256(Path(serving)):
+            raise ArtifactError(f"{path} was fitted for another estimator than {serving}. {_CURE}")
+        return prior
 
 
 def is_prior_file(path: Path) -> bool:

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 
 from common.errors import UserError
-from common.files import sha256
 from common.ranges import PositiveInt, Precision
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
@@ -24,7 +23,7 @@ from harness.runtime.stages import stage_ended
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
 from harness.selection.tuned import completed, read_selection
-from models.serving_manifest import MANIFEST
+from models.serving_manifest import manifest_sha256
 from models.token_count import tokens_read
 
 
@@ -176,13 +175,7 @@ def tuned_options(selection: SelectionOptions, file: Path | None, serving: Path 
     """
     if file is None:
         return selection
-    return completed(selection, read_selection(Path(file), classifier_identity(serving)), Path(file))
-
-
-def classifier_identity(serving: Path | None) -> str | None:
-    """sha256 of the manifest of a serving folder, which holds those of its files; None without one."""
-    manifest = None if serving is None else Path(serving) / MANIFEST
-    return sha256(manifest) if manifest is not None and manifest.is_file() else None
+    return completed(selection, read_selection(Path(file), manifest_sha256(serving)), Path(file))
 
 
 def selected_answer(

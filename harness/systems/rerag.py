@@ -28,7 +28,7 @@ from harness.runtime.stages import stage_ended
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
-    from models.rerag.calibration import Calibration
+    from models.calibration import Calibration
     from models.rerag.marginal_reader import MarginalReading
 
 UNANSWERABLE = "unanswerable"
@@ -107,7 +107,7 @@ class ReRag:
         self.abstain, self.temperature = abstain, temperature
         self.device, self.precision = device, precision
         self._model, self._threshold = model, threshold
-        self.prior = None if prior is None else RerankPrior.load(Path(prior))
+        self.prior = RerankPrior.of(prior, serving)
         self.threshold_source = "exported" if threshold is None else "given"
 
     def load(self) -> None:

@@ -5,10 +5,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.records import Question, Ranked
-from harness.evaluation.serialization import digest
 from harness.evaluation.study import Settings
-from harness.runtime.provenance import configuration, hardware
-from harness.runtime.resumable import ResumableBatches
 from harness.systems.dmqr import Dmqr
 from harness.tuning.rerank_prior import PRIOR_FILE, Labels, fit_prior, score_all
 
@@ -48,13 +45,9 @@ class Tuning:
                 kept = [hit for hit in found if hit.passage.id in logit_of]
                 yield kept, [logit_of[hit.passage.id] for hit in kept]
 
-        saved, configured = ResumableBatches(), configuration(system)
-        if configured is not None:
-            depends_on = {
-                "questions": digest(questions), "system": configured, "labels": self.labels, "hardware": hardware()
-            }  # fmt: skip
-            saved = ResumableBatches(settings.partial / "prior.jsonl", depends_on)
-        scored = score_all(questions, score, self.labels, saved)
-        prior, told = fit_prior(questions, scored, system.k, {"per_query": system.search.per_query})
+        scored = score_all(questions, score, self.labels, system, settings.partial)
+        prior, told = fit_prior(
+            questions, scored, system.k, system.search.serving, {"per_query": system.search.per_query}
+        )
         prior.save(out)
         return told

@@ -33,7 +33,8 @@ from harness.selection.algorithms import Rankings
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, Triple, scores_file
 from harness.selection.tuned import Tuned, is_selection_file, write_selection
-from harness.systems.drrag import DrRag, classifier_identity
+from harness.systems.drrag import DrRag
+from models.serving_manifest import manifest_sha256
 
 if TYPE_CHECKING:
     Documents = float
@@ -172,7 +173,7 @@ class Tuning:
             "max_documents": limits,
             "indexes": index_records({"": system})[""],
         }
-        write_selection(out, chosen, classifier_identity(system.serving), chosen_on)
+        write_selection(out, chosen, manifest_sha256(system.serving), chosen_on)
         return [told(each, limits[each.k]) for each in tried]
 
 

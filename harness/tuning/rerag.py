@@ -122,15 +122,9 @@ class Tuning:
             logits = relevance(estimator, [question.text for question in batch], passages)
             return list(zip(found, logits, strict=True))
 
-        saved, configured = ResumableBatches(), configuration(system)
-        if configured is not None:
-            depends_on = {
-                "questions": digest(questions), "system": configured, "labels": self.labels, "hardware": hardware()
-            }  # fmt: skip
-            saved = ResumableBatches(settings.partial / "prior.jsonl", depends_on)
-        scored = score_all(questions, score, self.labels, saved)
+        scored = score_all(questions, score, self.labels, system, settings.partial)
         facts = {"candidates": system.candidates if system.retriever is not None else None}
-        prior, told = fit_prior(questions, scored, system.contexts, facts)
+        prior, told = fit_prior(questions, scored, system.contexts, system.serving, facts)
         prior.save(out)
         return told
 

@@ -8,6 +8,7 @@ Shape legend: C candidates of a question, G gold passages of a question.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,9 +22,12 @@ from harness.evaluation.rerag.retrieval import batches_of
 from harness.evaluation.retrieval_scores import by_document, holders_of
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE
+from harness.interfaces import System
 from harness.retrievers.rerank_prior import RerankPrior, is_prior_file
+from harness.runtime.provenance import configuration, hardware
 from harness.runtime.resumable import ResumableBatches
-from models.rerag.calibration import Calibration
+from models.calibration import Calibration
+from models.serving_manifest import manifest_sha256
 
 WEIGHTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0)  # nats
 PRIOR_FILE = OutputFile(TUNE, "a file of a rerank prior", is_prior_file)
@@ -31,7 +35,7 @@ Labels = Literal["gold", "has_answer"]
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredCandidates:
     """The candidates of a question, in the order in which they were found."""
 
     logits: Sequence[float]
@@ -64,36 +68,50 @@ def score_all(
     questions: Sequence[Question],
     score: Callable[[Sequence[Question]], Iterable[tuple[Sequence[Ranked], Sequence[float]]]],
     labels: Labels,
-    saved: ResumableBatches,
-) -> list[Scored | None]:
+    system: System,
+    folder: Path,
+) -> list[ScoredCandidates | None]:
     """The candidates of every question with logits and labels, in resumable batches.
 
     Args:
         questions: Validation questions.
         score: The candidates of some questions, with the retriever's scores, and their logits.
         labels: What is relevant: gold passages and segments, or passages with an answer.
-        saved: Keeps the batches; must depend on everything that `score` depends on, and on the labels.
+        system: What `score` depends on.
+        folder: For the batches; nothing is saved if the system's configuration is unknown.
     """
+    saved, configured = ResumableBatches(), configuration(system)
+    if configured is not None:
+        depends_on = {
+            "questions": digest(questions), "system": configured, "labels": labels, "hardware": hardware()
+        }  # fmt: skip
+        saved = ResumableBatches(folder / "prior.jsonl", depends_on)
 
     def work(batch: Sequence[Question]) -> list[tuple[Sequence[float], Sequence[float], list[list[bool]]] | None]:
-        made = [Scored.of(question, *each, labels) for question, each in zip(batch, score(batch), strict=True)]
+        made = [
+            ScoredCandidates.of(question, *each, labels) for question, each in zip(batch, score(batch), strict=True)
+        ]
         return [None if each is None else (each.logits, each.retrieved, each.gold_GC.tolist()) for each in made]
 
     results = saved.run(batches_of(questions), work, "scoring candidates, batches")
     return [
-        each and Scored(each[0], each[1], np.array(each[2], dtype=bool).reshape(-1, len(each[0])))
+        each and ScoredCandidates(each[0], each[1], np.array(each[2], dtype=bool).reshape(-1, len(each[0])))
         for result in results
         for each in result
     ]
 
 
-def sums(scored: Scored, weight: float) -> list[float]:
+def sums(scored: ScoredCandidates, weight: float) -> list[float]:
     """Logit and prior of each candidate, nats."""
     return RerankPrior(weight, Calibration())(scored.logits, scored.retrieved)
 
 
 def fit_prior(
-    questions: Sequence[Question], scored: Sequence[Scored | None], k: int, facts: dict[str, Any]
+    questions: Sequence[Question],
+    scored: Sequence[ScoredCandidates | None],
+    k: int,
+    serving: Path | None,
+    facts: dict[str, Any],
 ) -> tuple[RerankPrior, list[str]]:
     """The weight with the greatest mean recall, among equals the smallest, and the calibration; with lines on both.
 
@@ -101,6 +119,7 @@ def fit_prior(
         questions: Validation questions.
         scored: Their candidates; None for a question without gold.
         k: Passages that are kept.
+        serving: Folder of the estimator.
         facts: What the candidates depend on, for the file; JSON types.
 
     Raises:
@@ -118,7 +137,7 @@ def fit_prior(
         raise UserError(f"the prior cannot be fitted on these questions: {error}. Give more questions.") from error
     asked = [question for question, each in zip(questions, scored, strict=True) if each is not None]
     facts = {"questions": len(asked), "sha256": digest(asked)[:12], "k": k, **facts}
-    prior = RerankPrior(WEIGHTS[best], calibration, facts)
+    prior = RerankPrior(WEIGHTS[best], calibration, manifest_sha256(serving), facts)
     return prior, [
         f"prior weight {WEIGHTS[best]:g} nats, fitted on {len(asked):,} questions: mean recall@1 to @{k} "
         f"{recalls[best]:.2f} %; by the estimator alone {recalls[0]:.2f} %",

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 
 from common.ranges import Precision
 from common.sealed_json import check_fields
+from models.calibration import Calibration
 from models.causal_part import load_adapted, save_causal, use_of
 from models.context_tokenizer import text_format
 from models.cross_encoder import (
@@ -23,7 +24,6 @@ from models.cross_encoder import FORMATS, KIND, TRUE_FALSE, RelevanceEstimator, 
 from models.devices import compute_dtype, resolve_device
 from models.lora import adapters_of, save_adapter
 from models.prompt_tokenizer import PromptEncoder
-from models.rerag.calibration import Calibration
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.serving_manifest import CURE, read_manifest, write_manifest

@@ -14,6 +14,7 @@ import numpy as np
 import infer
 from harness.answer_selection.answer_encoder import AnswerEncoder
 from harness.answer_selection.features import FEATURES
+from models.calibration import Calibration
 from models.cross_encoder import RelevanceEstimator
 from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import Pool
@@ -27,7 +28,6 @@ from models.drrag.triple_classifier import KIND as PAIRS_KIND
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT as PAIRS_FORMAT
 from models.msrag.answer_model import AnswerModel
-from models.rerag.calibration import Calibration
 from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
 from models.serving_manifest import write_manifest

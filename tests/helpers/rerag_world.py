@@ -7,9 +7,9 @@ import torch
 from transformers import PreTrainedModel
 
 from common.records import Passage, Question
+from models.calibration import Calibration
 from models.context_tokenizer import ContextFormat
 from models.cross_encoder import RelevanceEstimator
-from models.rerag.calibration import Calibration
 from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
 from tests.conftest import NAMES

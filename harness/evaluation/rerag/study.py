@@ -36,7 +36,7 @@ from harness.readers.t5 import generator_reader
 from harness.runtime.provenance import computed_in, configuration
 from harness.runtime.resumable import ResumableBatches
 from harness.systems.rerag import ReRag
-from models.rerag.calibration import Calibration
+from models.calibration import Calibration
 from models.rerag.marginal_reader import AnyMarginal
 from models.serving_manifest import MANIFEST
 
@@ -116,6 +116,8 @@ class Study:
             model.estimator is None or model.generator is None or system.reader is not None
         ):
             raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
+        if self.raw_probability and system.prior is not None:
+            raise UserError("study.raw_probability is the estimator's alone: omit it, or the system's prior.")
         if model.estimator is None:
             return []
         with_answers(questions)

@@ -23,7 +23,7 @@ from harness.evaluation.plots import axes_of, save
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker
 from harness.evaluation.rerag.retrieval import Source
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
-from models.rerag.calibration import Calibration
+from models.calibration import Calibration
 from models.rerag.marginal_reader import AnyMarginal, Marginal, MarginalReading
 from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, sweep
 

@@ -22,7 +22,7 @@ from harness.evaluation.rerag.tables import Confidence
 from harness.readers.t5 import generator_reader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.systems.rerag import ReRag
-from models.rerag.calibration import Calibration
+from models.calibration import Calibration
 from models.rerag.marginal_reader import MarginalReader, weigh
 from models.rerag.model import ReRagModel
 from models.rerag.unanswerable import THRESHOLDS

@@ -19,7 +19,7 @@ from harness.evaluation import engine
 from harness.evaluation.rerag import candidates, retrieval
 from harness.retrievers.bm25 import build_bm25
 from harness.systems.retrieve_read import RetrieveRead
-from models.rerag.calibration import Calibration
+from models.calibration import Calibration
 from models.rerag.marginal_reader import MarginalReader
 from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows

@@ -25,8 +25,8 @@ from harness.selection.options import SelectionOptions
 from harness.systems.drrag import DrRag
 from harness.systems.rerag import ReRag
 from harness.systems.retrieve_read import RetrieveRead
+from models.calibration import Calibration
 from models.cross_encoder import RelevanceEstimator
-from models.rerag.calibration import Calibration
 from tests.helpers import rerag_world
 from tests.helpers.reports import cells, report
 from tests.helpers.reports import questions as records_of

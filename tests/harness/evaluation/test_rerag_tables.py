@@ -38,8 +38,8 @@ from harness.evaluation.rerag.tables import (
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, ReportTable, not_measured, tables_csv, tables_markdown, tables_not_measured
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from models.calibration import Calibration
 from models.metrics import auroc
-from models.rerag.calibration import Calibration
 from models.rerag.temperature import fit_temperature
 from models.rerag.unanswerable import (
     best_refusal_threshold,

@@ -17,7 +17,7 @@ from harness.readers.t5 import ContextReader, PackedReader, explanation
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
 from harness.systems.drrag import DrRag
-from models.rerag.calibration import Calibration
+from models.calibration import Calibration
 from models.rerag.marginal_reader import MarginalReading
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_world import corpus, questions, write_serving

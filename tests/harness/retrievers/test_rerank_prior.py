@@ -16,9 +16,10 @@ from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rerank_prior import RerankPrior, is_prior_file
 from harness.systems.dmqr import Dmqr
 from harness.systems.rerag import ReRag
-from harness.tuning.rerank_prior import WEIGHTS, Scored, fit_prior
-from models.rerag.calibration import Calibration
+from harness.tuning.rerank_prior import WEIGHTS, ScoredCandidates, fit_prior
+from models.calibration import Calibration
 from models.rerag.model import ReRagModel
+from models.serving_manifest import manifest_sha256
 from tests.helpers.commands import command
 from tests.helpers.reports import questions as questions_of
 from tests.helpers.rerag_data import fid_rows
@@ -36,12 +37,9 @@ QUESTIONS = questions(PASSAGES)
 def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("prior")
     build_bm25(PASSAGES, root / "bm25")
-    RerankPrior(3.0, Calibration(2.0, -1.0)).save(root / "prior.json")
-    return {
-        "bm25": root / "bm25",
-        "prior": root / "prior.json",
-        "both": write_serving(checkpoints["t5"], root / "both", calibration=Calibration(0.5, 0.5), threshold=0.7),
-    }
+    both = write_serving(checkpoints["t5"], root / "both", calibration=Calibration(0.5, 0.5), threshold=0.7)
+    RerankPrior(3.0, Calibration(2.0, -1.0), manifest_sha256(both)).save(root / "prior.json")
+    return {"bm25": root / "bm25", "prior": root / "prior.json", "both": both}
 
 
 def test_the_sum_falls_with_the_logarithm_of_the_rank_and_equal_scores_share_one() -> None:
@@ -56,7 +54,7 @@ def test_the_sum_falls_with_the_logarithm_of_the_rank_and_equal_scores_share_one
 
 def test_its_file_is_sealed(tmp_path: Path) -> None:
     file = tmp_path / "prior.json"
-    prior = RerankPrior(0.25, Calibration(1.5, -2.0), {"questions": 3})
+    prior = RerankPrior(0.25, Calibration(1.5, -2.0), "abc", {"questions": 3})
     prior.save(file)
     assert RerankPrior.load(file) == prior
     assert is_prior_file(file)
@@ -68,7 +66,7 @@ def test_its_file_is_sealed(tmp_path: Path) -> None:
         RerankPrior.load(tmp_path / "nowhere")
 
 
-def made(count: int, misled: float, seed: int) -> list[Scored]:
+def made(count: int, misled: float, seed: int) -> list[ScoredCandidates]:
     """Candidates of which the retriever likes the first and the estimator, with noise, the gold one, the second."""
     random = np.random.default_rng(seed)
     found = []
@@ -76,11 +74,11 @@ def made(count: int, misled: float, seed: int) -> list[Scored]:
         logits = random.normal(0, 1, 6) + np.array([0, 1.5 - misled, 0, 0, 0, misled])
         gold = np.zeros((2, 6), bool)
         gold[0, 1] = gold[1, 2] = True
-        found.append(Scored(logits.tolist(), [6.0, 5.0, 4.0, 3.0, 2.0, 1.0], gold))
+        found.append(ScoredCandidates(logits.tolist(), [6.0, 5.0, 4.0, 3.0, 2.0, 1.0], gold))
     return found
 
 
-def by_hand(scored: Scored, weight: float, k: int) -> float:
+def by_hand(scored: ScoredCandidates, weight: float, k: int) -> float:
     """Mean of recall@1 to recall@k, one cutoff at a time."""
     total = [logit - weight * math.log(rank) for rank, logit in enumerate(scored.logits, 1)]
     order = sorted(range(6), key=lambda n: -total[n])
@@ -94,7 +92,7 @@ def test_the_weight_has_the_greatest_recall_and_the_calibration_is_of_the_sum() 
         for weight, each in product(WEIGHTS, scored[:5]):
             assert each.recall(weight, k) == pytest.approx(by_hand(each, weight, k))
         asked = [Question(str(n), f"q{n}") for n in range(len(scored))]
-        prior, told = fit_prior(asked, scored, k, {"candidates": 6})
+        prior, told = fit_prior(asked, scored, k, None, {"candidates": 6})
         assert recall[prior.weight] == pytest.approx(max(recall.values()))
         assert f"{100 * recall[0.0]:.2f} %" in told[0]
         sums = [value for each in scored for value in prior(each.logits, each.retrieved)]
@@ -105,19 +103,19 @@ def test_the_weight_has_the_greatest_recall_and_the_calibration_is_of_the_sum() 
 
 
 def test_fewer_candidates_than_k_and_questions_without_gold() -> None:
-    one = Scored([0.3, 0.1], [1.0, 1.0], np.array([[False, True]]))
+    one = ScoredCandidates([0.3, 0.1], [1.0, 1.0], np.array([[False, True]]))
     assert one.recall(0.0, 4) == pytest.approx(3 / 4)
-    assert Scored([], [], np.zeros((1, 0), bool)).recall(1.0, 3) == 0
+    assert ScoredCandidates([], [], np.zeros((1, 0), bool)).recall(1.0, 3) == 0
     passages = [Ranked(PASSAGES[0], 1.0), Ranked(PASSAGES[1], 0.5)]
     with_answer = Question("a", "who?", (PASSAGES[1].text.split()[0],))
-    assert Scored.of(with_answer, passages, [0.0, 0.0], "gold") is None
-    by_answer = Scored.of(with_answer, passages, [0.0, 0.0], "has_answer")
+    assert ScoredCandidates.of(with_answer, passages, [0.0, 0.0], "gold") is None
+    by_answer = ScoredCandidates.of(with_answer, passages, [0.0, 0.0], "has_answer")
     assert by_answer is not None
     assert by_answer.gold_GC[0, 1]
     with pytest.raises(UserError, match="has_answer"):
-        fit_prior([with_answer], [None], 2, {})
+        fit_prior([with_answer], [None], 2, None, {})
     with pytest.raises(UserError, match="without an answer"):
-        fit_prior([with_answer], [Scored([0.0], [1.0], np.array([[True]]))], 2, {})
+        fit_prior([with_answer], [ScoredCandidates([0.0], [1.0], np.array([[True]]))], 2, None, {})
 
 
 def test_every_reranking_system_ranks_by_the_sum(folders: dict[str, Path]) -> None:
@@ -136,7 +134,9 @@ def test_every_reranking_system_ranks_by_the_sum(folders: dict[str, Path]) -> No
         assert [hit.score for hit in answer.evidence] == model_close([sums[n] for n in order])
         known = [each["probability"] for each in answer.notes["contexts"]]
         assert known == model_close([prior.calibration(sums[n]) for n in order])
-        assert [h.passage.id for h in retriever.search([question.text], 3)[0]] == [h.passage.id for h in answer.evidence]
+        assert [h.passage.id for h in retriever.search([question.text], 3)[0]] == [
+            h.passage.id for h in answer.evidence
+        ]
         differ += [h.passage.id for h in before.evidence] != [h.passage.id for h in answer.evidence]
     assert differ
 
@@ -178,7 +178,8 @@ def test_tune_writes_what_the_system_and_its_study_read(
     assert tuned.code == 0, tuned.err
     prior = RerankPrior.load(tmp_path / "prior.json")
     assert f"prior weight {prior.weight:g} nats, fitted on" in tuned.out
-    RerankPrior(5.0, Calibration(2.0, 1.0)).save(tmp_path / "strong.json")
+    assert prior.estimator == manifest_sha256(tmp_path / "serving")
+    RerankPrior(5.0, Calibration(2.0, 1.0), prior.estimator).save(tmp_path / "strong.json")
     ended = command(tmp_path, "infer.py", "evaluate", *system, "--system.prior", "strong.json", "--out", "report",
                     "--resamples", "20")  # fmt: skip
     assert ended.code == 0, ended.err

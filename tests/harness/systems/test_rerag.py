@@ -17,7 +17,7 @@ from harness.readers.t5 import ContextReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rerank import RerankedRetriever
 from harness.systems.rerag import UNANSWERABLE, ReRag
-from models.rerag.calibration import Calibration
+from models.calibration import Calibration
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_world import corpus, questions, write_serving
 from tests.helpers.table_rewriter import CountingRetriever

@@ -10,7 +10,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from common.errors import ArtifactError, MissingInputError
 from common.sealed_json import write_sealed
-from models.rerag.calibration import Calibration
+from models.calibration import Calibration
 from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 from tests.helpers.rerag_parts import HAMLET, PAIRS, estimator

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from models.rerag.calibration import MIN_SCALE, Calibration
+from models.calibration import MIN_SCALE, Calibration
 
 pytestmark = pytest.mark.numeric
 
