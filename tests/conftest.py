@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ os.environ.setdefault("WANDB_MODE", "offline")
 import hypothesis
 import pytest
 import torch
+from filelock import FileLock
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     BertConfig,
@@ -147,16 +149,34 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return made
 
 
+Made = Callable[[str, Callable[[Path], Path]], Path]
+
+
 @pytest.fixture(scope="session")
-def chat_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made_once(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Made:
+    """Makes a folder in the first test process that asks for it by its name; the others wait, and share it."""
+    here = tmp_path_factory.getbasetemp()
+    shared = here.parent if hasattr(request.config, "workerinput") else here  # of all processes of this run
+
+    def made(name: str, make: Callable[[Path], Path]) -> Path:
+        with FileLock(shared / f"{name}.lock"):
+            if not (shared / name).exists():
+                make(shared / f"{name}.partial").rename(shared / name)
+        return shared / name
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def chat_lm(made_once: Made) -> Path:
     """A causal LM with a chat template, trained on the task of `tests.helpers.tiny_lm`."""
-    return save_chat_lm(tmp_path_factory.mktemp("lm") / "chat")
+    return made_once("chat_lm", save_chat_lm)
 
 
 @pytest.fixture(scope="session")
-def plain_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plain_lm(made_once: Made) -> Path:
     """A causal LM of another family without chat template and padding token, trained on the same task."""
-    return save_plain_lm(tmp_path_factory.mktemp("lm") / "plain")
+    return made_once("plain_lm", save_plain_lm)
 
 
 def hotpot_rows(count: int, seed: int = 0) -> list[dict]:

@@ -4,8 +4,6 @@ import ast
 import importlib
 import inspect
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +14,7 @@ from common.roots import ROOTS
 from datamodules.examples.step_loader import StepData
 from harness.selection.options import SelectionOptions
 from tests.docs.documents import PAGES, ROOT, SPAN, links, prose, slugs
+from tests.helpers.forked import forked
 from trainers.run.module import RunModule
 from trainers.t5_from_scratch import t5_from_scratch
 
@@ -105,9 +104,7 @@ def test_every_module_imports() -> None:
         for file in sorted((ROOT / folder).rglob("*.py"))
         if file.stem != "__init__"
     ]
-    run = subprocess.run(
-        [sys.executable, "-c", f"import train, infer, {', '.join(modules)}"], cwd=ROOT, capture_output=True, text=True
-    )
+    run = forked("timeit", ROOT, "-n", "1", "-r", "1", f"import train, infer, {', '.join(modules)}")
     assert run.returncode == 0, run.stderr[-2000:]
 
 

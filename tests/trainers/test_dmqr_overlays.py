@@ -31,7 +31,7 @@ DEPTH = 2  # layers; all widths are the published ones
 BASE = ROOT / "configs/train/dmqr_rrr_hotpot.yaml"
 SMALL = (
     *("--data.validation_fraction", "0.2", "--data.generated_rewrites", "4", "--data.rewrites_per_step", "8"),
-    *("--trainer.accelerator", "cpu", "--trainer.precision", "32-true", "--trainer.max_epochs", "2"),
+    *("--trainer.accelerator", "cpu", "--trainer.precision", "32-true", "--trainer.max_epochs", "1"),
     *("--model.optimizer.warmup_steps", "1", "--trainer.logger", "false", "--trainer.enable_progress_bar", "false"),
 )
 

@@ -19,7 +19,7 @@ from transformers import (
 
 from models.drrag.triple_classifier import TripleClassifier
 from tests.conftest import hotpot_rows
-from tests.helpers.runs import done, fit, fit_here, metrics
+from tests.helpers.runs import fit_here, fit_in_turn, metrics
 from tests.trainers.test_drrag import write_config
 from trainers.run.throughput import flops_per_token
 
@@ -72,7 +72,7 @@ def test_rates_are_logged_at_every_logged_step(tmp_path: Path, checkpoints: dict
     fit_here(tmp_path, "--name", "one", *options)
     fit_here(tmp_path, "--name", "several", "--trainer.accumulate_grad_batches", "2",
              *options[:2], "--trainer.val_check_interval", "6", "--trainer.max_epochs", "1")  # fmt: skip
-    done(fit(tmp_path, "--name", "two", *options, torchrun=2))
+    fit_in_turn(tmp_path, [["--name", "two", *options]])
     fit_here(tmp_path, "--name", "resumed", *options[:4], "--trainer.max_epochs", "2",
              "--ckpt_path", str(tmp_path / "checkpoints/one/last.ckpt"))  # fmt: skip
     per_token, _ = flops_per_token(TripleClassifier.build(str(checkpoints["bert"]), 96).network)

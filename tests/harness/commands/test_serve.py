@@ -40,9 +40,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server(place: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A running server, and its port."""
+    """A running server, and its port; the last test that asks for it ends it."""
     limits = ["--limits.requests", "24", "--limits.seconds", "20"]
     typed = [sys.executable, str(ROOT / "infer.py"), "serve", *TYPED, "--port", "0", *limits]
     process = subprocess.Popen(

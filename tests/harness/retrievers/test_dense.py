@@ -1,5 +1,6 @@
 """Dense retrieval against brute force, and the sharded build against one process."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -168,19 +169,21 @@ def test_two_processes_build_the_bytes_of_one(tmp_path, encoder_folder, passages
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.txt").write_text("the only copy")
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as torchrun sets it: the number of threads decides the last bits of a matrix product
-    try:
-        for now in (passages[:60], passages[5:]):  # the second time all but 10 vectors are taken from the first index
-            write_jsonl(tmp_path / "corpus.jsonl", now)
+    first = (partial(apart, processes=2), threads, passages[:60])
+    second = (under_torchrun, 1, passages[5:])  # all but 10 vectors are taken from the first index
+    for start, same, now in (first, second):
+        write_jsonl(tmp_path / "corpus.jsonl", now)
+        torch.set_num_threads(same)  # as in its processes: it decides the last bits of a matrix product
+        try:
             alone = command(tmp_path, "infer.py", *typed, "--out", "by-one")
-            assert alone.code == 0, alone.err
-            done = under_torchrun(tmp_path, *typed, "--out", "by-two")
-            assert done.returncode == 0, done.stderr[-3000:]
-            assert "over 2 process(es)" in done.stderr
-            assert digests(tmp_path / "by-two") == digests(tmp_path / "by-one")
-            assert not partial_folder(tmp_path / "by-two").exists()
-    finally:
-        torch.set_num_threads(threads)
+        finally:
+            torch.set_num_threads(threads)
+        assert alone.code == 0, alone.err
+        done = start(tmp_path, *typed, "--out", "by-two")
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert "over 2 process(es)" in done.stderr
+        assert digests(tmp_path / "by-two") == digests(tmp_path / "by-one")
+        assert not partial_folder(tmp_path / "by-two").exists()
     assert "55 vectors were taken from what was indexed before, 10 passages encoded" in done.stderr
     # a build that the first process refuses ends in all of them, and harms nothing
     refused = apart(tmp_path, *typed, "--out", "taken", processes=2)
