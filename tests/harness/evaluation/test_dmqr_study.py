@@ -22,8 +22,12 @@ from harness.evaluation.judge import Judge
 from harness.evaluation.tables import Cell
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryHits, QueryHits
+from harness.retrievers.rerank_prior import RerankPrior
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.systems.dmqr import Dmqr
+from harness.tuning.dmqr import Tuning
+from harness.tuning.rerank_prior import WEIGHTS
+from models.calibration import Calibration
 from tests.helpers.retrieval_world import WORDS
 from tests.helpers.rewriting_study import (
     ASKED,
@@ -51,24 +55,30 @@ def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
     return Bm25Retriever(folder)
 
 
-@pytest.mark.parametrize("reranked", [True, False])
+@pytest.mark.parametrize(("reranked", "prior_weight"), [(True, None), (True, 2.0), (False, None)])
 def test_every_row_is_what_a_system_configured_like_it_answers(
-    bm25: Bm25Retriever, tmp_path: Path, reranked: bool
+    bm25: Bm25Retriever, tmp_path: Path, reranked: bool, prior_weight: float | None
 ) -> None:
     scorer = WordScorer() if reranked else None
     rewriter, reader = TableRewriter(TABLE), Titles()
-    found = measured(dmqr_of(bm25, scorer, rewriter=rewriter, strategies=STRATEGIES, reader=reader), tmp_path)
-    own = {"rewriter": TableRewriter(TABLE), "strategies": STRATEGIES}
+    own: dict[str, Any] = {"strategies": STRATEGIES}
+    alone: dict[str, Any] = {}
+    if prior_weight is not None:
+        RerankPrior(prior_weight, Calibration()).save(tmp_path / "prior.json")
+        alone = {"prior": tmp_path / "prior.json"}
+        own |= alone
+    found = measured(dmqr_of(bm25, scorer, rewriter=rewriter, reader=reader, **own), tmp_path)
+    own["rewriter"] = TableRewriter(TABLE)
     systems = {
         "dmqr": dmqr_of(bm25, scorer, **own),
-        "OQR": dmqr_of(bm25, scorer),
-        "OQR deep": dmqr_of(bm25, scorer, per_query=20),
+        "OQR": dmqr_of(bm25, scorer, **alone),
+        "OQR deep": dmqr_of(bm25, scorer, per_query=20, **alone),
         **{one: dmqr_of(bm25, scorer, **{**own, "strategies": (one,)}) for one in STRATEGIES},
         **{
             f"w/o {one}": dmqr_of(bm25, scorer, **{**own, "strategies": tuple(s for s in STRATEGIES if s != one)})
             for one in STRATEGIES
         },
-        **({"DMQR-RAG, rrf": dmqr_of(bm25, None, **own)} if reranked else {}),
+        **({"DMQR-RAG, rrf": dmqr_of(bm25, None, **{**own, "prior": None})} if reranked else {}),
     }
     assert set(found.systems) == set(systems)
     for each in systems.values():
@@ -84,6 +94,37 @@ def test_every_row_is_what_a_system_configured_like_it_answers(
     deep = table(found, "methods").rows["OQR deep"]
     assert deep[-1] is not None
     assert deep[-1].value == pytest.approx(np.mean([len(hits) for hits in bm25.search([q.text for q in ASKED], 20)]))
+
+
+def test_tuning_chooses_the_weight_with_the_greatest_recall_of_the_whole_system(
+    bm25: Bm25Retriever, tmp_path: Path
+) -> None:
+    def built(**more: Any) -> Dmqr:
+        return dmqr_of(bm25, WordScorer(), rewriter=TableRewriter(TABLE), strategies=STRATEGIES, **more)
+
+    hits = bm25.search([question.text for question in ASKED], 4)  # of which the second and the last shall be gold
+    asked = [replace(q, support=(own[1].passage.id, own[3].passage.id)) for q, own in zip(ASKED, hits, strict=True)]
+    said = Tuning().tune(built(), asked, tmp_path / "prior.json", settings(tmp_path))
+    recalls = {}
+    for weight in WEIGHTS:
+        RerankPrior(weight, Calibration()).save(tmp_path / "tried.json")
+        answers = built(prior=tmp_path / "tried.json").answer(asked)
+        found = [[hit.passage.id for hit in answer.evidence] for answer in answers]
+        recalls[weight] = np.mean([
+            len({*ids[:k]} & {*question.support}) / 2
+            for question, ids in zip(asked, found, strict=True)
+            for k in range(1, 5)
+        ])  # fmt: skip
+    assert len(set(recalls.values())) > 2  # the weight does decide something
+    chosen = RerankPrior.load(tmp_path / "prior.json").weight
+    assert recalls[chosen] == pytest.approx(max(recalls.values()))
+    assert f"{100 * recalls[chosen]:.2f} %; by the estimator alone {100 * recalls[0.0]:.2f} %" in said[0]
+    for system, reason in (
+        (dmqr_of(bm25, None), "fusion is rrf"),
+        (built(prior=tmp_path / "prior.json"), "prior is what is fitted"),
+    ):
+        with pytest.raises(UserError, match=reason):
+            Tuning().check(system)
 
 
 def test_passages_judged_by_a_rewrite(bm25: Bm25Retriever, tmp_path: Path) -> None:
