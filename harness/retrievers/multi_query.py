@@ -139,8 +139,8 @@ class MultiQueryRetriever:
         precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
         max_queries: Only this many of a question's distinct queries search, the first ones; all when None.
         feedback_retriever: Finds the passages that a `FeedbackRewriter` reads; `retriever` itself when None.
-        prior: For `rerank`: file that `infer.py tune` fitted: adds the ranks by reciprocal rank fusion to the
-            logits.
+        prior: For `rerank`: file that `infer.py tune` fitted: the order by reciprocal rank fusion
+            counts beside the logits.
 
     Raises:
         UserError: If `rerank` has no scorer, `rrf` has one, `judged_by` names no query, or `feedback_retriever` is

@@ -67,7 +67,7 @@ def rerank(
         estimator: Scores them.
         questions: The texts.
         found: The candidates of each, with the retriever's scores.
-        prior: Adds their ranks to the logits.
+        prior: Makes their order count beside the logits.
     """
     passages = [[hit.passage for hit in hits] for hits in found]
     logits = relevance(estimator, questions, passages)
@@ -75,7 +75,7 @@ def rerank(
 
 
 def ranked(found: Sequence[Ranked], logits: Sequence[float], prior: RerankPrior | None) -> list[Ranked]:
-    """A question's candidates by their logits, to which a prior adds the retriever's ranks, best first."""
+    """A question's candidates by their logits, with a prior also by the order in which they were found; best first."""
     scores = prior(logits, [hit.score for hit in found]) if prior else logits
     made = [Ranked(hit.passage, score) for hit, score in zip(found, scores, strict=True)]
     return sorted(made, key=lambda hit: -hit.score)
@@ -94,7 +94,7 @@ class RerankedRetriever:
         candidates: Passages retrieved and scored per query; at least k.
         device: Of the estimator: auto, cpu or cuda.
         precision: Of the estimator: auto (bf16 where the device has it in hardware), fp32 or bf16.
-        prior: File that `infer.py tune` fitted: adds the retriever's ranks to the logits.
+        prior: File that `infer.py tune` fitted: the retriever's order counts beside the logits.
 
     Raises:
         UserError: If the device is not possible here.

@@ -1,11 +1,11 @@
-"""The retriever's order as a prior of reranking: what the first stage knows is added to the relevance logit.
+"""The retriever's order as a prior of reranking: a passage that was found late needs a higher relevance logit.
 
     score(q, c) = logit(q, c) - weight * log(rank of c among q's candidates)
 
-So the log-odds of a passage fall with the logarithm of its rank. An estimator that was trained on other questions, or
-on fewer candidates, than it ranks then loses little to the order in which it was given them, and further candidates at
-the end of the list do little harm. `infer.py tune` fits the weight, and the calibration of the sum, on validation
-questions at the number of candidates that is served.
+This is ours, in none of the papers. An estimator that was trained on other questions, or on fewer candidates, than it
+ranks then loses little to the order in which it was given them, and further candidates at the end of the list do little
+harm. `infer.py tune` fits the weight, and the calibration of the sum, on validation questions at the number of
+candidates that is served.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ _FIELDS = {
 class RerankPrior:
     """The weight of the retriever's ranks, and the calibration of the sum."""
 
-    weight: float  # nats of a rank e times as high
+    weight: float  # nats that a passage loses when its rank is e times as great
     calibration: "Calibration"  # P(relevant) of the sum
     estimator: str | None = None  # `models.serving_manifest.manifest_sha256`; None of one without a manifest
     fitted_on: dict[str, Any] = field(default_factory=dict)  # questions and candidates; JSON types

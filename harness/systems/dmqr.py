@@ -60,8 +60,8 @@ class Dmqr:
         precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
         feedback_retriever: Finds the passages that a rewriter of words reads, such as BM25 beside a dense `retriever`;
             `retriever` itself when None.
-        prior: For `rerank`: file that `infer.py tune` fitted: adds the ranks by reciprocal rank fusion to the
-            logits.
+        prior: For `rerank`: file that `infer.py tune` fitted: the order by reciprocal rank fusion
+            counts beside the logits.
 
     Raises:
         UserError: If `rerank` has no scorer, or `feedback_retriever` is given to a rewriter that reads no passage.

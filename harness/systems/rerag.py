@@ -63,8 +63,8 @@ class ReRag:
         device: Device of both models: auto, cpu or cuda.
         model: A loaded model, instead of `serving`.
         precision: Of both models: auto (bf16 where the device has it in hardware), fp32 or bf16.
-        prior: File that `infer.py tune --tuning.fits prior` fitted: adds the retriever's ranks to the relevance
-            logits, and calibrates the sum in the place of the exported calibration.
+        prior: File that `infer.py tune --tuning.fits prior` fitted: the retriever's order counts
+            beside the relevance logits, and the file's calibration takes the place of the exported one.
         reader: Reads the contexts instead of the generator, which is then not loaded, and has its own `marginal`: such
             as harness.readers.llm.LlmReader.
 

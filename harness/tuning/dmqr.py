@@ -13,7 +13,7 @@ _EVERY = 10**9  # passages: all
 
 
 class Tuning:
-    """Fits `prior`: what the sums of reciprocal ranks add to the logits of the passages that all queries found.
+    """Fits `prior`: how much the fused order of all queries' passages counts beside the scorer's logits.
 
     Args:
         labels: What is relevant: `gold` passages, or passages that have an answer (`has_answer`).

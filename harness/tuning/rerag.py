@@ -43,7 +43,7 @@ _TEMPERATURES = OutputFile(TUNE, "a file of temperatures", is_temperatures_file)
 class Tuning:
     """Fits a temperature for each source of scores: those that the file gives, the cosine, or the retriever's.
 
-    Or fits the prior: what the retriever's ranks add to the estimator's logits.
+    Or fits the prior: how much the retriever's order counts beside the estimator's logits.
 
     Args:
         fits: `temperatures` or `prior`.

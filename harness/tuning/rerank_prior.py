@@ -1,7 +1,7 @@
 """Fits the weight of the retriever's ranks beside an estimator's logits, and the calibration of the sum.
 
-The weight is chosen of a grid by recall of gold passages in the ranking of all candidates; the calibration is fitted to
-the same candidates, so that P(relevant) holds at the depth that is served.
+The weight is the one of a grid with the best recall of gold passages. The calibration is fitted to the same candidates,
+so that P(relevant) holds at the depth that is served.
 
 Shape legend: C candidates of a question, G gold passages of a question.
 """
@@ -95,7 +95,7 @@ def score_all(
 
     results = saved.run(batches_of(questions), work, "scoring candidates, batches")
     return [
-        each and ScoredCandidates(each[0], each[1], np.array(each[2], dtype=bool).reshape(-1, len(each[0])))
+        each and ScoredCandidates(each[0], each[1], np.array(each[2], dtype=bool).reshape(len(each[2]), len(each[0])))
         for result in results
         for each in result
     ]

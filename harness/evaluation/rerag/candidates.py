@@ -101,7 +101,7 @@ def collect_candidates(
         temperatures: Divide the retriever scores, by their source; 1 for a source that is not in it.
         saved: Resumable batches for the results; must depend on everything but the temperatures.
         relevance_temperature: Divides the estimator's logits when `thorough` uses them as weights.
-        prior: Adds the retriever's ranks to the logits.
+        prior: Makes the retriever's order count beside the logits.
 
     Returns:
         The candidate sets, and seconds per stage over all questions.

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from itertools import product
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import pytest
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Question, Ranked
 from datamodules.formats.reading import read_questions
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.study import Settings
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rerank_prior import RerankPrior, is_prior_file
 from harness.systems.dmqr import Dmqr
 from harness.systems.rerag import ReRag
+from harness.tuning.rerag import Tuning
 from harness.tuning.rerank_prior import WEIGHTS, ScoredCandidates, fit_prior
 from models.calibration import Calibration
 from models.rerag.model import ReRagModel
@@ -116,6 +120,18 @@ def test_fewer_candidates_than_k_and_questions_without_gold() -> None:
         fit_prior([with_answer], [None], 2, None, {})
     with pytest.raises(UserError, match="without an answer"):
         fit_prior([with_answer], [ScoredCandidates([0.0], [1.0], np.array([[True]]))], 2, None, {})
+
+
+def test_a_question_that_finds_nothing_counts_as_a_miss(folders: dict[str, Path], tmp_path: Path) -> None:
+    system = ReRag(Bm25Retriever(folders["bm25"]), folders["both"], candidates=8, contexts=3, device="cpu")
+    found, nothing = QUESTIONS[0], Question("none", "zzz", (), (PASSAGES[0],), (PASSAGES[0].id,))
+    (hits, _) = system.find([found, nothing])
+    found = Question(found.id, found.text, (), (hits[1].passage,), (hits[1].passage.id,))
+    settings = Settings("auto", "squad", (1,), None, Bootstrap(20, 0), tmp_path / "partial")
+    told = Tuning("prior").tune(system, [found, nothing], tmp_path / "prior.json", settings)
+    assert "fitted on 2 questions" in told[0]
+    shares = [float(each) for each in re.findall(r"([0-9.]+) %", told[0])]
+    assert max(shares) <= 50  # of the mean, half is the question that finds nothing
 
 
 def test_every_reranking_system_ranks_by_the_sum(folders: dict[str, Path]) -> None:
