@@ -79,21 +79,24 @@ rerag() {
   printf '\nreports in reports/rerag-world and reports/rerag-world-open: report.html in a browser, report.md as text\n'
 }
 
-dmqr() { # the reranker, and the reader that becomes a rewriter, are of RE-RAG's quickstart
+dmqr() { # the index, the reranker, and the reader that becomes a rewriter are of RE-RAG's quickstart
   local prior=checkpoints/dmqr-prior.json
   rm -rf checkpoints/dmqr-extractive-world checkpoints/dmqr-world $prior
-  stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world/bm25
   stage label "$python" infer.py label --config configs/quickstart/dmqr_label.yaml
   stage train-words env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_extractive_train.yaml "${two_processes[@]}"
   stage train-t5 env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_train.yaml "${two_processes[@]}" \
     --trainer.max_epochs 1 --trainer.check_val_every_n_epoch 1
   stage tune "$python" infer.py tune --config configs/quickstart/dmqr.yaml --layout hotpotqa \
-    --questions $questions/rephrased_validation.json --limit 150 --out $prior
+    --questions $questions/rephrased_validation.json --limit 100 --out $prior
+  mkdir -p reports
+  "$python" infer.py ask --config configs/quickstart/dmqr.yaml --system.init_args.prior $prior --question "$(first_question hotpotqa rephrased_test.json)" \
+    > reports/dmqr-world.log 2>&1 &
+  local asking=$!
   stage evaluate "$python" infer.py evaluate --config configs/quickstart/dmqr.yaml --system.init_args.prior $prior \
     --questions $questions/rephrased_test.json --limit 200 --ks '[5,10]' --study.deep 50 --out reports/dmqr-world \
     --study.rows '["OQR, judged by kwr", kwr, par, hop, T5, "T5, gqr", "T5, kwr", "T5, par", "T5, cce", "T5, decomposition"]' \
     --study.rewriters '{T5: configs/quickstart/dmqr_t5.yaml}'
-  stage ask "$python" infer.py ask --config configs/quickstart/dmqr.yaml --system.init_args.prior $prior --question "$(first_question hotpotqa rephrased_test.json)"
+  stage ask finished $asking reports/dmqr-world.log
   printf '\nreport in reports/dmqr-world: report.html in a browser, report.md as text\n'
 }
 

@@ -35,10 +35,10 @@ COMMANDS += [command for file in (*CONFIGS, *SCRIPTS) for command in printed_in_
 RUNS = [  # arguments of each script, and how many commands it then runs
     ("quickstart.sh", ["drrag"], 8),
     ("quickstart.sh", ["rerag"], 10),
-    ("quickstart.sh", ["dmqr"], 9),
+    ("quickstart.sh", ["dmqr"], 8),
     ("quickstart.sh", ["msrag"], 7),
     ("quickstart.sh", ["hiqa"], 11),
-    ("quickstart.sh", ["all"], 45),
+    ("quickstart.sh", ["all"], 44),
     ("drrag_multihop.sh", ["--trainer.accumulate_grad_batches", "2"], 25),
     ("rerag_presets.sh", ["0", "paper released ours ours_unlabelled"], 16),
     ("reproduce_lm/drrag-classifier.sh", [], 20),
