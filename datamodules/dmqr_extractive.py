@@ -266,6 +266,7 @@ class ExtractiveData(StepData):
             "questions_cut": sum(
                 self.module.selector.encode.cut_note(each.question) != "" for each in [*train, *held_out]
             ),
+            "inputs_cut": self.module.selector.encode.inputs_cut,
             "validation_pairs": len(self.held_out),
             "steps_per_epoch": self.steps_per_epoch,
             **self._unusual.audit(),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from common.errors import DataError, UserError
 from common.ranges import NonNegativeInt, OpenShare, PositiveInt, Share
-from common.records import Question
+from common.records import Passage, Question
 from datamodules.cache.question_lookup import stored_mined
 from datamodules.cache.questions import CachedQuestions
 from datamodules.cache.record_cache import DEFAULT
@@ -31,6 +31,7 @@ from models.context_tokenizer import FEW_TEXTS, ContextEncoder
 from models.rerag.model import Relevance
 
 TOKENS_PER_BUCKET = {"cpu": 8192, "cuda": 32_768}
+AUDITED_QUESTIONS = 200  # whose inputs are tokenized to count those that are cut
 TEMPERATURE_QUESTIONS = 2000  # on which the temperature of the retriever's scores is fitted
 PROOF_QUESTIONS, PROOF_CONTEXTS = 2, 8  # on which an export is compared: on a CPU, in fp32
 
@@ -316,6 +317,17 @@ class ReRagData(StepData):
         pairs = len(step) if self.module.packed else int(self.counts[step].sum())
         return ContextRequest(epoch, rows or step[:1], len(step), pairs, float(bool(rows)))
 
+    def _inputs_cut(self) -> str:
+        """Of how many inputs of the first training questions a context is longer than the models read."""
+        rows: list[tuple[str, tuple[Passage, ...]]] = []
+        for place in range(min(AUDITED_QUESTIONS, len(self.questions))):
+            one = self._training_batches.drawn(0, place)
+            rows += [
+                (one.question.text, part) for part in ([one.passages] if self.module.packed else zip(one.passages))
+            ]
+        cut = max(encode.inputs_cut_of(rows) for encode in self.module.encoders)
+        return f"{cut} of the first {len(rows)}"
+
     def _audit(
         self, questions: CachedQuestions, relevant: NDArray[np.int64], read: int, held_out: int
     ) -> dict[str, object]:
@@ -328,6 +340,7 @@ class ReRagData(StepData):
             "questions": len(questions),
             "questions_without_answer_or_context": read - len(questions),
             "questions_cut": cut,
+            "inputs_cut": self._inputs_cut(),
             "question_kinds": dict(kinds.most_common()),
             "contexts_per_question": dict(sorted(Counter(self.counts.tolist()).items())),
             "questions_without_a_relevant_context": int((relevant == 0).sum()),

@@ -31,7 +31,6 @@ def reads_prompts(pretrained: str) -> bool:
 def load_causal(
     pretrained: str,
     what: str,
-    packed: bool = False,
     dropout: float | None = None,
     gradient_checkpointing: bool = False,
     lora: Lora | None = None,
@@ -42,7 +41,6 @@ def load_causal(
     Args:
         pretrained: Folder or hub id.
         what: Name of the part, for messages.
-        packed: Whether all documents were to be read in one call, which it does not learn here.
         dropout: Of a T5; None here.
         gradient_checkpointing: Recompute activations in the backward pass.
         lora: New adapters for training, which train in the place of all other weights.
@@ -52,11 +50,6 @@ def load_causal(
         MissingInputError: If the model is not on this machine.
         UserError: If an option does not fit a causal LM.
     """
-    if packed:
-        raise UserError(
-            f"text format packed is for a T5, and {what} {pretrained} is a causal LM: leave text.format out; "
-            "harness.readers.llm.LlmReader reads all documents with a causal LM."
-        )
     if dropout is not None:
         raise UserError(f"dropout is for a T5, and {what} {pretrained} is a causal LM: omit it; see lora.dropout.")
     lm = CausalLanguageModel.build(pretrained)

@@ -23,6 +23,7 @@ from common.records import Passage, nfkc, passage_text
 from models.length_batching import IGNORE, fair_shares, pad
 from models.long_questions import first_tokens, question_note, surely_fits, token_count
 from models.text_formats import neutralize, special_texts
+from models.token_count import CountsInputs
 
 ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "sentence_pair"]
 VERSION = "nfkc, single blanks; v1"
@@ -31,12 +32,17 @@ FEW_TEXTS = 4096  # whose token ids are remembered where most texts do not come 
 MIN_PASSAGE_TOKENS = 4
 
 
+def is_packed(format: str) -> bool:
+    """Whether all passages of a question form one input: `packed`, or such a format of `models.prompt_tokenizer`."""
+    return format.endswith("packed")
+
+
 def text_format(name: str) -> str:
     """Version string of a format: stored in the serving folder and compared at loading."""
     return f"{name}; {VERSION}"
 
 
-class ContextEncoder:
+class ContextEncoder(CountsInputs):
     """Tokenizes questions with their passages.
 
     Args:
@@ -68,7 +74,7 @@ class ContextEncoder:
                 "the post-processor of its model family."
             )
         self.tokenizer, self.max_tokens, self.format, self.cached_texts = tokenizer, max_tokens, format, cached_texts
-        self.packed = format == "packed"  # whether all passages form one input
+        self.packed = is_packed(format)  # whether all passages form one input
         self.specials = special_texts(tokenizer)
         self._special_starts = {special[0] for special in self.specials}
         self._ids: dict[tuple[str, ...], list[int]] = {}
@@ -94,8 +100,7 @@ class ContextEncoder:
         if len(self._ids) + len(missing) > self.cached_texts:
             self._ids.clear()
             missing = dict(zip(keys, rows, strict=True))
-        tokenize = self._tokenize_packed if self.packed else self._tokenize_single
-        self._ids.update(zip(missing, tokenize(list(missing.values())), strict=True))
+        self._ids.update(zip(missing, self._tokenize(list(missing.values())), strict=True))
         return [self._ids[key] for key in keys]
 
     def pad(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -105,6 +110,9 @@ class ContextEncoder:
     def _clean(self, text: str) -> str:
         text = nfkc(text)
         return neutralize(text, self.specials) if self._special_starts & set(text) else text
+
+    def _tokenize(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[int]]:
+        return self._tokenize_packed(rows) if self.packed else self._tokenize_single(rows)
 
     def _tokenize_single(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[int]]:
         if not rows:
@@ -120,6 +128,8 @@ class ContextEncoder:
         else:
             texts = [f"question: {question}{body}" for question, body in zip(questions, bodies, strict=True)]
             batch = self.tokenizer(texts, truncation=True, max_length=self.max_tokens)
+        for encoding in batch.encodings or ():
+            self.count_input(bool(encoding.overflowing))
         return list(batch["input_ids"])
 
     def _body(self, passage: Passage) -> str:
@@ -151,10 +161,25 @@ class ContextEncoder:
         for question_ids, (_, documents) in zip(ids, rows, strict=False):
             documents_ids = ids[start : start + len(documents)]
             start += len(documents)
-            shares = fair_shares([len(d) for d in documents_ids], self.max_tokens - 1 - len(question_ids))
+            shares = self._shares(documents_ids, self.max_tokens - 1 - len(question_ids))
             kept = [token for document, share in zip(documents_ids, shares, strict=True) for token in document[:share]]
             sequences.append([*question_ids, *kept, self.tokenizer.eos_token_id])
         return sequences
+
+    def _shares(self, passages_ids: Sequence[Sequence[int]], room: int) -> list[int]:
+        """Tokens to keep of each packed passage."""
+        lengths = [len(ids) for ids in passages_ids]
+        shares = fair_shares(lengths, room)
+        self.count_input(shares != lengths)
+        return shares
+
+    def inputs_cut_of(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> int:
+        """Of how many rows a passage is cut; these rows are not counted as read."""
+        counted = self.inputs_read, self.inputs_cut
+        self._tokenize(rows)
+        cut = self.inputs_cut - counted[1]
+        self.inputs_read, self.inputs_cut = counted
+        return cut
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
         """The part of a question that is read if it leaves no room for a passage; else empty."""

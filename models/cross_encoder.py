@@ -149,7 +149,7 @@ class RelevanceEstimator(CountsTokens, nn.Module):
                 )
             options["num_hidden_layers"] = layers
         if is_causal(config):
-            lm = load_causal(pretrained, "estimator", text_format == "packed", dropout, gradient_checkpointing)
+            lm = load_causal(pretrained, "estimator", dropout, gradient_checkpointing)
             return cls(lm.network, PromptEncoder(lm.tokenizer, max_tokens, "relevance", lm.end_ids), label_words)
         if config.is_encoder_decoder:
             network, tokenizer = load_seq2seq(pretrained, "estimator", dropout, gradient_checkpointing)

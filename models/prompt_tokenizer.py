@@ -1,17 +1,19 @@
-"""RE-RAG's input formats for causal LMs: a passage, a question, and the cue after which the model answers or judges.
+"""Input formats for causal LMs: passages, a question, and the cue after which the model answers or judges.
 
-    plain_answer      TITLE: TEXT          chat_answer, chat_relevance: the same three lines as the user's message in
-                      Question: Q          the model's chat template; what it says is its reply
+    plain_answer      TITLE: TEXT          chat_answer, chat_relevance, chat_packed: the same lines as the user's
+                      Question: Q          message in the model's chat template; what it says is its reply
                       Answer:
     plain_relevance   the same, with the cue `Relevant:`
+    plain_packed      as plain_answer, with a line for each of several passages
 
 What a plain model says begins with a blank and ends with a line break: every token that has one counts as an end token.
-A chat model's reply ends with its own end token. The passage is truncated, the question only where it leaves no room
-for a passage: to its first tokens, half of the room.
+A chat model's reply ends with its own end token. Passages are truncated, several share the room evenly; the question is
+cut only where it leaves no room for a passage: to its first tokens, half of the room.
 """
 
 from collections.abc import Sequence
 from functools import cached_property, partial
+from itertools import islice
 from typing import Literal, get_args
 
 import torch
@@ -27,20 +29,22 @@ from models.length_batching import IGNORE, pad
 from models.long_questions import token_count
 from models.text_formats import marker_texts
 
-PromptFormat = Literal["plain_answer", "plain_relevance", "chat_answer", "chat_relevance"]
-Task = Literal["answer", "relevance"]
+PromptFormat = Literal[
+    "plain_answer", "plain_relevance", "plain_packed", "chat_answer", "chat_relevance", "chat_packed"
+]
+Task = Literal["answer", "relevance", "packed"]
 PROMPT_FORMATS: tuple[PromptFormat, ...] = get_args(PromptFormat)
-_CUES: dict[Task, str] = {"answer": "Answer:", "relevance": "Relevant:"}
+_CUES: dict[Task, str] = {"answer": "Answer:", "relevance": "Relevant:", "packed": "Answer:"}
 _PASSAGE, _QUESTION = "Passage0here", "Question0here"  # stand for the texts while the chat template is filled
 
 
 class PromptEncoder(ContextEncoder):
-    """Tokenizes a passage and a question into the prompt of a causal LM, and what the model says after it.
+    """Tokenizes passages and a question into the prompt of a causal LM, and what the model says after it.
 
     Args:
         tokenizer: Of the model; its chat template is used where it has one.
         max_tokens: Maximum prompt length, in tokens.
-        task: Whether the model answers the question or judges the passage.
+        task: Whether the model answers the question from one passage, judges it, or answers from several (`packed`).
         end_ids: End tokens of the model.
         cached_texts: As of `ContextEncoder`.
 
@@ -60,7 +64,7 @@ class PromptEncoder(ContextEncoder):
         self.cue = _CUES[task]
         self.chat = bool(tokenizer.chat_template)
         self.format: PromptFormat = f"{'chat' if self.chat else 'plain'}_{task}"  # type: ignore[assignment]
-        self.packed = False
+        self.packed = task == "packed"
         self.specials = marker_texts(tokenizer)
         self._special_starts = {special[0] for special in self.specials}
         self._ids = {}
@@ -104,7 +108,7 @@ class PromptEncoder(ContextEncoder):
         return pad(sequences, self.pad_id, self.max_tokens, left=True)
 
     def _parts(self) -> tuple[str, str, str]:
-        """What stands before the passage, between passage and question, and behind the question."""
+        """What stands before the passages, between them and the question, and behind the question."""
         message = f"{_PASSAGE}\nQuestion: {_QUESTION}\n{self.cue}"
         if self.chat:
             chat = [{"role": "user", "content": message}]
@@ -120,19 +124,24 @@ class PromptEncoder(ContextEncoder):
         return head, middle, tail
 
     def _tokenize_single(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[int]]:
+        return self._tokenize_packed([(question, (passage,)) for question, (passage,) in rows])
+
+    def _tokenize_packed(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[int]]:
         if not rows:
             return []
         read = self._questions(rows)
-        bodies = [self._body(passage) for _, (passage,) in rows]
+        lines = ["\n" * (place > 0) + self._body(each) for _, passages in rows for place, each in enumerate(passages)]
         encode = partial(self.tokenizer, add_special_tokens=False, verbose=False)
-        passages = encode(bodies, truncation=True, max_length=self.max_tokens)["input_ids"]
+        lines_ids = iter(encode(lines, truncation=True, max_length=self.max_tokens)["input_ids"] if lines else [])
         ends = dict(
             zip(read, encode([self._middle + text + self._tail for text in read.values()])["input_ids"], strict=True)
         )
         prompts = []
-        for (question, _), passage in zip(rows, passages, strict=True):
-            end = ends[question]
-            prompts.append([*self._head, *passage[: self.max_tokens - len(self._head) - len(end)], *end])
+        for question, passages in rows:
+            end, ids = ends[question], [*islice(lines_ids, len(passages))]
+            shares = self._shares(ids, self.max_tokens - len(self._head) - len(end))
+            kept = [token for line, share in zip(ids, shares, strict=True) for token in line[:share]]
+            prompts.append([*self._head, *kept, *end])
         return prompts
 
     def _body(self, passage: Passage) -> str:

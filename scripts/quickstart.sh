@@ -84,11 +84,13 @@ dmqr() { # the index, the reranker, and the reader that becomes a rewriter are o
   rm -rf checkpoints/dmqr-extractive-world checkpoints/dmqr-world $prior
   stage label "$python" infer.py label --config configs/quickstart/dmqr_label.yaml
   stage train-words env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_extractive_train.yaml "${two_processes[@]}"
+  mkdir -p reports
+  OMP_NUM_THREADS=1 "$python" infer.py tune --config configs/quickstart/dmqr.yaml --layout hotpotqa \
+    --questions $questions/rephrased_validation.json --limit 100 --out $prior > reports/dmqr-prior.log 2>&1 &
+  local tuning=$! # needs the encoder alone
   stage train-t5 env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_train.yaml "${two_processes[@]}" \
     --trainer.max_epochs 1 --trainer.check_val_every_n_epoch 1
-  stage tune "$python" infer.py tune --config configs/quickstart/dmqr.yaml --layout hotpotqa \
-    --questions $questions/rephrased_validation.json --limit 100 --out $prior
-  mkdir -p reports
+  stage tune finished $tuning reports/dmqr-prior.log
   "$python" infer.py ask --config configs/quickstart/dmqr.yaml --system.init_args.prior $prior --question "$(first_question hotpotqa rephrased_test.json)" \
     > reports/dmqr-world.log 2>&1 &
   local asking=$!

@@ -17,7 +17,7 @@ from common.ranges import DropoutRate, PositiveFloat, PositiveInt
 from datamodules.examples.context_sets import ContextBatch
 from models.causal_lm import CausalLanguageModel
 from models.causal_part import load_causal, reads_prompts, use_of
-from models.context_tokenizer import ContextEncoder, no_labels
+from models.context_tokenizer import ContextEncoder, is_packed, no_labels
 from models.cross_encoder import ESTIMATOR, KIND, TRUE_FALSE, RelevanceEstimator
 from models.lora import Lora
 from models.pretrained import base_model
@@ -114,7 +114,7 @@ class ReRagTrainer(RunModule):
     ) -> None:
         super().__init__()
         self.preset = preset_of(preset, loss, text, validation)
-        self.packed = self.preset.format == "packed"  # whether one reader call takes all contexts
+        self.packed = is_packed(self.preset.format)  # whether one reader call takes all contexts
         if estimator is None and generator is None:
             raise UserError("both estimator and generator are null: name at least one.")
         if self.packed and estimator is not None:
@@ -169,7 +169,7 @@ class ReRagTrainer(RunModule):
             self._check_encoder_only(given.estimator)
         if lm := causal.get(GENERATOR):
             use = use_of(lm.network, GENERATOR)
-            self.generator = CausalGenerator(lm, max_tokens, self.preset.answer_prefix, use)
+            self.generator = CausalGenerator(lm, max_tokens, self.preset.answer_prefix, use, self.packed)
         elif given.generator is not None:
             self.generator = Generator.build(
                 self.sources[GENERATOR],
@@ -202,7 +202,7 @@ class ReRagTrainer(RunModule):
         for source, parts in parts_of.items():
             if self.frozen and parts == [GENERATOR]:
                 continue  # nothing of it is trained
-            options = self.packed, self.hparams.dropout, self.hparams.gradient_checkpointing
+            options = self.hparams.dropout, self.hparams.gradient_checkpointing
             adapters = [name for name in parts if not (self.frozen and name == GENERATOR)]
             lm = load_causal(source, parts[-1], *options, self.lora, adapters)
             lms |= dict.fromkeys(parts, lm)

@@ -18,7 +18,8 @@ class Text:
 
     Args:
         format: A T5's text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
-            documents in one call, without an estimator. The preset's when null. Encoders and causal LMs have their own.
+            documents in one call, without an estimator. The preset's when null. Encoders and causal LMs have their own;
+            a causal LM can be `packed`, too.
         max_answer_tokens: Longest answer, in tokens, in training and generation.
         answer_prefix: Text before every answer; "Answer: " in the released code. The preset's when null.
         repetition_penalty: Of a T5's generation; exported in its generation_config.json. The preset's when null.

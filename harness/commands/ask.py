@@ -19,6 +19,7 @@ from harness.readers.llm import read_by
 from harness.runtime.answer_text import answer_text
 from harness.runtime.failures import Apart, FailedQuestions, as_answers, failure_of, with_cuts
 from harness.runtime.loading import load
+from harness.runtime.long_questions import cut_passages
 from harness.runtime.passage_lines import MIN_WIDTH
 from harness.runtime.turns import reads_history, turn_notes, with_turns
 
@@ -100,6 +101,8 @@ def ask(
             print(text, flush=True)
             printed += 1
     apart.end()
+    for line in cut_passages(system):
+        say(f"{line}.")
     failed.check()
 
 

@@ -19,6 +19,7 @@ from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.journal import remove_saved
 from harness.runtime.loading import load
+from harness.runtime.long_questions import cut_passages
 
 if TYPE_CHECKING:
     from common.records import Question
@@ -207,7 +208,7 @@ def evaluate_into(
         say(f"{fact}.")
     measured = measure(system, asked.questions, study, replace(settings, judge=judge))
     judge_measured(judge, measured, settings)
-    told = measured.failed.facts
+    told = [*measured.failed.facts, *cut_passages(system)]
     measured.facts, measured.read = [*facts, *told, *index_facts(system), *model_facts(system)], asked.read
     write_report(folder, measured, system, files, settings, absent)
     return measured

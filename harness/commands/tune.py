@@ -51,6 +51,7 @@ def tune(
     from harness.evaluation.engine import checked_answers
     from harness.evaluation.study import build, word_of
     from harness.runtime.failures import FailedQuestions, failure_of
+    from harness.runtime.long_questions import cut_passages
 
     fitting: Tuning | None = build(system, "tuning", tuning)
     if fitting is None:
@@ -75,5 +76,7 @@ def tune(
             kept = [question for question, each in zip(asked.questions, checked, strict=True) if not failure_of(each)]
             told = fitting.tune(system, kept, out, settings)
         remove_saved(settings.partial)
+    for line in cut_passages(system):
+        say(f"{line}.")
     print("\n".join(f"{out}: {line}." for line in told))
     failed.check()

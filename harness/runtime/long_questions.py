@@ -1,4 +1,4 @@
-"""The models of a system that cut questions which are too long, and the longest part of a text that fits."""
+"""What the models of a system cut: questions that are too long, and passages; the longest part of a text that fits."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -11,6 +11,16 @@ _OURS = ("harness.", "models.", "tests.")
 def cutting_models(system: object) -> list[tuple[str, Any]]:
     """The models that cut questions which are too long, those with a `cut_note`, and the name of each one's class."""
     return [each for part in getattr(system, "__dict__", {}).values() for each in _cutting(part, _DEPTH)]
+
+
+def cut_passages(system: object) -> list[str]:
+    """A line on the inputs of which models of a system have cut a passage so far; none if there are none."""
+    cutting = {id(each): (name, each) for name, each in cutting_models(system) if getattr(each, "inputs_cut", 0)}
+    told = [
+        f"{each.inputs_cut:,} of {each.inputs_read:,} for {name} ({each.max_tokens} tokens)"
+        for name, each in cutting.values()
+    ]
+    return [f"inputs of which a passage is too long and was cut: {', '.join(told)}"] if told else []
 
 
 def _cutting(part: object, depth: int) -> Iterator[tuple[str, Any]]:

@@ -21,6 +21,7 @@ from common.words import WORDS, Word, words_of
 from models.length_batching import pad
 from models.long_questions import question_note, surely_fits, token_count
 from models.text_formats import neutralize
+from models.token_count import CountsInputs
 
 TEXT_FORMAT = f"cls question sep title. text sep, words by first token; nfkc, single blanks; words {WORDS}; v2"
 TEXT_FORMAT_1 = "cls question sep title. text sep, words by first token; nfkc, single blanks; v1"
@@ -50,7 +51,7 @@ class WordPair:
     passage_words: list[PlacedWord]  # those that were not truncated
 
 
-class WordPairEncoder:
+class WordPairEncoder(CountsInputs):
     """Tokenizes (question, passage) pairs.
 
     Args:
@@ -125,6 +126,7 @@ class WordPairEncoder:
     ) -> WordPair:
         question = question[: self._question_tokens(len(question))]
         room = self.max_tokens - SPECIAL_TOKENS - len(question)
+        self.count_input(len(passage) > room)
         cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         before = len(question) + 2
         return WordPair(

@@ -25,13 +25,14 @@ from models.length_batching import fair_shares, pad
 from models.loading import load_tokenizer
 from models.long_questions import question_note, surely_fits, token_count
 from models.text_formats import neutralize
+from models.token_count import CountsInputs
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 4  # class and separator tokens of a triple
 PASSAGE_TOKENS = 2  # that a question must leave for the passages
 
 
-class TripleEncoder:
+class TripleEncoder(CountsInputs):
     """Tokenizes (question, passage, passage) triples.
 
     Args:
@@ -130,7 +131,9 @@ class TripleEncoder:
         budget = self.max_tokens - SPECIAL_TOKENS - len(question_ids)
         cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         joined = [cls, *question_ids, sep]
-        shares = fair_shares([len(each) for each in passages_ids], budget)
+        lengths = [len(each) for each in passages_ids]
+        shares = fair_shares(lengths, budget)
+        self.count_input(shares != lengths)
         for of_passage, kept in zip(passages_ids, shares, strict=True):
             joined += [*of_passage[:kept], sep]
         return joined

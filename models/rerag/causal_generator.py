@@ -1,4 +1,4 @@
-"""RE-RAG's generator as a causal LM: the prompt is a passage and a question, the reply an answer.
+"""RE-RAG's generator as a causal LM: the prompt is a passage, or all of them, and a question, the reply an answer.
 
 In training a prompt and its answer are one sequence. To generate and score several answers, a prompt is computed once:
 its key and value states are kept, and each answer goes on from a copy of its row.
@@ -56,14 +56,20 @@ class CausalGenerator(Generator):
         max_tokens: Maximum prompt length, in tokens.
         answer_prefix: Text before every answer.
         adapter: The LoRA adapter that the network computes with; the weights alone when None.
+        packed: Whether it reads all passages of a question in one call.
     """
 
     encode: PromptEncoder
 
     def __init__(
-        self, lm: CausalLanguageModel, max_tokens: int, answer_prefix: str = "", adapter: AdapterUse | None = None
+        self,
+        lm: CausalLanguageModel,
+        max_tokens: int,
+        answer_prefix: str = "",
+        adapter: AdapterUse | None = None,
+        packed: bool = False,
     ) -> None:
-        encode = PromptEncoder(lm.tokenizer, max_tokens, "answer", lm.end_ids)
+        encode = PromptEncoder(lm.tokenizer, max_tokens, "packed" if packed else "answer", lm.end_ids)
         super().__init__(lm.network, encode, answer_prefix, encode.end_ids)
         self.adapter = adapter
 

@@ -20,7 +20,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from common.progress import track_batches
 from common.records import Passage, clean
 from models.causal_part import load_causal, reads_prompts
-from models.context_tokenizer import ContextEncoder, ContextFormat, answer_labels
+from models.context_tokenizer import ContextEncoder, ContextFormat, answer_labels, is_packed
 from models.cross_encoder import TOKENS_PER_BATCH
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
@@ -100,8 +100,8 @@ class Generator(CountsTokens, nn.Module, ABC):
         Args:
             pretrained: Folder or hub id of a T5-family model, or of a causal LM.
             max_tokens: Maximum input length, in tokens.
-            text_format: Input format of a T5, see `models.context_tokenizer`; that of a causal LM is chosen by its
-                tokenizer, see `models.prompt_tokenizer`.
+            text_format: Input format of a T5, see `models.context_tokenizer`. A causal LM has its own by its tokenizer,
+                see `models.prompt_tokenizer`; `packed` also has it read all passages at once.
             answer_prefix: Text before every answer.
             dropout: Rate of all dropout layers of a T5; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.
@@ -113,8 +113,8 @@ class Generator(CountsTokens, nn.Module, ABC):
         from models.rerag.causal_generator import CausalGenerator
 
         if reads_prompts(pretrained):
-            lm = load_causal(pretrained, "generator", text_format == "packed", dropout, gradient_checkpointing)
-            return CausalGenerator(lm, max_tokens, answer_prefix)
+            lm = load_causal(pretrained, "generator", dropout, gradient_checkpointing)
+            return CausalGenerator(lm, max_tokens, answer_prefix, packed=is_packed(text_format))
         network, tokenizer = load_seq2seq(pretrained, "generator", dropout, gradient_checkpointing)
         return T5Generator(network, ContextEncoder(tokenizer, max_tokens, text_format), answer_prefix)
 

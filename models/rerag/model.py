@@ -16,7 +16,7 @@ from common.ranges import Precision
 from common.sealed_json import check_fields
 from models.calibration import Calibration
 from models.causal_part import load_adapted, save_causal, use_of
-from models.context_tokenizer import text_format
+from models.context_tokenizer import is_packed, text_format
 from models.cross_encoder import (
     ESTIMATOR as ESTIMATOR,
 )
@@ -167,7 +167,8 @@ class ReRagModel:
         if GENERATOR in parts:
             part, prefix = parts[GENERATOR], manifest["answer_prefix"]
             if lm := lms.get(part.get("base", "")):
-                generator = CausalGenerator(lm, part["max_tokens"], prefix, use_of(lm.network, GENERATOR))
+                max_tokens, form = input_of(serving, part)
+                generator = CausalGenerator(lm, max_tokens, prefix, use_of(lm.network, GENERATOR), is_packed(form))
             else:
                 generator = Generator.build(str(serving / GENERATOR), *input_of(serving, part), prefix)
             generator = generator.eval().to(where)

@@ -63,7 +63,7 @@ def triples(checkpoints: dict[str, Path], folder: Path, **options: Any) -> Read:
 
 def contexts(checkpoints: dict[str, Path], folder: Path, models: tuple[str | None, str], **options: Any) -> Read:
     estimator, generator = (name and str(checkpoints[name]) for name in models)
-    module = ReRagTrainer(estimator, generator, max_tokens=64, **options.pop("model", {})).load()
+    module = ReRagTrainer(estimator, generator, **{"max_tokens": 64, **options.pop("model", {})}).load()
     rows = fid_rows(30)
     (folder / "fid.json").write_text(json.dumps(rows))
     write_mined(
@@ -153,6 +153,26 @@ def test_a_question_that_is_too_long_is_cut_and_counted_and_the_others_are_as_be
     assert data.audit["questions"] == before.audit["questions"]
     assert len(whole) > 1
     data.teardown("fit")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_inputs_whose_contexts_are_too_long_are_counted_as_they_are_trained_on(
+    checkpoints: dict[str, Path], folder: Path, packed: bool
+) -> None:
+    models = (None, "t5") if packed else ("t5", "t5")
+    found, lengths = {}, list[int]()
+    for max_tokens in (400, 26):
+        model = {"max_tokens": max_tokens, **({"text": Text("packed")} if packed else {})}
+        data = contexts(checkpoints, folder, models, model=model)(0)
+        batches = [*data.train_dataloader()]
+        lengths = lengths or [
+            int(length) for batch in batches for bucket in batch.buckets for length in bucket.attention_MT.sum(1)
+        ]
+        found[max_tokens] = data.audit["inputs_cut"]
+        data.teardown("fit")
+    cut = sum(length > 26 for length in lengths)
+    assert 0 < cut <= len(lengths)
+    assert found == {400: f"0 of the first {len(lengths)}", 26: f"{cut} of the first {len(lengths)}"}
 
 
 @pytest.mark.whole_run

@@ -23,7 +23,7 @@ def pair(folder: Path, checkpointing: bool = False) -> tuple[RelevanceEstimator,
     """Two parts on one base model, whose adapters are random."""
     parts = ("estimator", "generator")
     torch.manual_seed(2)
-    lm = load_causal(str(folder), "generator", False, None, checkpointing, Lora(4), parts)
+    lm = load_causal(str(folder), "generator", None, checkpointing, Lora(4), parts)
     with torch.no_grad():
         for name, weight in lm.network.named_parameters():
             if "lora_B" in name:

@@ -105,24 +105,29 @@ def test_the_code_of_a_t5_estimators_card_gives_our_relevance(
 
 
 @pytest.mark.parametrize("family", ["chat_lm", "plain_lm"])
-@pytest.mark.parametrize("rank", [4, None])
+@pytest.mark.parametrize(("rank", "packed"), [(4, False), (4, True), (None, False), (None, True)])
 def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
-    family: str, rank: int | None, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    family: str, rank: int | None, packed: bool, tmp_path: Path, request: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start, words = str(request.getfixturevalue(family)), ("gold", "jade")
-    text = Text(max_answer_tokens=5, true_word=words[0], false_word=words[1])
-    module = ReRagTrainer(start, start, max_tokens=120, text=text, lora=Lora(rank)).load()
+    text = Text("packed", 5) if packed else Text(max_answer_tokens=5, true_word=words[0], false_word=words[1])
+    module = ReRagTrainer(None if packed else start, start, max_tokens=240, text=text, lora=Lora(rank)).load()
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             if "lora_B" in name:
                 parameter.normal_(std=0.1)
     exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.3)
     _, found = run_card(tmp_path / "serving", monkeypatch)
-    assert found["relevance"] == pytest.approx(relevance(found), abs=TOLERANCE_NATS)
     generator = ReRagModel.load(Path(), "cpu").generator
     assert generator is not None
-    rows = [(found["question"], [Passage.of(title, text)]) for title, text in found["passages"]]
+    passages = [Passage.of(title, text) for title, text in found["passages"]]
+    if packed:
+        rows = [(found["question"], passages)]
+    else:
+        rows = [(found["question"], [each]) for each in passages]
+        assert found["relevance"] == pytest.approx(relevance(found), abs=TOLERANCE_NATS)
     assert found["answers"] == [text for text, _ in generator.answers(rows, 5)]
+    assert [each["input_ids"][0].tolist() for each in found["prompts"]] == generator.encode(rows)
 
 
 def relevance(found: dict[str, Any]) -> list[float]:

@@ -84,6 +84,31 @@ def test_the_prompt_is_the_documented_text(chat_lm: Path, plain_lm: Path) -> Non
             PromptEncoder(tokenizer, 8, "relevance", [tokenizer.eos_token_id])
 
 
+def test_a_packed_prompt_has_a_line_for_each_passage_and_they_share_the_room(chat_lm: Path, plain_lm: Path) -> None:
+    for folder in (chat_lm, plain_lm):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        packed, single = (PromptEncoder(tokenizer, 64, task, [tokenizer.eos_token_id]) for task in ("packed", "answer"))
+        assert packed.packed
+        assert not single.packed
+        assert packed(ROWS) == single(ROWS)  # one passage each
+        short, other = Passage.of("lima", "opal"), Passage.of("", "jade")
+        text = "lima: opal\njade\nQuestion: Which stone ?\nAnswer:"
+        (both,) = packed([("Which stone ?", [short, other])])
+        (alone,) = single([("Which stone ?", [short])])
+        assert tokenizer.decode(both) == tokenizer.decode(alone).replace("lima: opal\n", "lima: opal\njade\n")
+        assert text in tokenizer.decode(both)
+        (none,) = packed([("Which stone ?", [])])
+        assert len(none) < len(alone)
+        long = [Passage.of("", f"{word} " * 500) for word in ("opal", "jade")]
+        (cut,) = packed([("Which stone ?", [short, *long])])
+        assert len(cut) == 64
+        read = tokenizer.decode(cut)
+        assert "lima: opal\nopal opal" in read  # what fits is not cut
+        assert abs(read.count("opal") - 1 - read.count("jade")) <= 1
+        with pytest.raises(ValueError, match="values to unpack"):
+            single([("Which stone ?", [short, other])])
+
+
 def test_labels_are_what_is_said_with_its_end(reader: CausalGenerator) -> None:
     tokenizer, blank = reader.encode.tokenizer, "" if reader.encode.chat else " "
     labels_PA = reader.labels(["opal", "gold green jade"])
