@@ -1,4 +1,4 @@
-"""T5 readers: a trained RE-RAG generator that reads all evidence in one call, or one context per call.
+"""Readers trained here: a RE-RAG generator, T5 or causal LM, that reads all evidence in one call, or one context each.
 
 The answer to a question without evidence is an empty text without log-probability; `read_closed_book` answers it from
 the question alone.
@@ -28,7 +28,7 @@ class PackedReader:
     """Reads a question and all its evidence in one call: DR-RAG's Concat(q, Cnt).
 
     Args:
-        serving: Folder with a generator trained with text_format `packed`, e.g. checkpoints/reader-world/serving.
+        serving: Folder with a generator trained with text_format `packed`, e.g. checkpoints/packed-world/serving.
         max_passages: Only this many of the best passages are read; all when None.
         device: auto, cpu or cuda.
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
