@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # An adapter of the language model learns to read all documents in one prompt, on 640 of HotpotQA's training questions.
-# reports/lm-packed-*.txt: EM from the gold paragraphs alone, and from four and six paragraphs with these among them, in random
-# order. reports/lm-packed: its answers from DR-RAG's selections, with a classifier of configs/train/own/classifier.yaml.
+# reports/lm-packed-*.txt: EM from the gold paragraphs alone, and from four with these among them, in random order.
+# reports/lm-packed: its answers from DR-RAG's selections, with a classifier of configs/train/own/classifier.yaml.
 set -euo pipefail
 train=$DATA/hotpotqa/hotpot_distractor_train.json.gz pool=$DATA/hotpotqa/hotpot_distractor_dev.json.gz dev=data/lm/hotpotqa-dev.jsonl
 
@@ -11,13 +11,12 @@ train=$DATA/hotpotqa/hotpot_distractor_train.json.gz pool=$DATA/hotpotqa/hotpot_
 
 reads() { # name, paragraphs, which
   [ -f "reports/lm-packed-$1.txt" ] || "$PYTHON" train.py validate --config configs/lm/packed.yaml --model.generator "$LM" \
-    --ckpt_path checkpoints/lm-packed/best.ckpt --data.validation "[{layout: hotpotqa, path: $dev}]" \
+    --ckpt_path checkpoints/lm-packed/best.ckpt --data.validation "[{layout: hotpotqa, path: $dev, limit: 200}]" \
     --data.validation_contexts "$2" --data.validation_context_sampling "$3" > "reports/lm-packed-$1.txt"
 }
 mkdir -p reports
 reads gold 2 gold
 reads four 4 sampled
-reads six 6 sampled
 
 "$PYTHON" infer.py index --corpus "$train" --layout hotpotqa --kind bm25 --out indexes/lm-hotpotqa-own/bm25
 "$PYTHON" infer.py index --corpus "$pool" --layout hotpotqa --kind bm25 --out indexes/lm-hotpotqa-dev/bm25
@@ -27,4 +26,4 @@ reads six 6 sampled
   --system.init_args.retriever configs/parts/bm25.yaml --system.init_args.serving checkpoints/lm-packed-classifier/serving \
   --system.init_args.reader harness.readers.t5.PackedReader \
   --system.init_args.reader.init_args.serving checkpoints/lm-packed/serving \
-  --questions $dev --layout hotpotqa --limit 200 --study.ks '[4]' --study.rows '[QDC,CFS,ranked]' --out reports/lm-packed
+  --questions $dev --layout hotpotqa --limit 150 --study.ks '[4]' --study.rows '[QDC,ranked]' --out reports/lm-packed

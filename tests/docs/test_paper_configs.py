@@ -12,7 +12,8 @@ from trainers.rerag import ReRagTrainer
 
 RE_RAG_NQ = ROOT / "configs/train/rerag_nq.yaml"
 RE_RAG_CAUSAL = ROOT / "configs/train/overlays/rerag_nq_qwen_4b.yaml"
-OTHERS = [each for each in OVERLAYS if each.stem.startswith("dmqr_") or each == RE_RAG_CAUSAL]  # of no paper's table
+NO_TABLE = ("dmqr_", "packed_")
+OTHERS = [each for each in OVERLAYS if each.stem.startswith(NO_TABLE) or each == RE_RAG_CAUSAL]  # of no paper's table
 PAPERS = [
     ["--config", str(RE_RAG_NQ)],
     ["--config", str(ROOT / "configs/train/rerag_nq_baseline.yaml")],
