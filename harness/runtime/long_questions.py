@@ -14,13 +14,13 @@ def cutting_models(system: object) -> list[tuple[str, Any]]:
 
 
 def cut_passages(system: object) -> list[str]:
-    """A line on the inputs of which models of a system have cut a passage so far; none if there are none."""
+    """A line on the inputs of which models of a system have cut a passage since they were loaded, if there are any."""
     cutting = {id(each): (name, each) for name, each in cutting_models(system) if getattr(each, "inputs_cut", 0)}
     told = [
         f"{each.inputs_cut:,} of {each.inputs_read:,} for {name} ({each.max_tokens} tokens)"
         for name, each in cutting.values()
     ]
-    return [f"inputs of which a passage is too long and was cut: {', '.join(told)}"] if told else []
+    return [f"inputs that lost the end of a passage: {', '.join(told)}"] if told else []
 
 
 def _cutting(part: object, depth: int) -> Iterator[tuple[str, Any]]:

@@ -10,9 +10,12 @@ train=$DATA/hotpotqa/hotpot_distractor_train.json.gz pool=$DATA/hotpotqa/hotpot_
 [ -d checkpoints/lm-packed/serving ] || "$PYTHON" train.py fit --config configs/lm/packed.yaml --resume auto --model.generator "$LM"
 
 reads() { # name, paragraphs, which
-  [ -f "reports/lm-packed-$1.txt" ] || "$PYTHON" train.py validate --config configs/lm/packed.yaml --model.generator "$LM" \
+  local report=reports/lm-packed-$1.txt
+  [ ! -f "$report" ] || return 0
+  "$PYTHON" train.py validate --config configs/lm/packed.yaml --model.generator "$LM" \
     --ckpt_path checkpoints/lm-packed/best.ckpt --data.validation "[{layout: hotpotqa, path: $dev, limit: 200}]" \
-    --data.validation_contexts "$2" --data.validation_context_sampling "$3" > "reports/lm-packed-$1.txt"
+    --data.validation_contexts "$2" --data.validation_context_sampling "$3" > "$report.partial"
+  mv "$report.partial" "$report" # a stopped one is measured again
 }
 mkdir -p reports
 reads gold 2 gold

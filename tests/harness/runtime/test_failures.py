@@ -255,7 +255,7 @@ def test_passages_that_are_too_long_are_counted_in_one_line_of_the_report(
         evaluate(system, str(file), tmp_path / f"out-{cut}", resamples=10)
         encode = system.retriever.estimator.encode
         assert (encode.inputs_read, encode.inputs_cut) == (7, 5 if cut else 0)
-        line = "- inputs of which a passage is too long and was cut: 5 of 7 for RelevanceEstimator (13 tokens)"
+        line = "- inputs that lost the end of a passage: 5 of 7 for RelevanceEstimator (13 tokens)"
         assert (line in (tmp_path / f"out-{cut}/report.md").read_text().splitlines()) == cut
 
 
