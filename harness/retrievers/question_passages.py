@@ -1,18 +1,20 @@
 """Rankings of the passages that questions ship.
 
-By the scores that their file gives, else by a sentence encoder's cosine.
+By the scores that their file gives, by a sentence encoder's cosine, or by BM25.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from common.records import Question, Ranked
+from common.records import Question, Ranked, clean
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from harness.indexing.sentence_encoder import SentenceEncoder
+
+K1, B = 1.5, 0.75  # of BM25, as `infer.py index --kind bm25`
 
 
 def given_ranking(question: Question) -> list[Ranked]:
@@ -47,3 +49,33 @@ def cosines(questions: Sequence[Question], encoder: "SentenceEncoder") -> "list[
         (passages_PD[[row_of[passage.id] for passage in question.passages]] @ query_D).astype(float)
         for question, query_D in zip(questions, queries_QD, strict=True)
     ]
+
+
+def bm25_of_shipped(questions: Sequence[Question]) -> list[dict[str, float]]:
+    """BM25 scores of each question's shipped passages, by id; word statistics over all questions' passages."""
+    from harness.indexing.passage_store import indexed_text
+
+    texts = {passage.id: indexed_text(passage) for question in questions for passage in question.passages}
+    row_of = {id_: row for row, id_ in enumerate(texts)}
+    return [
+        {passage.id: float(scores_P[row_of[passage.id]]) for passage in question.passages}
+        for question, scores_P in zip(questions, bm25_scores([*texts.values()], [q.text for q in questions]), strict=True)
+    ]
+
+
+def bm25_scores(texts: Sequence[str], queries: Sequence[str]) -> "Iterator[NDArray[np.float32]]":
+    """The BM25 scores (P,) of P texts for each query; all 0 for a query without a word of the texts."""
+    import bm25s
+    import numpy as np
+
+    from harness.indexing.analyser import Analyser
+
+    analyser = Analyser()
+    vocabulary: dict[str, int] = {}
+    ids = [[vocabulary.setdefault(word, len(vocabulary)) for word in analyser(text)] for text in texts]
+    engine = bm25s.BM25(k1=K1, b=B, method="lucene")
+    if vocabulary:
+        engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
+    for query in queries:
+        words = engine.get_tokens_ids(analyser.of_query(clean(query), vocabulary)) if vocabulary else []
+        yield engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)

@@ -17,7 +17,7 @@ from common.files import write_text
 from common.records import Question, passage_id
 from datamodules.formats.reading import read_questions
 from datamodules.formats.row_counts import RowCounts
-from harness.evaluation.rerag.baseline import bm25_of_shipped
+from harness.retrievers.question_passages import bm25_of_shipped
 
 COMMAND = "python -m scripts.reproduce_lm.contexts"
 

@@ -22,7 +22,7 @@ from common.errors import UserError, exit_code
 from common.records import Question
 from datamodules.formats.reading import read_questions
 from harness.evaluation.bootstrap import paired_intervals
-from harness.evaluation.rerag.baseline import bm25_of_shipped
+from harness.retrievers.question_passages import bm25_of_shipped
 from harness.evaluation.tables import markdown_table
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.question_passages import cosines

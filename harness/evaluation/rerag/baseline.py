@@ -1,7 +1,5 @@
-"""The baselines of RE-RAG's study.
-
-Table 7's: a generator that was trained under the retriever's weights (Eq. 1-2), without the estimator, reads the
-contexts of the study. For a reranker without a BM25 index: BM25 over the passages that questions ship.
+"""The baseline of RE-RAG's Table 7: a generator that was trained under the retriever's weights (Eq. 1-2), without the estimator, reads the
+contexts of the study.
 """
 
 from collections.abc import Sequence
@@ -9,25 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import bm25s
-import numpy as np
-from numpy.typing import NDArray
-
 from common.errors import UserError
 from common.files import sha256
 from common.ranges import Precision
-from common.records import Question, clean
+from common.records import Question
 from harness.evaluation.rerag.candidates import CandidateSet, pack_matrix, unpack_matrix
 from harness.evaluation.rerag.retrieval import QUESTIONS_AT_ONCE
-from harness.indexing.analyser import Analyser
-from harness.indexing.passage_store import indexed_text
 from harness.runtime.resumable import ResumableBatches
 from models.rerag.generator import Generator
 from models.rerag.marginal_reader import MarginalReader
 from models.rerag.model import GENERATOR, ReRagModel
 from models.serving_manifest import MANIFEST
-
-K1, B = 1.5, 0.75  # of BM25, as `infer.py index --kind bm25`
 
 
 @dataclass(frozen=True)
@@ -89,24 +79,3 @@ class Baseline:
                     )
                 )
         return read
-
-
-def bm25_of_shipped(questions: Sequence[Question]) -> list[dict[str, float]]:
-    """BM25 scores of each question's shipped passages, by id; word statistics over all questions' passages."""
-    texts = {passage.id: indexed_text(passage) for question in questions for passage in question.passages}
-    row_of = {id_: row for row, id_ in enumerate(texts)}
-    analyser = Analyser()
-    vocabulary: dict[str, int] = {}
-    ids = [[vocabulary.setdefault(word, len(vocabulary)) for word in analyser(text)] for text in texts.values()]
-    if not vocabulary:
-        return [dict.fromkeys((p.id for p in question.passages), 0.0) for question in questions]
-    engine = bm25s.BM25(k1=K1, b=B, method="lucene")
-    engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
-    scores = []
-    for question in questions:
-        words = engine.get_tokens_ids(analyser.of_query(clean(question.text), vocabulary))
-        scores_P: NDArray[np.float32] = (
-            engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)
-        )
-        scores.append({passage.id: float(scores_P[row_of[passage.id]]) for passage in question.passages})
-    return scores

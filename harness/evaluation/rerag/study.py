@@ -15,7 +15,7 @@ from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import with_answers
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.answers import candidates_record, contexts_case, setting_answers
-from harness.evaluation.rerag.baseline import Baseline, bm25_of_shipped
+from harness.evaluation.rerag.baseline import Baseline
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates
 from harness.evaluation.rerag.retrieval import (
     Fitted,
@@ -33,6 +33,7 @@ from harness.evaluation.study import Asked, Findings, Settings
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import PerContextReader
 from harness.readers.t5 import generator_reader
+from harness.retrievers.question_passages import bm25_of_shipped
 from harness.runtime.provenance import computed_in, configuration
 from harness.runtime.resumable import ResumableBatches
 from harness.systems.rerag import ReRag

@@ -24,7 +24,7 @@ from harness.evaluation.answer_scores import (
 )
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.answers import contexts_case
-from harness.evaluation.rerag.baseline import bm25_of_shipped
+from harness.retrievers.question_passages import bm25_of_shipped
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import (
     ABLATION,
