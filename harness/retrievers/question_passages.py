@@ -6,7 +6,10 @@ By the scores that their file gives, by a sentence encoder's cosine, or by BM25.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from common.errors import MissingInputError
+from common.progress import say
 from common.records import Question, Ranked, clean
+from common.retrieval import reciprocal_rank_fusion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,7 +62,9 @@ def bm25_of_shipped(questions: Sequence[Question]) -> list[dict[str, float]]:
     row_of = {id_: row for row, id_ in enumerate(texts)}
     return [
         {passage.id: float(scores_P[row_of[passage.id]]) for passage in question.passages}
-        for question, scores_P in zip(questions, bm25_scores([*texts.values()], [q.text for q in questions]), strict=True)
+        for question, scores_P in zip(
+            questions, bm25_scores([*texts.values()], [q.text for q in questions]), strict=True
+        )
     ]
 
 
@@ -79,3 +84,35 @@ def bm25_scores(texts: Sequence[str], queries: Sequence[str]) -> "Iterator[NDArr
     for query in queries:
         words = engine.get_tokens_ids(analyser.of_query(clean(query), vocabulary)) if vocabulary else []
         yield engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)
+
+
+def shipped_rankings(questions: Sequence[Question], encoder: str | None = None) -> dict[str, list[list[Ranked]]]:
+    """Each question's shipped passages by what needs no training: BM25, a cosine, both fused, and the given scores.
+
+    Equal scores are in the order of ids, so that no file's order counts.
+
+    Args:
+        questions: With passages.
+        encoder: Of the cosine; MiniLM when None. Without it on this machine, a line says so.
+    """
+    from harness.indexing.sentence_encoder import SentenceEncoder
+    from models.pretrained import MINILM
+
+    found = {"BM25": [[*own.values()] for own in bm25_of_shipped(questions)]}
+    try:
+        found["cosine"] = [own.tolist() for own in cosines(questions, SentenceEncoder(encoder or MINILM))]
+    except MissingInputError as error:
+        say(f"No row of a cosine: {error}")
+    ranked = {
+        name: [
+            sorted(map(Ranked, question.passages, scores), key=lambda hit: (-hit.score, hit.passage.id))
+            for question, scores in zip(questions, rows, strict=True)
+        ]
+        for name, rows in found.items()
+    }
+    if len(ranked) > 1:
+        pairs = zip(*ranked.values(), strict=True)
+        ranked["BM25 and cosine"] = [reciprocal_rank_fusion(pair, [1.0, 1.0]) for pair in pairs]
+    if all(question.given_scores for question in questions):
+        ranked["the file's order"] = [given_ranking(question) for question in questions]
+    return ranked

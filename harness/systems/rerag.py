@@ -149,7 +149,7 @@ class ReRag:
         """Calibrated P(relevant) that a context must reach; None if none is known."""
         return self.model.refusal_threshold if self._threshold is None else self._threshold
 
-    @cached_property
+    @property
     def _own(self) -> tuple[PerContextReader, float] | None:
         return generator_reader(self.model, self.marginal) if self.model.generator is not None else None
 

@@ -43,7 +43,7 @@ def main() -> None:
     options.add_argument("--best", type=int, default=20, help="passages of each question")
     given = options.parse_args()
     read = {file: list(read_questions(given.layout, file)) for file in given.files}
-    corpus = list({p.id: p for questions in read.values() for question in questions for p in question.passages}.values())
+    corpus = [*{p.id: p for questions in read.values() for question in questions for p in question.passages}.values()]
     print(f"{len(corpus):,} distinct passages")
     asked: dict[str, tuple[str, Question]] = {}
     for file, questions in read.items():
@@ -67,8 +67,8 @@ def main() -> None:
             continue
         relevant[file].append(held)
         contexts = [
-            {"title": corpus[place].title, "text": corpus[place].text, "score": float(scores_P[place]), "hasanswer": hold}
-            for place, hold in zip(best, held, strict=True)
+            {"title": passage.title, "text": passage.text, "score": float(score), "hasanswer": hold}
+            for passage, score, hold in zip((corpus[place] for place in best), scores_P[best], held, strict=True)
         ]
         row = {"question": question.text, "answers": answers}
         lines[digest(squad(question.text)) % len(HALVES)].append((contexts, row))
@@ -78,7 +78,7 @@ def main() -> None:
             write_text(given.out / f"{name}-{half}.jsonl", "".join(f"{line}\n" for line in made))
     print(
         f"{len(asked):,} distinct questions; left out: {short:,} answers, {without:,} questions with no other answer, "
-        f"{one_kind:,} whose passages are all of one kind; halves of {' and '.join(str(len(r)) for r in lines.values())}"
+        f"{one_kind:,} whose passages are all of one kind; halves of {len(lines[0])} and {len(lines[1])}"
     )
     for file, held in relevant.items():
         first, chance = (100 * np.mean([of(each) for each in held]) for of in (lambda each: each[0], np.mean))

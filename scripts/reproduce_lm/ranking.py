@@ -1,4 +1,4 @@
-"""How well estimators rank the gold passage of each question, beside BM25 and MiniLM's cosine, with paired intervals.
+"""How well estimators rank the gold passages of each question, beside what is not trained and another question.
 
     python -m scripts.reproduce_lm.ranking --system NAME SERVING=FILE [SERVING=FILE ...] [--system ...]
 
@@ -6,52 +6,61 @@ Each SERVING scores the passages of the questions of FILE, which is in FiD's lay
 same FILE are its seeds: a question counts with its mean.  Those with other files are joined, as for a cross-fit.  All
 systems need the same files.
 
-Prints Markdown: R@1, R@5 and MRR in percent, with 95% bootstrap intervals over the questions, and R@1 less that of each
-baseline.
+Prints Markdown: R@1, R@5 and MRR in percent, with 95% bootstrap intervals over the questions, R@1 less that of each
+ranking that is not trained, and each system's verdict: `harness.evaluation.controls`.
 
 Shape legend: N questions.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import UserError, exit_code
-from common.records import Question
+from common.other_questions import FEWEST, other_texts
+from common.records import Question, Ranked
 from datamodules.formats.reading import read_questions
+from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.bootstrap import paired_intervals
-from harness.retrievers.question_passages import bm25_of_shipped
+from harness.evaluation.controls import OTHER, Rows, verdict
 from harness.evaluation.tables import markdown_table
-from harness.indexing.sentence_encoder import SentenceEncoder
-from harness.retrievers.question_passages import cosines
-from models.cross_encoder import load_scorer
-from models.pretrained import MINILM
+from harness.retrievers.question_passages import shipped_rankings
+from models.cross_encoder import RelevanceEstimator, load_scorer
 from trainers.rerag_validation import first_hit
 
 COMMAND = "python -m scripts.reproduce_lm.ranking"
 MEASURES = ("R@1", "R@5", "MRR")
 
 
-def measured(questions: Sequence[Question], scores: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    """The measures of each question, (3, N)."""
+def measured(questions: Sequence[Question], rankings: Sequence[Sequence[Ranked]]) -> NDArray[np.float64]:
+    """The measures of each question, (3, N); irrelevant passages stand before a relevant one of the same score."""
     rows = []
-    for question, scored in zip(questions, scores, strict=True):
-        rank = first_hit(scored, [passage.id in question.support for passage in question.passages])
+    for question, hits in zip(questions, rankings, strict=True):
+        rank = first_hit([hit.score for hit in hits], [hit.passage.id in question.support for hit in hits])
         rows.append((0.0, 0.0, 0.0) if rank is None else (float(rank < 1), float(rank < 5), 1 / (rank + 1)))
     return np.array(rows).T
 
 
-def by_estimator(serving: str, questions: Sequence[Question]) -> NDArray[np.float64]:
-    """The measures of each question by an estimator, (3, N)."""
-    scorer = load_scorer(serving)
-    scored = iter(scorer.scores([(question.text, passage) for question in questions for passage in question.passages]))
-    return measured(questions, [[next(scored) for _ in question.passages] for question in questions])
+@cache
+def estimator(serving: str) -> RelevanceEstimator:
+    """The estimator of a serving folder."""
+    return load_scorer(serving)
+
+
+def by_estimator(serving: str, questions: Sequence[Question], others: Mapping[str, str]) -> NDArray[np.float64]:
+    """The measures of each question by an estimator, (3, N); it is asked with the other text where there is one."""
+    pairs = [(others.get(one.text, one.text), passage) for one in questions for passage in one.passages]
+    scored = iter(estimator(serving).scores(pairs))
+    return measured(questions, [[Ranked(passage, next(scored)) for passage in one.passages] for one in questions])
 
 
 def interval(values_N: NDArray[np.float64], bold: bool = False) -> str:
-    """A mean and its interval, in percent."""
+    """A mean and its interval, in percent; empty where it is not defined."""
+    if np.isnan(values_N).all():
+        return ""
     low, high = 100 * paired_intervals(values_N[None])[0]
     mean = f"{100 * values_N.mean():+.1f}" if bold else f"{100 * values_N.mean():.1f}"
     mark = "**" if bold and low * high > 0 else ""
@@ -67,27 +76,37 @@ def table(systems: dict[str, list[tuple[str, str]]]) -> list[str]:
     files = list(dict.fromkeys(file for _, file in next(iter(systems.values()))))
     questions = {file: list(read_questions("fid", file)) for file in files}
     pooled = [question for file in files for question in questions[file]]
-    lexical = [[scores[p.id] for p in q.passages] for q, scores in zip(pooled, bm25_of_shipped(pooled), strict=True)]
-    rows = {
-        "BM25": measured(pooled, lexical),
-        "MiniLM's cosine": measured(pooled, [each.tolist() for each in cosines(pooled, SentenceEncoder(MINILM))]),
-    }
-    baselines = list(rows)
+    others = other_texts(pooled, len(pooled))
+    known, other_of = [*others], {pooled[place].text: text for place, text in others.items()}
+    rows = {name: measured(pooled, hits) for name, hits in shipped_rankings(pooled).items()}
+    chance_N = np.array([np.mean([passage.id in one.support for passage in one.passages]) for one in pooled])
+    baselines, verdicts = list(rows), []
+
+    def of_system(pairs: Sequence[tuple[str, str]], texts: Mapping[str, str]) -> NDArray[np.float64]:
+        seeds = {
+            file: [by_estimator(serving, questions[file], texts) for serving, of in pairs if of == file]
+            for file in files
+        }
+        return np.concatenate([np.mean(seeds[file], axis=0) for file in files], axis=1)
+
     for name, pairs in systems.items():
         if {file for _, file in pairs} != set(files):
             raise UserError(f"--system {name} has other files than the first system: give all of them {files}.")
-        seeds = {
-            file: [by_estimator(serving, questions[file]) for serving, of in pairs if of == file] for file in files
-        }
-        rows[name] = np.concatenate([np.mean(seeds[file], axis=0) for file in files], axis=1)
+        rows[name], rows[f"{name}, {OTHER}"] = of_system(pairs, {}), of_system(pairs, other_of)
+        if len(known) >= FEWEST:
+            own_N, other_N = rows[name][0, known], rows[f"{name}, {OTHER}"][0, known]
+            found = Rows("R@1", own_N, {each: rows[each][0, known] for each in baselines}, other_N, chance_N[known])
+            verdicts.append(f"- {name}: {verdict(found, Bootstrap(10_000, 0))[0]}")
+    rows["chance"] = np.stack([chance_N, np.full(len(pooled), np.nan), np.full(len(pooled), np.nan)])
     head = [f"{len(pooled)} questions", *MEASURES, *(f"R@1 - {each}" for each in baselines)]
-    return markdown_table(
+    table = markdown_table(
         head,
         [
             [name, *map(interval, values), *(interval(values[0] - rows[each][0], bold=True) for each in baselines)]
             for name, values in rows.items()
         ],
     )
+    return [*table, "", *verdicts]
 
 
 def main() -> None:

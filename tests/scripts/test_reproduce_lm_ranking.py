@@ -9,6 +9,7 @@ import pytest
 
 from common.errors import UserError
 from common.records import Passage
+from harness.retrievers import question_passages
 from scripts.reproduce_lm import contexts, ranking
 
 pytestmark = pytest.mark.numeric
@@ -67,20 +68,27 @@ def test_seeds_are_averaged_and_halves_joined(tmp_path: Path, monkeypatch: pytes
         (tmp_path / name).write_text("".join(json.dumps(row(number)) + "\n" for number in numbers))
     one, other = str(tmp_path / "a"), str(tmp_path / "b")
     monkeypatch.setattr(ranking, "load_scorer", TitleScorer)
-    monkeypatch.setattr(ranking, "SentenceEncoder", lambda name: name)
-    monkeypatch.setattr(ranking, "cosines", lambda pooled, encoder: [np.zeros(4)] * len(pooled))  # ties count as worst
+    monkeypatch.setattr("harness.indexing.sentence_encoder.SentenceEncoder", lambda name: name)
+    monkeypatch.setattr(question_passages, "cosines", lambda pooled, _: [np.zeros(4)] * len(pooled))  # ties are worst
     systems = {
         "best": [("best", one), ("best", other)],
         "seeds": [("best", one), ("worst", one), ("best", other), ("best", other)],
         "worst": [("worst", one), ("worst", other)],
     }
-    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in ranking.table(systems)]
-    assert head == ["3 questions", "R@1", "R@5", "MRR", "R@1 - BM25", "R@1 - MiniLM's cosine"]
-    means = {name: [float(cell.strip("*").split("*")[0].split(" ")[0]) for cell in cells] for name, *cells in rows}
-    assert means["best"] == [100, 100, 100, 0, 100]
-    assert means["BM25"] == [100, 100, 100, 0, 100]
-    assert means["MiniLM's cosine"] == means["worst"] == [0, 100, 25, -100, 0]
-    assert means["seeds"] == pytest.approx([66.7, 100, (0.625 + 0.625 + 1) * 100 / 3, -33.3, 66.7], abs=0.06)
+    lines = ranking.table(systems)
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    untrained = ["BM25", "cosine", "BM25 and cosine", "the file's order"]
+    assert head == ["3 questions", "R@1", "R@5", "MRR", *(f"R@1 - {each}" for each in untrained)]
+    means = {
+        name: [float(cell.strip("*").split("*")[0].split(" ")[0]) for cell in cells]
+        for name, *cells in rows
+        if cells[1]
+    }
+    assert means["best"] == means["best, another question"] == [100, 100, 100, 0, 100, 0, 100]
+    assert means["BM25"] == [100, 100, 100, 0, 100, 0, 100]
+    assert means["cosine"] == means["worst"] == [0, 100, 25, -100, 0, -100, 0]
+    assert means["seeds"][:5] == pytest.approx([66.7, 100, (0.625 + 0.625 + 1) * 100 / 3, -33.3, 66.7], abs=0.06)
+    assert [name for name, *cells in rows if not cells[1]] == ["chance"]
     with pytest.raises(UserError, match="--system other has other files than the first system"):
         ranking.table({"best": systems["best"], "other": [("best", one)]})
     monkeypatch.setattr(sys, "argv", ["ranking", "--system", "best", str(tmp_path / "a")])

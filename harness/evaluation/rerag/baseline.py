@@ -1,5 +1,7 @@
-"""The baseline of RE-RAG's Table 7: a generator that was trained under the retriever's weights (Eq. 1-2), without the estimator, reads the
-contexts of the study.
+"""The baseline of RE-RAG's Table 7.
+
+A generator that was trained under the retriever's weights (Eq. 1-2), without the estimator, reads the contexts of the
+study.
 """
 
 from collections.abc import Sequence
@@ -10,7 +12,6 @@ from typing import Any
 from common.errors import UserError
 from common.files import sha256
 from common.ranges import Precision
-from common.records import Question
 from harness.evaluation.rerag.candidates import CandidateSet, pack_matrix, unpack_matrix
 from harness.evaluation.rerag.retrieval import QUESTIONS_AT_ONCE
 from harness.runtime.resumable import ResumableBatches

@@ -24,7 +24,6 @@ from harness.evaluation.answer_scores import (
 )
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.answers import contexts_case
-from harness.retrievers.question_passages import bm25_of_shipped
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import (
     ABLATION,
@@ -38,6 +37,7 @@ from harness.evaluation.rerag.tables import (
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, ReportTable, not_measured, tables_csv, tables_markdown, tables_not_measured
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.question_passages import bm25_of_shipped
 from models.calibration import Calibration
 from models.metrics import auroc
 from models.rerag.temperature import fit_temperature
