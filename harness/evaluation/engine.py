@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table, withheld_tables
+from harness.evaluation.controls import Controls, control_questions, verdict
 from harness.evaluation.judgements import Judgements
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import answers as paper_answers
@@ -45,6 +46,7 @@ class MeasuredSystem:
     measures: dict[str, Measures]  # by system: the system itself first, under its word, then the variants of its study
     seconds: float  # computing time, that of interrupted runs included
     facts: list[str] = field(default_factory=list)  # on the questions (first, the same for all systems) and the indexes
+    verdict: str = ""  # on the trained part: `harness.evaluation.controls`
     judged: Judgements | None = None  # None without a judge
     read: int = 0  # number of questions read, those without gold answers and gold passages included
 
@@ -72,7 +74,7 @@ class MeasuredSystem:
 
 
 def measure(system: System, questions: Sequence[Question], study: Study | None, settings: Settings) -> MeasuredSystem:
-    """Ask the system, score all answers, and let its study make tables of them.
+    """Ask the system, score all answers, let its study make tables of them, and control its trained part.
 
     Args:
         system: The system.
@@ -95,16 +97,38 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
         }
         _ask_the_others(system, questions, places, asked, findings, settings)
     answers = asked.answers = with_cut_notes(system, questions, asked.answers)
+    verdict, controls = _controlled(system, questions, answers, settings)
     measures = {word: measures_of(questions, answers, settings, indexed)} | measures
     costs = costs_table(answers)
     tables = [
+        *controls,
         *_answer_tables(questions, answers, settings, findings),
         evidence_table(questions, answers, settings, indexed),
         *([costs] if costs else []),
     ]
     seconds = asked.seconds_before + time.perf_counter() - started
     tables += findings.tables
-    return MeasuredSystem(word, list(questions), asked, findings, tables, measures, seconds)
+    return MeasuredSystem(word, list(questions), asked, findings, tables, measures, seconds, verdict=verdict)
+
+
+def _controlled(
+    system: System, questions: Sequence[Question], answers: Sequence[Answer], settings: Settings
+) -> tuple[str, list[ReportTable]]:
+    """What the trained part of a system is worth, in a line, and the table of its controls."""
+    configured, others = configuration(system), digest(questions)
+
+    def exact(asked: Sequence[Question], given: Sequence[Answer]) -> NDArray[np.float64]:
+        return answer_values(asked, given, settings)[0]
+
+    def ask_row(made: System, asked: Sequence[Question], row: str) -> Sequence[Answer]:
+        kept = {**configured, "row": row, "of": others} if configured is not None and row else None
+        return ask(made, asked, settings, f"controls, {row}.jsonl", depends_on=kept).answers
+
+    found = Controls(system, exact, ask_row).rows(questions, answers, settings.controls or control_questions(questions))
+    if isinstance(found, str):
+        return f"controls: none, {found}", []
+    line, table = verdict(found, settings.bootstrap)
+    return line, [table]
 
 
 def _asked_by_study(
@@ -269,6 +293,7 @@ def ask(
     settings: Settings,
     file: str = "answers.jsonl",
     others_succeed: bool = False,
+    depends_on: Mapping[str, object] | None = None,
 ) -> Asked:
     """A system's answers, asked in resumable batches.
 
@@ -278,6 +303,7 @@ def ask(
         settings: The answers are kept in its folder.
         file: Name of the file in which they are kept.
         others_succeed: Whether other questions have been answered: these may all fail.
+        depends_on: Of which configuration the kept answers are; of the system's own where None.
     """
 
     apart = Apart(system.answer)
@@ -289,14 +315,12 @@ def ask(
             _check_excluded(system, question, answer)
         return [pack_answer(question, answer) for question, answer in zip(batch, answers, strict=True)]
 
-    configured = configuration(system)
+    configured = configuration(system) if depends_on is None else depends_on
     saved = ResumableBatches()
     if configured is not None:
-        depends_on: dict[str, object] = {**configured, "questions": digest(questions), "hardware": hardware()}
-        depends_on |= {
-            f"{name} recipe": part.recipe for name, part in models_of(system).items() if hasattr(part, "recipe")
-        }
-        saved = ResumableBatches(settings.partial / file, depends_on)
+        recipes = {f"{name} recipe": part.recipe for name, part in models_of(system).items() if hasattr(part, "recipe")}
+        kept = {**configured, "questions": digest(questions), "hardware": hardware(), **recipes}
+        saved = ResumableBatches(settings.partial / file, kept)
     batches = [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]
     packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))
     answers = [unpack_answer(question, each) for question, each in zip(questions, packed, strict=True)]

@@ -62,6 +62,7 @@ def write_report(
     count = len(measured.questions)
     title = f"{type(system).__name__}: {count:,} questions of {files.name}"
     facts = [
+        measured.verdict,
         *measured.facts,
         f"system: {type(system).__name__}; normalization: {settings.normalization}"
         + (", HotpotQA's yes/no rule" * settings.yes_no_rule),
@@ -91,6 +92,7 @@ def write_report(
                 "seed": settings.bootstrap.seed,
                 "confidence": 0.95,
             },
+            "verdict": measured.verdict,
             "study": measured.findings.settings,
             "judge": measured.judged.record if measured.judged else None,
             "means": {
