@@ -30,6 +30,7 @@ from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.tables import Cell, ReportTable
 from harness.retrievers.question_passages import shipped_rankings
+from harness.retrievers.rerank import shortened
 from harness.retrievers.retriever_tree import inner
 from harness.retrievers.rm3 import Rm3Retriever
 
@@ -189,13 +190,13 @@ def asked_otherwise(kind: Kind, part: Any, texts: Mapping[str, str], asked: list
         kind: Of the part.
         part: The part.
         texts: The other text for that of each question (NFKC).
-        asked: Gets what it was asked: (text, passage), (text, d1, d2) or questions.
+        asked: Gets what it was asked: (text, passage), (text, d1, d2) or questions. What has no other text stays.
     """
 
     def other(one: Any) -> Any:
         if isinstance(one, Question):
-            return replace(one, text=texts[nfkc(one.text)])
-        return (texts[nfkc(one[0])], *one[1:])
+            return replace(one, text=texts.get(nfkc(one.text), one.text))
+        return (texts.get(nfkc(one[0]), one[0]), *one[1:])
 
     def ask(own: Sequence[Any], *further: Any) -> Any:
         if asked is not None:
@@ -249,6 +250,8 @@ class Controls:
         note = "" if enough else f"{OTHER}: not measured, {len(others)} questions have one, and it takes {FEWEST}."
         rows = Rows(measure, trained_N, note=note)
         texts = {nfkc(one.text): text for one, text in zip(asked, others.values(), strict=True)} if enough else {}
+        if self.kind == "estimator":  # a retriever that reranks shortens long queries
+            texts |= {shortened(self.part, text): shortened(self.part, other) for text, other in texts.items()}
         if self.kind == "selector":
             self._choose(rows, asked, texts)
         else:
@@ -297,7 +300,12 @@ class Controls:
             return
         scored: list[Any] = []
         otherwise = changed(system, {**memo, id(part): asked_otherwise(kind, part, texts, scored)})
-        rows.other_N = measured(otherwise, OTHER)
+        other_N = measured(otherwise, OTHER)
+        own = [one.text if isinstance(one, Question) else one[0] for one in scored]
+        if strange := sum(nfkc(text) not in texts for text in own):
+            rows.note = f"{OTHER}: not measured, the trained part was asked {strange} times about other texts."
+            return
+        rows.other_N = other_N
         if kind == "estimator" and not any(getattr(each, "prior", None) for each in parts(system)):
             rows.floor_N = np.array([self._chance(one, scored) for one in asked])
         elif kind != "rewriter":
