@@ -314,7 +314,8 @@ class Controls:
 
     def _chance(self, question: Question, scored: Sequence[Any]) -> float:
         """The share of relevant passages among those that an estimator was asked to score: R@1 of a random order."""
-        own = [Answer("", "", (Ranked(passage, 0.0),)) for text, passage in scored if nfkc(text) == nfkc(question.text)]
+        asked = (nfkc(question.text), shortened(self.part, question.text))
+        own = [Answer("", "", (Ranked(passage, 0.0),)) for text, passage in scored if nfkc(text) in asked]
         return float(self.values([question] * len(own), own, 1)[1].mean()) if own else 0.0
 
     def _choose(self, rows: Rows, asked: Sequence[Question], texts: Mapping[str, str]) -> None:
