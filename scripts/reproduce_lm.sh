@@ -5,7 +5,8 @@
 #
 #   LM     a causal language model: a folder of transformers or a hub id on this machine, by default google/gemma-3-270m
 #   STAGE  one of the names below, by default all in this order: qg estimator lm-estimator joint lm-reader crossfit
-#          rewriter-dialogues rewriter-queries drrag-classifier drrag-reader packed-reader hiqa-documents hiqa-reader
+#          one-corpus rewriter-dialogues rewriter-queries drrag-classifier drrag-reader packed-reader hiqa-documents
+#          hiqa-reader
 #   DATA   the folder of the official files, by default data
 #
 # Minutes of each: docs/evaluate.md. A stage writes checkpoints/lm-*, indexes/lm-*, data/lm/* and reports/lm-*. One
@@ -14,8 +15,8 @@
 set -euo pipefail
 export PYTHON=${PYTHON:-python} LM=${LM:-google/gemma-3-270m} DATA=${DATA:-data}
 stages=$(dirname "$0")/reproduce_lm marks=reports/lm-stages
-all="qg estimator lm-estimator joint lm-reader crossfit rewriter-dialogues rewriter-queries drrag-classifier drrag-reader"
-all+=" packed-reader hiqa-documents hiqa-reader"
+all="qg estimator lm-estimator joint lm-reader crossfit one-corpus rewriter-dialogues rewriter-queries drrag-classifier"
+all+=" drrag-reader packed-reader hiqa-documents hiqa-reader"
 
 stop() { # exit code, message
   echo "reproduce-lm: $2" >&2

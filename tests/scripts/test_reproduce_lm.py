@@ -12,7 +12,7 @@ import pytest
 
 from tests.helpers.runs import ROOT
 
-ALL = ["qg", "estimator", "lm-estimator", "joint", "lm-reader", "crossfit", "rewriter-dialogues", "rewriter-queries",
+ALL = ["qg", "estimator", "lm-estimator", "joint", "lm-reader", "crossfit", "one-corpus", "rewriter-dialogues", "rewriter-queries",
     "drrag-classifier", "drrag-reader", "packed-reader", "hiqa-documents", "hiqa-reader"]  # fmt: skip
 
 
