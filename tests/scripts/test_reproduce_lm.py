@@ -1,6 +1,7 @@
 """`make reproduce-lm`: the order of its stages, what is done, and what it refuses."""
 
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.helpers.runs import ROOT
 
@@ -82,6 +84,45 @@ def test_a_mistake_is_one_line(place: Path, given: dict[str, str], code: int, me
 
 def test_every_stage_has_a_place_in_the_order() -> None:
     assert {each.stem for each in (ROOT / "scripts/reproduce_lm").glob("*.sh")} <= set(ALL)
+
+
+@pytest.mark.parametrize("stage", ["crossfit", "one-corpus"])
+def test_each_half_is_ranked_by_the_estimator_that_was_trained_on_the_other(stage: str, tmp_path: Path) -> None:
+    (tmp_path / "python").write_text('#!/usr/bin/env bash\nprintf "%s\\t" "$@" >> calls\necho >> calls\n')
+    (tmp_path / "python").chmod(0o755)
+    (tmp_path / "reports").mkdir()
+    ended = subprocess.run(
+        ["bash", str(ROOT / f"scripts/reproduce_lm/{stage}.sh")], cwd=tmp_path, capture_output=True, text=True,
+        timeout=60, env={**os.environ, "PYTHON": "./python", "LM": "lm", "DATA": "data"},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    held: dict[str, tuple[str, int]] = {}  # file -> its questions, and which half of them
+    trained: dict[str, tuple[str, int]] = {}  # serving folder -> the same of its training file
+    ranked: list[list[tuple[str, int]]] = []  # by system
+    for line in (tmp_path / "calls").read_text().splitlines():
+        words = line.split("\t")[:-1]
+        given = dict(itertools.pairwise(words))  # option -> value
+        if "scripts.reproduce_lm.contexts" in words:
+            held[given["--out"]] = "nq", int(given["--half"])
+        elif "scripts.reproduce_lm.one_corpus" in words:
+            for half, name in itertools.product((0, 1), ("half", "train")):
+                held[f"{given['--out']}/{name}-{half}.jsonl"] = given["--out"], half
+        elif words[:2] == ["train.py", "fit"]:
+            (file,) = yaml.safe_load(given["--data.train"])
+            serving = f"checkpoints/{given['--name']}/serving"
+            assert serving not in trained  # the second would be skipped
+            trained[serving] = held[file["path"]]
+        elif "scripts.reproduce_lm.ranking" in words:
+            for word in words:
+                if word == "--system":
+                    ranked.append([])
+                elif "=" in word:
+                    serving, _, path = word.rpartition("=")
+                    questions, half = held[path]
+                    assert trained[serving] == (questions, 1 - half)
+                    ranked[-1].append((questions, half))
+    assert ranked
+    assert all({*own} == {(own[0][0], 0), (own[0][0], 1)} for own in ranked)
 
 
 def run(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -9,6 +9,7 @@ from common.errors import DataError, UserError
 from common.records import Question, clean
 from common.validation_split import validation_shares
 from datamodules.cache.splits import split_questions
+from datamodules.examples.context_sets import relevant, shares_of_grades
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
 from datamodules.formats.reading import read_joined_questions, read_passages, read_questions
@@ -107,6 +108,35 @@ def test_a_judged_text_and_a_log_without_labels(tmp_path: Path) -> None:
     assert [passage.text for passage in pump.passages] == ["Hold the red button for five seconds."]
     log = written(tmp_path, "log.csv", "query,doc_id\nreset,a\nreset,b\n")
     assert [each.gold_corpus_ids for each in read(log)] == [("a", "b")]
+
+
+@pytest.mark.parametrize("given", ["corpus ids", "texts", "passages"])
+def test_a_judgement_below_one_is_relevant_and_a_share_of_the_highest(given: str, tmp_path: Path) -> None:
+    labels = {"Which?": {"a": 1, "b": 0.5, "c": 0.25, "d": 0}, "Alone?": {"b": 0.5}, "Another?": {"d": 0, "b": "0.5"}}
+    texts = {id_: f"the text of the passage {id_}" for id_ in "abcd"}
+    corpus = written(tmp_path, "corpus.jsonl", "\n".join(json.dumps({"id": i, "text": t}) for i, t in texts.items()))
+    rows: list[dict[str, object]] = []
+    for query, own in labels.items():
+        judged = [{"text": texts[id_], "label": label} for id_, label in own.items()]
+        if given == "passages":
+            rows.append({"question": query, "passages": judged})
+        elif given == "texts":
+            rows += [{"query": query, **each} for each in judged]
+        else:
+            rows += [{"query": query, "passage_id": id_, "label": label} for id_, label in own.items()]
+    file = written(tmp_path, "judged.jsonl", "\n".join(map(json.dumps, rows)))
+    found = {}
+    for question in read_questions_with_gold(AUTO, file, corpus=corpus):
+        relevance = relevant(question, question.passages, "gold")
+        shares = shares_of_grades(question, question.passages, relevance)
+        found[question.text] = {
+            passage.text[-1]: both for passage, *both in zip(question.passages, relevance, shares, strict=True)
+        }
+    assert found == {
+        "Which?": {"a": [True, 1], "b": [True, 0.5], "c": [True, 0.25], "d": [False, 0]},
+        "Alone?": {"b": [True, 1]},
+        "Another?": {"b": [True, 1], "d": [False, 0]},
+    }
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,15 @@ def test_every_setting_chooses_what_the_system_does(retriever, asked):
             assert tried.recall_VN[row].tolist() == pytest.approx(expected)
 
 
+def test_a_pair_at_the_threshold_is_positive(retriever, asked):
+    scorer = gold_scorer()
+    scorer.threshold = 0.9  # of gold pairs, in both orders
+    (tried,) = tried_with(retriever, asked, scorer, ks=(2,))
+    rows = [row for row, each in enumerate(tried.settings) if (each.threshold, each.k1, each.depth) == (0.9, 1, 4)]
+    assert {tried.settings[row].symmetric for row in rows} == {False, True}
+    assert tried.recall_VN[rows].min() == 1
+
+
 def test_pairs_are_scored_once_and_only_one_order_where_one_is_tried(retriever, asked):
     for symmetric in (False, True):
         scorer = gold_scorer()

@@ -50,6 +50,8 @@ def test_gold_passages_by_text_title_and_own_id(retriever) -> None:
     assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1", "two"))) == ["A lake.", "two"]
     assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1; two",))) == ["A lake.", "two"]
     assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1; none",))) is None
+    judged = Question("q", "?", gold_corpus_ids=("b-1", "a-1"), grades=(("b-1", 0.5), ("a-1", 0.25), ("two", 0.0)))
+    assert titles(retriever, judged) == ["A lake.", "A river."]
 
 
 def test_all_passages_of_an_id_are_gold_and_one_of_them_finds_it(tmp_path) -> None:

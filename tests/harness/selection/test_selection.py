@@ -160,6 +160,13 @@ def test_cfs_symmetric_tests_the_mean_log_odds_of_both_orders_and_scores_both():
     assert replace(both, threshold=0.41).choose(rankings, lambda d1, d2: table[d1, d2]) == ["a", "y"]
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.7, 1.0])
+@pytest.mark.parametrize("options", [{}, {"symmetric": True}, {"method": "cis"}, {"method": "cis", "cis_scope": "all"}])
+def test_a_pair_at_the_threshold_is_positive(options, threshold):
+    selection = SelectionOptions(**{"method": "cfs", "k": 4, "threshold": threshold, **options})
+    assert selection.choose(Rankings(("a", "b"), (("x",), ("y",))), lambda d1, d2: threshold) == ["a", "b", "x", "y"]
+
+
 def test_cfs_symmetric_stops_its_rounds_as_one_order_does():
     options = SelectionOptions(method="cfs", k=2, depth=8, symmetric=True)
     sizes = []
