@@ -13,10 +13,10 @@ silent. Where another question is far above its floor, the data gives the answer
 Shape legend: N questions.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ from common.other_questions import FEWEST, other_texts
 from common.records import Answer, Question, Ranked, clean, nfkc
 from common.retrieval import search_for
 from harness.answer_selection.answer_texts import answered
-from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.bootstrap import paired_intervals
+from harness.evaluation.answer_scores import Bootstrap, percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.tables import Cell, ReportTable
 from harness.retrievers.question_passages import shipped_rankings
@@ -34,13 +33,14 @@ from harness.retrievers.rerank import shortened
 from harness.retrievers.retriever_tree import inner
 from harness.retrievers.rm3 import Rm3Retriever
 
-Kind = Literal["selector", "rewriter", "pair scorer", "estimator"]  # the first of a system's is its trained part
-METHODS: dict[Kind, str] = {
-    "selector": "choose", "rewriter": "rewrite", "pair scorer": "probabilities", "estimator": "scores"
-}  # fmt: skip
+PARTS = {  # the method of each kind of part, and an attribute of a trained one; the first of a system's is controlled
+    "selector": ("choose", "file"),
+    "rewriter": ("rewrite", "serving"),  # not a language model by prompt
+    "pair scorer": ("probabilities", "threshold"),
+    "estimator": ("scores", "encode"),
+}
 OTHER, FLOOR = "another question", "floor of another question"
 Values = NDArray[np.float64]
-Measure = Callable[[Sequence[Question], Sequence[Answer]], Values]
 Ask = Callable[[Any, Sequence[Question], str], Sequence[Answer]]
 
 
@@ -56,93 +56,66 @@ class Rows:
     measure: str
     trained_N: Values
     untrained: dict[str, Values] = field(default_factory=dict)  # by name
-    other_N: Values | None = None  # None: not measured
-    floor_N: Values | None = None
-    note: str = ""  # why it is not measured
+    controls: dict[str, Values] = field(default_factory=dict)  # OTHER and FLOOR; empty: not measured
+    note: str = ""  # why they are not measured
 
 
 def verdict(rows: Rows, bootstrap: Bootstrap) -> tuple[str, ReportTable]:
     """The first line of a report, and its table.
 
-    The line begins with "not shown" unless the interval of trained minus the best untrained row lies above 0, and if
+    The line begins with "not shown" unless the interval of trained less the best untrained row lies above 0, and if
     more than a quarter of the points above the floor need no question.
     """
-
-    def interval(values_N: Values) -> tuple[float, float]:
-        low, high = 100 * paired_intervals(values_N[None], bootstrap.resamples, bootstrap.seed)[0]
-        return float(low), float(high)
-
-    named = {**rows.untrained}
-    best = max(named, key=lambda name: named[name].mean())
-    gain_N = rows.trained_N - named[best]
-    (low, high), mean = interval(gain_N), 100 * rows.trained_N.mean()
-    shown, told = low > 0, (
-        f"{rows.measure} {mean:.1f}, {100 * gain_N.mean():+.1f} [{low:+.1f}, {high:+.1f}] to the best that is not "
-        f"trained ({best}), {len(gain_N)} questions"
-    )  # fmt: skip
-    if rows.other_N is not None and rows.floor_N is not None:
-        named |= {OTHER: rows.other_N, FLOOR: rows.floor_N}
-        needless_N, above = rows.other_N - rows.floor_N, (rows.trained_N - rows.floor_N).mean()
-        if interval(needless_N)[0] > 0:
-            told += f"; {100 * needless_N.mean():.1f} of the {100 * above:.1f} points above the floor need no question"
-            shown &= bool(needless_N.mean() <= above / 4)
-    cells = {
-        name: [Cell(100 * each.mean()), Cell(100 * (rows.trained_N - each).mean(), interval(rows.trained_N - each))]
-        for name, each in named.items()
-    }
+    named, mean = {**rows.untrained, **rows.controls}, 100 * rows.trained_N.mean()
+    less = dict(zip(named, percent_cells([rows.trained_N - each for each in named.values()], bootstrap), strict=True))
+    best = max(rows.untrained, key=lambda name: rows.untrained[name].mean())
+    low, high = less[best].interval or (0.0, 0.0)
+    told = (
+        f"{rows.measure} {mean:.1f}, {less[best].value:+.1f} [{low:+.1f}, {high:+.1f}] to the best that is not trained "
+        f"({best}), {len(rows.trained_N)} questions"
+    )
+    shown = low > 0
+    if rows.controls:
+        (needless,), above = percent_cells([rows.controls[OTHER] - rows.controls[FLOOR]], bootstrap), less[FLOOR].value
+        if needless.interval and needless.interval[0] > 0:
+            told += f"; {needless.value:.1f} of the {above:.1f} points above the floor need no question"
+            shown &= needless.value <= above / 4
     columns = (f"{rows.measure}, %", "trained less this, points")
     title = "The trained part beside what is not trained, and beside another question"
-    table = ReportTable(
-        "controls",
-        title,
-        columns,
-        {"trained": [Cell(mean), None], **cells},
-        note=rows.note,
-        signed=frozenset(columns[1:]),
-    )
+    cells: dict[str, list[Cell | None]] = {"trained": [Cell(mean), None]}
+    cells |= {name: [Cell(100 * each.mean()), less[name]] for name, each in named.items()}
+    table = ReportTable("controls", title, columns, cells, note=rows.note, signed=frozenset(columns[1:]))
     return f"{'' if shown else 'not shown: '}{told}", table
 
 
-def parts(value: object, seen: set[int] | None = None) -> Iterator[Any]:
-    """A system's parts, each once, from the outside inwards; its models are the last."""
+def parts(part: Any, seen: set[int] | None = None) -> Iterator[Any]:
+    """A system's parts, each once, from the outside inwards."""
     seen = set() if seen is None else seen
-    if _are_parts(value):
-        for each in value:  # type: ignore[attr-defined]  # a list or tuple
-            yield from parts(each, seen)
-    elif _is_part(value) and id(value) not in seen:
-        seen.add(id(value))
-        yield value
-        for own in vars(value).values():
-            yield from parts(own, seen)
+    seen.add(id(part))
+    yield part
+    for held in vars(part).values():
+        for each in held if isinstance(held, list | tuple) else (held,):
+            if not _is_part(each):
+                break
+            if id(each) not in seen:
+                yield from parts(each, seen)
 
 
 def _is_part(value: object) -> bool:
     """Whether it answers, searches or decides something, or holds an estimator."""
-    methods = ("answer", "search", *METHODS.values())
+    methods = ("answer", "search", *(method for method, _ in PARTS.values()))
     return hasattr(value, "__dict__") and (
         "estimator" in vars(value) or any(callable(getattr(type(value), name, None)) for name in methods)
     )
 
 
-def _are_parts(value: object) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and all(map(_is_part, value))
-
-
-def trained_part(system: object) -> tuple[Kind, Any] | None:
-    """The trained part of a system that decides last; None if it has none.
-
-    A language model that rewrites by prompt is not trained, nor is a selector without a fitted file.
-    """
-    from models.cross_encoder import RelevanceEstimator
-
-    all_parts = [*parts(system)]
-    of_kind: dict[Kind, Iterable[Any]] = {
-        "selector": (each for each in all_parts if hasattr(each, "choose") and hasattr(each, "file")),
-        "rewriter": (each for each in all_parts if hasattr(each, "rewrite") and hasattr(each, "serving")),
-        "pair scorer": (each for each in all_parts if hasattr(each, "probabilities") and hasattr(each, "threshold")),
-        "estimator": (each for each in all_parts if isinstance(each, RelevanceEstimator)),
-    }
-    return next(((kind, each) for kind, found in of_kind.items() for each in found), None)
+def trained_part(system: object) -> tuple[str, Any] | None:
+    """Kind and part: the trained part of a system that decides last; None if it has none."""
+    for kind, (method, mark) in PARTS.items():
+        for each in parts(system):
+            if hasattr(type(each), method) and hasattr(each, mark):
+                return kind, each
+    return None
 
 
 def changed(value: Any, changes: Mapping[int, Any], made: dict[int, Any] | None = None) -> Any:
@@ -154,7 +127,7 @@ def changed(value: Any, changes: Mapping[int, Any], made: dict[int, Any] | None 
         made: The copies so far.
     """
     made = {**changes} if made is None else made
-    if _are_parts(value):
+    if isinstance(value, list | tuple) and value and _is_part(value[0]):
         return type(value)(changed(each, changes, made) for each in value)
     if id(value) not in made and _is_part(value):
         made[id(value)] = new = copy(value)
@@ -183,49 +156,47 @@ def remembered(retriever: Any) -> Any:
     return _with(retriever, "search", search)
 
 
-def asked_otherwise(kind: Kind, part: Any, texts: Mapping[str, str], asked: list[Any] | None = None) -> Any:
+def asked_otherwise(kind: str, part: Any, texts: Mapping[str, str], asked: list[Any]) -> Any:
     """A copy of a trained part that is asked with other texts.
 
     Args:
         kind: Of the part.
         part: The part.
-        texts: The other text for that of each question (NFKC).
-        asked: Gets what it was asked: (text, passage), (text, d1, d2) or questions. What has no other text stays.
+        texts: The other text for that of each question (NFKC); what has none stays.
+        asked: Gets what it was asked: the text, and for pairs and triples what follows it.
     """
-
-    def other(one: Any) -> Any:
-        if isinstance(one, Question):
-            return replace(one, text=texts.get(nfkc(one.text), one.text))
-        return (texts.get(nfkc(one[0]), one[0]), *one[1:])
+    method = PARTS[kind][0]
 
     def ask(own: Sequence[Any], *further: Any) -> Any:
-        if asked is not None:
-            asked.extend(own)
-        found = getattr(part, METHODS[kind])([other(one) for one in own], *further)
-        if kind != "rewriter":
-            return found
-        return [  # where a strategy has no query, the question is searched, not the other one
-            replace(each, queries={**each.queries, **dict.fromkeys(each.fallbacks, (clean(one.text),))})
-            for one, each in zip(own, found, strict=True)
-        ]
+        rows = [(one.text,) if isinstance(one, Question) else one for one in own]
+        asked.extend(rows)
+        other = [(texts.get(nfkc(text), text), *rest) for text, *rest in rows]
+        if kind in ("estimator", "pair scorer"):
+            return getattr(part, method)(other, *further)
+        found = getattr(part, method)(
+            [replace(one, text=row[0]) for one, row in zip(own, other, strict=True)], *further
+        )
+        if kind == "rewriter":  # where a strategy has no query, the question is searched, not the other one
+            for place, (one, each) in enumerate(zip(own, found, strict=True)):
+                own_text = dict.fromkeys(each.fallbacks, (clean(one.text),))
+                found[place] = replace(each, queries={**each.queries, **own_text})
+        return found
 
-    return _with(part, METHODS[kind], ask)
+    return _with(part, method, ask)
 
 
 class Controls:
     """The rows beside a system's own.
 
     Args:
-        system: Loaded.
-        exact: EM of answers.
+        system: Loaded, with a trained part.
+        exact: EM (N,) of answers.
         ask: Answers questions by a system; the row's name tells kept answers apart.
     """
 
-    def __init__(self, system: Any, exact: Measure, ask: Ask) -> None:
+    def __init__(self, system: Any, exact: Callable[..., Values], ask: Ask) -> None:
         self.system, self.exact, self.ask = system, exact, ask
-        found = trained_part(system)
-        self.kind: Kind | None = found[0] if found else None
-        self.part: Any = found[1] if found else None
+        self.kind, self.part = trained_part(system) or ("", None)  # type: ignore[var-annotated]
 
     def rows(self, questions: Sequence[Question], answers: Sequence[Answer], count: int) -> Rows | str:
         """All rows, or why there are none.
@@ -235,27 +206,24 @@ class Controls:
             answers: The system's.
             count: Of the questions that are asked again, at most.
         """
-        if self.kind is None:
+        if self.part is None:
             return "no part of this system is trained"
         size = max((len(each.evidence) for each in answers), default=0) or 1
-        defined_N = ~np.isnan(self.values(questions, answers, size)[1])
-        places = [place for place in range(len(questions)) if defined_N[place]]
+        places = np.flatnonzero(~np.isnan(self.values(questions, answers, size)[1])).tolist()
         others = other_texts([questions[place] for place in places], count)
         enough = len(others) >= FEWEST
         chosen = [places[each] for each in others] if enough else places[:count]
         if not chosen:
-            return f"no question has what {self.values([], [], size)[0]} needs"
-        asked, own = [questions[place] for place in chosen], [answers[place] for place in chosen]
-        measure, trained_N = self.values(asked, own, size)
-        note = "" if enough else f"{OTHER}: not measured, {len(others)} questions have one, and it takes {FEWEST}."
-        rows = Rows(measure, trained_N, note=note)
-        texts = {nfkc(one.text): text for one, text in zip(asked, others.values(), strict=True)} if enough else {}
-        if self.kind == "estimator":  # a retriever that reranks shortens long queries
-            texts |= {shortened(self.part, text): shortened(self.part, other) for text, other in texts.items()}
+            return "no question has gold passages or answers"
+        asked = [questions[place] for place in chosen]
+        rows = Rows(*self.values(asked, [answers[place] for place in chosen], size))
+        texts = {nfkc(one.text): text for one, text in zip(asked, others.values(), strict=False)}
+        if not enough:
+            texts, rows.note = {}, f"{OTHER}: not measured, {len(others)} questions have one, and it takes {FEWEST}."
         if self.kind == "selector":
             self._choose(rows, asked, texts)
         else:
-            self._find(rows, self.kind, asked, texts, size)
+            self._find(rows, asked, texts, size)
         return rows
 
     def values(self, questions: Sequence[Question], answers: Sequence[Answer], size: int) -> tuple[str, Values]:
@@ -267,50 +235,50 @@ class Controls:
         column = f"has-answer@{k}" if np.isnan(scores[f"{name}@{k}"]).all() else f"{name}@{k}"
         return "R@1" if self.kind == "estimator" else column, scores[column]
 
-    def _find(self, rows: Rows, kind: Kind, asked: Sequence[Question], texts: Mapping[str, str], size: int) -> None:
+    def _find(self, rows: Rows, asked: Sequence[Question], texts: dict[str, str], size: int) -> None:
         """The rows of what finds or orders passages."""
-        system, part = self.system, self.part
-        retrievers = list({id(each): each for each in [*inner(system)][1:]}.values())
+        system, kind, part = self.system, self.kind, self.part
+        retrievers = [*{id(each): each for each in [*inner(system)][1:]}.values()]
         memo = {id(each): remembered(each) for each in retrievers if len([*inner(each)]) == 1}
-
-        def measured(made: Any, name: str) -> Values:
-            return self.values(asked, self.ask(made, asked, name), size)[1]
 
         def found(row: Sequence[Sequence[Ranked]]) -> Values:
             answers = [Answer(one.id, "", tuple(hits[:size])) for one, hits in zip(asked, row, strict=True)]
             return self.values(asked, answers, size)[1]
 
-        alone = {each: changed(each, memo) for each in retrievers if all(own is not part for own in parts(each))}
-        for each, retriever in alone.items():
-            name = type(each).__name__.removesuffix("Retriever")
-            name = f"{name} {len(rows.untrained) + 1}" if name in rows.untrained else name
-            rows.untrained[name] = found(search_for(retriever, asked, size))
-            if kind == "rewriter" and hasattr(each, "shares"):
-                rows.untrained["RM3"] = found(search_for(Rm3Retriever(retriever), asked, size))
+        def measured(name: str, new: Any = part, **options: Any) -> Values:
+            made = changed(system, {**memo, id(part): new})
+            vars(made).update(options)
+            return self.values(asked, self.ask(made, asked, name), size)[1]
+
+        for each in retrievers:
+            if all(own is not part for own in parts(each)):
+                alone, name = changed(each, memo), type(each).__name__.removesuffix("Retriever")
+                rows.untrained[f"{name} {len(rows.untrained) + 1}" if name in rows.untrained else name] = found(
+                    search_for(alone, asked, size)
+                )
+                if kind == "rewriter" and hasattr(each, "shares"):
+                    rows.untrained["RM3"] = found(search_for(Rm3Retriever(alone), asked, size))
         if not retrievers:
             rows.untrained |= {name: found(row) for name, row in shipped_rankings(asked).items()}
         if kind == "pair scorer" and hasattr(system, "selection"):
-            plain = changed(system, memo)
-            plain.selection = replace(system.selection, method="qdc")
-            rows.untrained["QDC"] = measured(plain, "QDC")
+            rows.untrained["QDC"] = measured("QDC", selection=replace(system.selection, method="qdc"))
         if kind == "rewriter":
             name = "all turns and the question" if any(one.history for one in asked) else "the question"
-            rows.untrained[name] = rows.floor_N = measured(changed(system, {**memo, id(part): None}), name)
+            floor_N = rows.untrained[name] = measured(name, None)
         if not texts:
             return
-        scored: list[Any] = []
-        otherwise = changed(system, {**memo, id(part): asked_otherwise(kind, part, texts, scored)})
-        other_N = measured(otherwise, OTHER)
-        own = [one.text if isinstance(one, Question) else one[0] for one in scored]
-        if strange := sum(nfkc(text) not in texts for text in own):
+        if kind == "estimator":  # a retriever that reranks shortens long queries
+            texts |= {shortened(part, text): shortened(part, other) for text, other in texts.items()}
+        seen: list[Any] = []
+        other_N = measured(OTHER, asked_otherwise(kind, part, texts, seen))
+        if strange := sum(nfkc(text) not in texts for text, *_ in seen):
             rows.note = f"{OTHER}: not measured, the trained part was asked {strange} times about other texts."
             return
-        rows.other_N = other_N
         if kind == "estimator" and not any(getattr(each, "prior", None) for each in parts(system)):
-            rows.floor_N = np.array([self._chance(one, scored) for one in asked])
+            floor_N = np.array([self._chance(one, seen) for one in asked])
         elif kind != "rewriter":
-            silent = _with(part, METHODS[kind], lambda own, *_: [0.0] * len(own))
-            rows.floor_N = measured(changed(system, {**memo, id(part): silent}), FLOOR)
+            floor_N = measured(FLOOR, _with(part, PARTS[kind][0], lambda own, *_: [0.0] * len(own)))
+        rows.controls = {OTHER: other_N, FLOOR: floor_N}
 
     def _chance(self, question: Question, scored: Sequence[Any]) -> float:
         """The share of relevant passages among those that an estimator was asked to score: R@1 of a random order."""
@@ -342,6 +310,6 @@ class Controls:
         single = {source: values([source] * len(asked)) for source in answers[0]}
         rows.untrained = {**single, "the source of the most relevant context": values(relevant)}
         if texts:
-            chosen = asked_otherwise("selector", self.part, texts).choose(questions, answers)
-            rows.other_N = values([each.source for each in chosen])
-            rows.floor_N = max(single.values(), key=lambda each_N: each_N.mean())
+            chosen = asked_otherwise("selector", self.part, texts, []).choose(questions, answers)
+            floor_N = max(single.values(), key=lambda each_N: each_N.mean())
+            rows.controls = {OTHER: values([each.source for each in chosen]), FLOOR: floor_N}

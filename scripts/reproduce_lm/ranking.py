@@ -25,7 +25,7 @@ from common.records import Question, Ranked
 from datamodules.formats.reading import read_questions
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.bootstrap import paired_intervals
-from harness.evaluation.controls import OTHER, Rows, verdict
+from harness.evaluation.controls import FLOOR, OTHER, Rows, verdict
 from harness.evaluation.tables import markdown_table
 from harness.retrievers.question_passages import shipped_rankings
 from models.cross_encoder import RelevanceEstimator, load_scorer
@@ -95,7 +95,8 @@ def table(systems: dict[str, list[tuple[str, str]]]) -> list[str]:
         rows[name], rows[f"{name}, {OTHER}"] = of_system(pairs, {}), of_system(pairs, other_of)
         if len(known) >= FEWEST:
             own_N, other_N = rows[name][0, known], rows[f"{name}, {OTHER}"][0, known]
-            found = Rows("R@1", own_N, {each: rows[each][0, known] for each in baselines}, other_N, chance_N[known])
+            untrained = {each: rows[each][0, known] for each in baselines}
+            found = Rows("R@1", own_N, untrained, {OTHER: other_N, FLOOR: chance_N[known]})
             verdicts.append(f"- {name}: {verdict(found, Bootstrap(10_000, 0))[0]}")
     rows["chance"] = np.stack([chance_N, np.full(len(pooled), np.nan), np.full(len(pooled), np.nan)])
     head = [f"{len(pooled)} questions", *MEASURES, *(f"R@1 - {each}" for each in baselines)]

@@ -287,14 +287,14 @@ def test_a_selector_is_asked_with_another_question_about_the_same_answers() -> N
         questions, system.answer(questions), COUNT
     )
     assert isinstance(rows, Rows)
-    assert rows.other_N is not None
-    assert rows.floor_N is not None
     others = other_texts(questions, COUNT)
     even = {asked(number).text for number in range(0, COUNT, 2)}
     assert rows.trained_N.tolist() == [1.0] * COUNT
-    assert rows.other_N.tolist() == [float((place % 2 == 0) == (text in even)) for place, text in others.items()]
+    assert rows.controls[OTHER].tolist() == [
+        float((place % 2 == 0) == (text in even)) for place, text in others.items()
+    ]
     assert [rows.untrained[each].mean() for each in ("web", "generated", "none")] == [0.5, 0.5, 0]
-    assert rows.untrained["the source of the most relevant context"].mean() == 0.5 == rows.floor_N.mean()
+    assert rows.untrained["the source of the most relevant context"].mean() == 0.5 == rows.controls[FLOOR].mean()
 
 
 # --- the verdict
@@ -304,8 +304,8 @@ def rows_of(trained: float, untrained: float, other: float | None, floor: float 
     def values(share: float) -> np.ndarray:
         return (np.arange(count) < round(share * count)).astype(float)
 
-    other_N = None if other is None else values(other)
-    return Rows("R@1", values(trained), {"BM25": values(untrained)}, other_N, None if other is None else values(floor))
+    controls = {} if other is None else {OTHER: values(other), FLOOR: values(floor)}
+    return Rows("R@1", values(trained), {"BM25": values(untrained)}, controls)
 
 
 @pytest.mark.parametrize(
