@@ -15,7 +15,8 @@ import yaml
 from tests.helpers.runs import ROOT
 
 ALL = ["qg", "estimator", "lm-estimator", "joint", "lm-reader", "crossfit", "one-corpus", "rewriter-dialogues",
-    "rewriter-queries", "drrag-classifier", "drrag-reader", "packed-reader", "hiqa-documents", "hiqa-reader"]  # fmt: skip
+    "rewriter-queries", "drrag-classifier", "drrag-reader", "packed-reader",
+    "hiqa-documents", "hiqa-reader"]  # fmt: skip
 
 
 @pytest.fixture
