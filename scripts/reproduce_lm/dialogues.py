@@ -1,45 +1,56 @@
 """Questions of dialogues: labels for the encoder that chooses words, and what rewriters are worth.
 
     python -m scripts.reproduce_lm.dialogues labels FILE OUT
-    python -m scripts.reproduce_lm.dialogues corpus CANARD OUT
-    python -m scripts.reproduce_lm.dialogues report FILE OUT REWRITER SELECTOR CANARD BM25 DENSE
+    python -m scripts.reproduce_lm.dialogues report FILE OUT CANARD [--models REWRITER SELECTOR]
 
 labels    FILE has the layout `rewrites`.  The encoder reads the question with its history, the newest turn first, in
           the place of a passage: a word of the question should stay, a word of the history should join, if the rewrite
           has it.
-corpus    The answers in CANARD's dialogues as passages under their page's title, but "I don't know.".
 report    Of the questions, of what the serving folders REWRITER and SELECTOR make of them, of the human rewrites, and
-          of the questions behind their turns: token F1 to the human rewrite, and recall@10 of the turn's own answer
-          among the corpus, in the indexes BM25 and DENSE; with paired differences to the question alone.
+          of the questions behind their turns: token F1 to the human rewrite, and how BM25 and MiniLM rank the turn's
+          own answer among the answers in CANARD's dialogues, but "I don't know."; among those of its page; and among
+          those of its page that its turns do not have.  Passages have no titles.  Answers with equal scores count as
+          in every order.  With paired differences to the question alone, and to all turns with the question.
+
+          "another question" is a control: what the rewriter makes of another question of the page behind the turn's
+          own history.  "floor" is the search without a rewriter: all turns with the question.
 """
 
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.answer_metrics import usual_scores
 from common.errors import exit_code
 from common.files import write_text
+from common.other_questions import other_texts
 from common.records import Passage, Question, Ranked
 from common.rewrites import RewriteExample, Rewrites
 from common.words import new_words, word_texts
 from datamodules.formats.rewrites import read_rewrites
 from datamodules.formats.word_labels import WordLabels, to_row
 from harness.evaluation.bootstrap import paired_intervals
-from harness.retrievers.bm25 import Bm25Retriever
-from harness.retrievers.dense import DenseRetriever
+from harness.indexing.sentence_encoder import SentenceEncoder
+from harness.retrievers.question_passages import bm25_scores, cosines
 from harness.rewriters.extractive import STRATEGIES, ExtractiveRewriter
 from harness.rewriters.trained import TrainedRewriter
 from harness.runtime.resumable import ResumableBatches
 
 COMMAND = "python -m scripts.reproduce_lm.dialogues"
 AT_ONCE = 40  # turns; what a stopped run resumes by
-DEPTH = 10
-QUESTION = "question"
+CONTROLS = 200  # turns with another question
+MEASURES = {"recall@10": lambda ranks: ranks <= 10, "R@1": lambda ranks: ranks == 1, "MRR": lambda ranks: 1 / ranks}
+QUESTION, TITLES, ALL = "question", "page title, section title, question", "all turns, question"
 NO_ANSWER = "I don't know."
+
+Answers = dict[tuple[tuple[str, ...], str], Passage]  # by history and question
+Texts = dict[str, list[str]]  # one for each turn, by name of the tables' row
 
 
 def history_of(row: RewriteExample) -> Passage:
@@ -83,74 +94,107 @@ def rewritten(rows: Sequence[RewriteExample], journal: Path, rewriter: Path, sel
     return {name: [row[name] for row in found] for name in found[0]}
 
 
-def answers_of(canard: str) -> dict[tuple[tuple[str, ...], str], Passage]:
-    """The answers of turns, by history and question: later turns of the dialogue have them in their histories."""
+def answers_of(canard: str) -> Answers:
+    """The answers of turns: later turns of the dialogue have them in their histories."""
     found = {}
     for row in read_rewrites("canard", canard):
         for place in range(2, len(row.history) - 1, 2):  # behind the titles of page and section
-            answer = row.history[place + 1]
-            if answer != NO_ANSWER:
-                found[row.history[:place], row.history[place]] = Passage.of(row.history[0], answer)
+            if (answer := row.history[place + 1]) != NO_ANSWER:
+                found[row.history[:place], row.history[place]] = Passage.of("", answer)
     return found
 
 
-def table(title: str, values: dict[str, Sequence[float]]) -> list[str]:
-    """Means and their differences to the first row, per cent, with 95% intervals."""
-    rows_RN = 100 * np.array([*values.values()])
-    own, gains = paired_intervals(rows_RN), paired_intervals(rows_RN - rows_RN[0])
-    lines = [f"| text | {title}, n = {rows_RN.shape[1]} | difference to the question |", "|---|---|---|"]
-    for name, mean, ends, gain, low_high in zip(
-        values, rows_RN.mean(1), own, (rows_RN - rows_RN[0]).mean(1), gains, strict=True
-    ):
-        shown = "" if name == QUESTION else f"{gain:+.2f} [{low_high[0]:+.2f}, {low_high[1]:+.2f}]"
-        lines.append(f"| {name} | {mean:.2f} [{ends[0]:.2f}, {ends[1]:.2f}] | {shown} |")
-    return [*lines, ""]
+def other_turns(rows: Sequence[RewriteExample], answers: Answers) -> dict[int, RewriteExample]:
+    """Turns that ask another question of their page, by their place in the rows."""
+    own = [Question("", row.question, (answers[row.history, row.question].text,), history=row.history) for row in rows]
+    return {place: replace(rows[place], question=text) for place, text in other_texts(own, CONTROLS).items()}
 
 
-def report(rows: Sequence[RewriteExample], made: dict[str, list[str]], canard: str, bm25: Path, dense: Path) -> str:
-    """The three tables."""
-    texts = {QUESTION: [row.question for row in rows], **made, "human rewrite": [row.rewrite for row in rows]}
-    texts["page title, section title, question"] = [" ".join((*row.history[:2], row.question)) for row in rows]
-    texts["all turns, question"] = [" ".join((*row.history, row.question)) for row in rows]
-    f1 = {
-        name: [usual_scores(text, [row.rewrite])[1] for text, row in zip(own, rows, strict=True)]
-        for name, own in texts.items()
-    }
-    lines, answers = table("token F1, %", f1), answers_of(canard)
-    known = [place for place, row in enumerate(rows) if (row.history, row.question) in answers]
-    gold = [answers[rows[place].history, rows[place].question].id for place in known]
-    for title, retriever in {"BM25": Bm25Retriever(bm25), "MiniLM": DenseRetriever(dense)}.items():
-        recall = {}
+def table(title: str, values: dict[str, list[float]]) -> list[str]:
+    """Means and their differences to the first and the last row, per cent, with 95% intervals."""
+    rows_RN, names = 100 * np.array([*values.values()]), [*values]
+    columns = [names]
+    for sign, shown_RN in ("", rows_RN), ("+", rows_RN - rows_RN[0]), ("+", rows_RN - rows_RN[-1]):
+        shown = zip(shown_RN.mean(1), *paired_intervals(shown_RN).T, strict=True)
+        columns.append([f"{mean:{sign}.2f} [{low:{sign}.2f}, {high:{sign}.2f}]" for mean, low, high in shown])
+    head = f"| text | {title}, %, n = {rows_RN.shape[1]} | minus {names[0]} | minus {names[-1]} |"
+    return [head, "|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)), ""]
+
+
+def measured(measure: str, scores_P: NDArray, gold: int, among: Sequence[int]) -> float:
+    """A measure of a gold passage among some, the mean over its ranks: as many as of these have its score."""
+    higher, at_least = (scores_P[among] > scores_P[gold]).sum(), (scores_P[among] >= scores_P[gold]).sum()
+    return MEASURES[measure](1 + np.arange(higher, at_least)).mean()
+
+
+def searched(texts: Texts, rows: Sequence[RewriteExample], answers: Answers, encoder: SentenceEncoder) -> list[str]:
+    """Tables of the ranks of the turns' own answers."""
+    corpus = tuple({each.id: each for each in answers.values()}.values())
+    place = {each.id: number for number, each in enumerate(corpus)}
+    gold = [place[answers[row.history, row.question].id] for row in rows]
+    page = [[*{place[a.id] for (history, _), a in answers.items() if history[0] == row.history[0]}] for row in rows]
+    new = [[n for n in page[i] if n == gold[i] or corpus[n].text not in rows[i].history] for i in range(len(rows))]
+    kinds = {"all answers": [range(len(corpus))] * len(rows), "the page's": page, "the page's not in the turns": new}
+    lines: list[str] = []
+    for engine in ("BM25", "MiniLM"):
+        scores: dict[str, Sequence[NDArray]] = {QUESTION: [], "chance": [np.zeros(len(corpus))] * len(rows)}
         for name, own in texts.items():
-            found = retriever.search([own[place] for place in known], DEPTH)
-            ids = [{hit.passage.id for hit in hits} for hits in found]
-            recall[name] = [float(one in those) for one, those in zip(gold, ids, strict=True)]
-        lines += table(f"recall@{DEPTH} of the answer, {title}, %", recall)
+            bm25 = bm25_scores([each.text for each in corpus], own)
+            asked = [Question("", text, passages=corpus) for text in own]
+            scores[name] = [*bm25] if engine == "BM25" else cosines(asked, encoder)
+        for kind, measure in ("all answers", "recall@10"), *product([*kinds][1:], ("R@1", "MRR")):
+            among = kinds[kind]
+            kept = [turn for turn, each in enumerate(among) if len(each) > 1]
+            values = {
+                name: [measured(measure, own[n], gold[n], among[n]) for n in kept] for name, own in scores.items()
+            }
+            lines += table(f"{measure} among {kind}, {engine}", values)
+    return lines
+
+
+def report(rows: Sequence[RewriteExample], made: Texts, others: Sequence[int], answers: Answers) -> str:
+    """All tables.
+
+    Args:
+        rows: The turns.
+        made: What models make of them, and then of another question of some turns.
+        others: The places of these turns.
+        answers: Of all dialogues.
+    """
+    human, encoder = [row.rewrite for row in rows], SentenceEncoder()
+    texts = {QUESTION: [row.question for row in rows]} | {name: own[: len(rows)] for name, own in made.items()}
+    texts |= {"human rewrite": human, TITLES: [" ".join((*row.history[:2], row.question)) for row in rows]}
+    texts[ALL] = [" ".join((*row.history, row.question)) for row in rows]
+    f1 = {name: [usual_scores(text, [own])[1] for text, own in zip(texts[name], human, strict=True)] for name in texts}
+    lines = table("token F1", f1) + searched(texts, rows, answers, encoder)
+    if made:
+        control = {name: [texts[name][place] for place in others] for name in (QUESTION, "rewriter")}
+        control["another question"] = made["rewriter"][len(rows) :]
+        control["floor"] = [texts[ALL][place] for place in others]
+        lines += searched(control, [rows[place] for place in others], answers, encoder)
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Write the labels, the corpus or the report."""
+    """Write the labels or the report."""
     options = argparse.ArgumentParser(description=__doc__, prog=COMMAND)
     parts = options.add_subparsers(dest="part", required=True)
-    for part in (parts.add_parser(name) for name in ("labels", "corpus", "report")):
+    for part in (parts.add_parser(name) for name in ("labels", "report")):
         part.add_argument("file")
         part.add_argument("out", type=Path)
-    for name in ("rewriter", "selector", "canard", "bm25", "dense"):
-        part.add_argument(name, type=str if name == "canard" else Path)
+    part.add_argument("canard")
+    part.add_argument("--models", nargs=2, type=Path, metavar=("REWRITER", "SELECTOR"))
     given = options.parse_args()
-    if given.part == "corpus":
-        passages = {passage.id: passage for passage in answers_of(given.file).values()}
-        made = [{"id": name, "title": each.title, "text": each.text} for name, each in passages.items()]
-        write_text(given.out, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in made))
-        return
     rows = list(read_rewrites("rewrites", given.file))
     if given.part == "labels":
         labelled = (json.dumps(to_row(labels(row, number))) for number, row in enumerate(rows))
         write_text(given.out, "".join(f"{line}\n" for line in labelled))
         return
-    texts = rewritten(rows, given.out.with_suffix(".jsonl"), given.rewriter, given.selector)
-    text = report(rows, texts, given.canard, given.bm25, given.dense)
+    answers = answers_of(given.canard)
+    others = other_turns(rows, answers)
+    asked, journal = [*rows, *others.values()], given.out.with_suffix(".jsonl")
+    made = rewritten(asked, journal, *given.models) if given.models else {}
+    text = report(rows, made, [*others], answers)
     write_text(given.out, text)
     print(text, end="")
 

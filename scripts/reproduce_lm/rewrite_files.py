@@ -5,7 +5,8 @@
     python -m scripts.reproduce_lm.rewrite_files passages NQ OUT.jsonl
 
 dialogues   OUT/qrecc-train.jsonl (1,500 turns), qrecc-validation.jsonl (200), canard-test.jsonl (600); whole dialogues
-            of QReCC as far as they fit; a dialogue that begins with the same question in both files is in neither
+            of QReCC as far as they fit, but those that share any question or rewrite with CANARD, and those whose
+            questions or rewrites have the title of a page of CANARD, without its "(band)"
 queries     OUT/rrr-train.jsonl (2,000), rrr-validation.jsonl (200): HotpotQA's questions with search queries, none of
             them in the files after --not_in
 passages    NQ's questions, each with the title and the first sentence of its gold passage
@@ -27,6 +28,7 @@ from common.rewrites import RewriteExample
 from datamodules.formats.reading import read_questions
 from datamodules.formats.rewrites import read_rewrites
 from harness.synthesis.layouts import sentences
+from scripts.reproduce_lm.dialogues import answers_of
 
 COMMAND = "python -m scripts.reproduce_lm.rewrite_files"
 TURNS, VALIDATION, TEST, PAIRS = 1500, 200, 600, 2000
@@ -47,24 +49,36 @@ def write(file: Path, rows: Iterable[RewriteExample]) -> None:
     write_text(file, "".join(f"{json.dumps(asdict(row), ensure_ascii=False)}\n" for row in rows))
 
 
+def asked(turns: Iterable[RewriteExample]) -> set[str]:
+    """All questions of dialogues, those of their histories too, and all rewrites."""
+    return {words(text) for row in turns for text in (*row.history[::2], row.question, row.rewrite)}
+
+
 def dialogues(qrecc: str, canard: str, out: Path) -> None:
     """Dialogues of QReCC, and turns of CANARD, whose histories begin with the titles of page and section."""
 
-    def first(row: RewriteExample, titles: int = 0) -> str:
-        return words((*row.history, row.question)[titles])
+    def first(row: RewriteExample) -> str:
+        return words((*row.history, row.question)[0])
 
-    theirs, tests = list(read_rewrites("qrecc", qrecc)), list(read_rewrites("canard", canard))
-    both = {first(row) for row in theirs} & {first(row, 2) for row in tests}
-    theirs.sort(key=lambda row: digest(first(row)))  # stable: turns stay in order
+    tests, answers = list(read_rewrites("canard", canard)), answers_of(canard)
+    theirs = sorted(read_rewrites("qrecc", qrecc), key=lambda row: digest(first(row)))  # stable: turns stay in order
+    whole = [[*turns] for _, turns in groupby(theirs, key=first)]
+    questions, titles = asked(tests), {f" {words(row.history[0].partition(' (')[0])} " for row in tests}
+    apart = [turns for turns in whole if questions.isdisjoint(asked(turns))]
+    kept = [turns for turns in apart if not any(title in f" {text} " for title in titles for text in asked(turns))]
+    print(f"dialogues of QReCC: {len(whole):,}, without an equal question {len(apart):,}, without a page {len(kept):,}")
     train: list[RewriteExample] = []
     validation: list[RewriteExample] = []
-    for name, turns in groupby(theirs, key=first):
-        if name not in both:
-            (train if len(train) < TURNS else validation).extend(turns)
-    tests = [row for row in tests if first(row, 2) not in both]
-    write(out / "qrecc-train.jsonl", train[:TURNS])
-    write(out / "qrecc-validation.jsonl", validation[:VALIDATION])
-    write(out / "canard-test.jsonl", sorted(tests, key=lambda row: digest(row.question, *row.history))[:TEST])
+    for turns in kept:
+        (train if len(train) < TURNS else validation).extend(turns)
+    tests = [row for row in tests if (row.history, row.question) in answers]
+    tests = sorted(tests, key=lambda row: digest(row.question, *row.history))[:TEST]
+    parts = {"qrecc-train": train[:TURNS], "qrecc-validation": validation[:VALIDATION], "canard-test": tests}
+    for name, rows in parts.items():
+        write(out / f"{name}.jsonl", rows)
+        pages, distinct = (len({(*row.history, row.question)[:texts] for row in rows}) for texts in (1, 3))
+        print(f"{name}: {len(rows):,} turns of {distinct if rows is tests else pages:,} dialogues")
+    print(f"canard-test: {pages:,} pages")
 
 
 def queries(rrr: str, out: Path, not_in: Sequence[str]) -> None:
