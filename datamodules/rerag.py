@@ -243,6 +243,7 @@ class ReRagData(StepData):
         batches = partial(ContextBatches, draws=self.draws, tensors=tensors)
         self._training_batches = batches(questions, self.contexts, self.context_sampling)
         self._validation_batches = batches(validation, self.validation_contexts, self.validation_context_sampling)
+        self.validation_questions = validation
         self.validation_sets: LazySequence[ContextSet] = LazySequence(
             len(validation), partial(self._validation_batches.drawn, -1), kept=4 * self.questions_per_validation_batch
         )

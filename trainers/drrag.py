@@ -20,6 +20,7 @@ from models.serving_manifest import write_manifest
 from models.text_formats import InputTokens
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
+from trainers.run.controls import asked_otherwise, scored
 from trainers.run.encoder_module import EncoderModule
 from trainers.run.learning import EXPLAINED, explained
 from trainers.run.optimizers import HeadOptimizer
@@ -150,6 +151,18 @@ class DrRagTrainer(EncoderModule):
         if self.trainer.is_global_zero:
             self.figures = validation_figures(probabilities_P, labels_P, threshold)
         return summary
+
+    def controls(self) -> dict[str, float]:
+        """See `RunModule`: `other_auc`, the AUC if the classifier reads another question's text.
+
+        The documents of the triples, of at most 200 validation questions, stay their own.
+        """
+        data, score = self.trainer.datamodule, self.classifier.probabilities
+        triples = data.validation_triples
+        asked = asked_otherwise("val/other_auc", (triple.question for triple in triples), triples)
+        rows = [(text, triple.first, triple.second) for text, triple in asked]
+        scores = scored(self.classifier, self.trainer, score, rows, data.tokens_per_validation_batch)
+        return {"other_auc": auroc(scores, [triple.positive for _, triple in asked])} if asked else {}
 
     def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
         """Columns and rows of a table of the first `count` validation triples with their probabilities."""

@@ -33,6 +33,7 @@ from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, t
 from trainers.rerag_options import Abstention, JointOptimizer, Loss, PresetName, Text, Validation, preset_of
 from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
 from trainers.rerag_validation import QuestionScores, Summary, examples, metric_names, score_questions, summarize
+from trainers.run.controls import asked_otherwise, scored
 from trainers.run.module import BASES, RunModule
 from trainers.run.optimizers import decay_groups
 from trainers.run.starting_weights import Start, StartOption
@@ -426,6 +427,20 @@ class ReRagTrainer(RunModule):
         self.last_validated, self.last_summary = results, summary
         self.fitted, self.figures = summary.fitted, summary.figures
         return summary.metrics
+
+    def controls(self) -> dict[str, float]:
+        """See `RunModule`: `other_recall_1`, recall_1 if the estimator reads another question's text.
+
+        The contexts of at most 200 validation questions stay their own.
+        """
+        if (estimator := self.estimator) is None:
+            return {}
+        data = self.trainer.datamodule
+        asked = asked_otherwise("val/other_recall_1", data.validation_questions, data.validation_sets)
+        pairs = [(text, passage) for text, one in asked for passage in one.passages]
+        scores = iter(scored(estimator, self.trainer, estimator.scores, pairs, data.tokens_per_bucket))
+        ranked = [QuestionScores(0, tuple(next(scores) for _ in one.labels), one.labels) for _, one in asked]
+        return {"other_recall_1": summarize(ranked, True, False).metrics["recall_1"]} if asked else {}
 
     def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
         """Columns and rows of a table of the first `count` validation questions."""

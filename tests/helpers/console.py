@@ -17,6 +17,7 @@ FIT_OUT = (
     r"unusual rows: .*",
     r"memory  the epoch's largest batch fits.*",
     r"validation after step [\d,]+: val/.*",
+    r"val/other_\w+: not measured, .*",  # tiny data
     r"warning: this run does not learn: .*",  # tiny models in a few steps
     r"warning: \S+ holds a model that has not learned: .*",
     r"checkpoints/\w+/serving: exported from checkpoints/\w+/best\.ckpt; largest difference to the module \S+ nats",

@@ -178,6 +178,13 @@ class ServingExport(Callback):
         module = module.whole()
         module.load_state_dict(best["state_dict"])
         module.on_load_checkpoint(best)
+        if controls := module.controls():
+            module.validation_metrics |= controls
+            for logger in trainer.loggers:
+                if isinstance(logger, JsonlLogger):
+                    logger.cut(trainer.global_step)  # what this run had measured when it ended before
+            # As of the next step, which no checkpoint holds yet: a run that goes on drops the line.
+            module.send({f"val/{name}": value for name, value in controls.items()}, trainer.global_step)
         with Progress(f"exporting and checking {folder}"), whole_folder(folder) as temporary:
             found = doubts(module.validation_metrics)
             module.export(temporary, {**provenance(trainer), "not_learned": found})

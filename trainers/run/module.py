@@ -148,6 +148,14 @@ class RunModule(pl.LightningModule):
         """The metrics of `summarize` that can choose a checkpoint; the one to propose comes first."""
         raise NotImplementedError
 
+    def controls(self) -> dict[str, float]:
+        """Figures of the weights that are exported, by name without `val/`; see `trainers.run.controls`.
+
+        Measured once, at the end of training, on rank 0 alone: nothing in it may wait for other ranks. None of them can
+        choose a checkpoint.
+        """
+        return {}
+
     @property
     def backward_passes(self) -> int:
         """Backward passes of one optimizer step, over all ranks.

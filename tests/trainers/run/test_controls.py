@@ -1,0 +1,259 @@
+"""What a trained part finds when it alone is asked with another question's text: by hand, and in whole tiny runs."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from common.errors import UserError
+from common.other_questions import FEWEST
+from common.records import Passage, Question
+from datamodules.examples.context_sets import ContextSet
+from datamodules.examples.lazy_sequence import LazySequence
+from datamodules.examples.triples import Triple
+from tests.conftest import hotpot_rows
+from tests.helpers.rerag_data import fid_rows
+from tests.helpers.runs import assert_repeated, fit_in_turn
+from tests.helpers.tiny_runs import Bench, checkpoint_of, fit, metrics, use
+from tests.trainers import test_drrag, test_rerag_training
+from trainers.drrag import DrRagTrainer
+from trainers.rerag import ReRagTrainer
+from trainers.rerag_options import Loss
+from trainers.run.callbacks import RandomState
+from trainers.run.controls import MOST
+from trainers.run.module import RunModule
+
+COUNT = 40
+RERAG, DRRAG = "other_recall_1", "other_auc"
+MODEL = {"drrag": DRRAG, "rerag": RERAG}
+
+
+class Scorer(nn.Module):
+    """An estimator and a classifier that scores a text and passages by a function, and notes what it was asked."""
+
+    inference_dtype: torch.dtype | None = None
+
+    def __init__(self, score: Callable[..., float]) -> None:
+        super().__init__()
+        self.network, self.score = SimpleNamespace(device=torch.device("cpu")), score
+        self.asked: list[tuple[Any, ...]] = []
+        self.states: list[tuple[bool, torch.dtype | None]] = []
+
+    def scores(self, rows: Sequence[tuple[Any, ...]], tokens: int | None) -> list[float]:
+        """One score per row."""
+        self.asked += rows
+        self.states.append((self.training, self.inference_dtype))
+        return [self.score(*row) for row in rows]
+
+    probabilities = scores
+
+
+def words(*passages: Passage) -> int:
+    return sum(len(passage.text.split()) for passage in passages)
+
+
+def named(text: str, *passages: Passage) -> int:
+    """How many of the passages hold the name that the question ends with."""
+    return sum(text.split()[-1] in passage.text.split() for passage in passages)
+
+
+def question(number: int) -> Question:
+    """A question with two gold passages, of five words in three of four questions and else of three, and one more of
+    four words; only the gold ones name what is asked."""
+    name, filler = f"name{number}", "was born in" if number % 4 else "was"
+    gold = [Passage.of("", f"{side} {name} {filler}") for side in ("director", "film")]
+    other = Passage.of("", f"the city number{number} is")
+    return Question(f"q{number}", f"where is {name}", (name,), (other, *gold), tuple(each.id for each in gold))
+
+
+def contexts(of: Question) -> ContextSet:
+    return ContextSet(of, of.passages, (False, True, True), of.answers[0])
+
+
+def triples(of: Question) -> list[Triple]:
+    """A positive one, of ten words or of six, and two of eight words on average: of nine and of seven."""
+    other, *gold = of.passages
+    return [Triple(of, *gold, "gold_gold"), Triple(of, gold[0], other, "gold_noise")]
+
+
+def bench(module: RunModule, precision: str = "32-true", **data: Any) -> None:
+    module.trainer = bench = Bench(module)  # type: ignore[assignment]
+    bench.precision, bench.datamodule = precision, SimpleNamespace(**data)
+
+
+def estimator_run(scorer: nn.Module, count: int = COUNT, precision: str = "32-true") -> ReRagTrainer:
+    """A trainer of an estimator, with validation sets that are drawn on request."""
+    module = ReRagTrainer("model", None, loss=Loss(label_weight=1.0))
+    module.estimator, module.generator = scorer, None  # type: ignore[assignment]
+    asked = [question(number) for number in range(count)]
+    sets = LazySequence(count, lambda place: contexts(asked[place]))
+    bench(module, precision, validation_questions=asked, validation_sets=sets, tokens_per_bucket=None)
+    return module
+
+
+def classifier_run(scorer: nn.Module, count: int = COUNT, precision: str = "32-true") -> DrRagTrainer:
+    """A trainer of a pair classifier."""
+    module = DrRagTrainer("model")
+    module.classifier = scorer  # type: ignore[assignment]
+    drawn = [triple for number in range(count) for triple in triples(question(number))]
+    bench(module, precision, validation_triples=drawn, tokens_per_validation_batch=4096)
+    return module
+
+
+RUNS = {RERAG: estimator_run, DRRAG: classifier_run}
+
+
+def test_a_style_ranks_for_another_question_as_for_its_own_and_relevance_does_not() -> None:
+    # The longest context is relevant for three of four questions, whatever is asked.
+    assert estimator_run(Scorer(lambda text, passage: words(passage))).controls() == {RERAG: 0.75}
+    # No context names what another question asks for: all scores tie, which counts as not found.
+    assert estimator_run(Scorer(named)).controls() == {RERAG: 0}
+    own = [contexts(question(number)) for number in range(COUNT)]
+    found = [tuple(named(one.question.text, passage) for passage in one.passages) for one in own]
+    assert found == [one.labels for one in own]
+
+
+def test_a_style_tells_pairs_for_another_question_as_for_its_own_and_relevance_does_not() -> None:
+    # Of 40 positives 30 have ten words and 10 have six; of 40 negatives 30 have nine words and 10 have seven.
+    by_hand = (30 * 40) / (40 * 40)
+    assert classifier_run(Scorer(lambda text, *pair: words(*pair))).controls() == {DRRAG: by_hand}
+    assert classifier_run(Scorer(named)).controls() == {DRRAG: 0.5}  # all tie
+    assert all(named(one.question.text, *one.texts[1:]) == 1 + one.positive for one in triples(question(3)))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_only_the_text_is_another_question_s_of_at_most_200_questions(name: str) -> None:
+    scorer = Scorer(named)
+    RUNS[name](scorer, MOST + 50).controls()
+    own = {p.id: one.text for one in map(question, range(MOST + 50)) for p in one.passages}
+    texts = {own[passages[0].id]: text for text, *passages in scorer.asked}
+    assert len(texts) == MOST
+    assert all(text in own.values() and text != asked for asked, text in texts.items())
+    rows = {RERAG: 3, DRRAG: 2}
+    assert len(scorer.asked) == MOST * rows[name]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_with_too_few_questions_nothing_is_measured_and_one_line_says_so(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scorer = Scorer(named)
+    assert RUNS[name](scorer, FEWEST - 1).controls() == {}
+    assert capsys.readouterr().out.startswith(f"val/{name}: not measured, {FEWEST - 1} ")
+    assert scorer.asked == []
+    assert name in RUNS[name](scorer, FEWEST).controls()
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(("precision", "dtype"), [("32-true", torch.float32), ("bf16-mixed", torch.bfloat16)])
+def test_it_is_scored_in_evaluation_mode_and_in_the_precision_of_training(
+    name: str, precision: str, dtype: torch.dtype
+) -> None:
+    scorer = Scorer(named)
+    module = RUNS[name](scorer, precision=precision)
+    module.controls()
+    assert scorer.states == [(False, dtype)]
+    assert (scorer.training, scorer.inference_dtype) == (True, None)  # as before
+    assert name not in module.metric_names  # so that it chooses no checkpoint
+
+
+def test_without_an_estimator_there_is_nothing_to_ask() -> None:
+    module = ReRagTrainer(None, "model")
+    module.estimator = None
+    assert module.controls() == {}
+    assert RunModule.controls(module) == {}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_neither_weights_nor_random_states_change(name: str, checkpoints: dict[str, Path]) -> None:
+    if name == RERAG:
+        made: RunModule = ReRagTrainer(str(checkpoints["bert"]), None, max_tokens=48, dropout=0.5,
+                                       loss=Loss(label_weight=1.0)).load()  # fmt: skip
+        part = made.estimator
+    else:
+        made = DrRagTrainer(str(checkpoints["big_bird"]), 64, dropout=0.5).load()
+        part = made.classifier
+    module = RUNS[name](part)
+    before = {key: value.clone() for key, value in part.state_dict().items()}
+    drawn = json.dumps(RandomState.capture(), default=torch.Tensor.tolist)
+    assert module.controls() == module.controls()
+    assert json.dumps(RandomState.capture(), default=torch.Tensor.tolist) == drawn
+    assert all(each.training for each in part.modules())
+    assert_repeated(dict(part.state_dict()), before)
+
+
+def write_run(system: str, place: Path, checkpoints: dict[str, Path]) -> list[str]:
+    """The config and data of a tiny run with enough validation questions; its options."""
+    if system == "drrag":
+        layout, rows = "hotpotqa", hotpot_rows(COUNT, seed=1)
+        (place / "train.json").write_text(json.dumps(hotpot_rows(12)))
+        test_drrag.write_config(place, checkpoints["bert"], place / "train.json")
+        options = ["--data.train", "train.json"]
+    else:
+        layout, rows = "fid", fid_rows(COUNT, seed=1)
+        rows = [{**row, "question": f"{row['question']} {number}"} for number, row in enumerate(rows)]  # each once
+        test_rerag_training.write_config(place, checkpoints["t5"])
+        options = ["--model.generator", "null", "--model.loss.label_weight", "1", "--checkpoint.monitor", "val/mrr"]
+    (place / "validation.json").write_text(json.dumps(rows))
+    return [*options, "--data.validation", json.dumps([{"layout": layout, "path": "validation.json"}])]
+
+
+@pytest.mark.whole_run
+@pytest.mark.parametrize("system", MODEL)
+def test_a_run_logs_and_exports_it_once_also_when_it_ends_again(
+    system: str, tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, name = write_run(system, use(tmp_path, monkeypatch), checkpoints), MODEL[system]
+
+    def ended(*extra: str) -> float:
+        folder = fit("tiny", *options, *extra)
+        steps = checkpoint_of(folder, "last.ckpt")["global_step"]
+        ((step, value),) = [(row["step"], row[f"val/{name}"]) for row in metrics(folder) if f"val/{name}" in row]
+        assert step == steps  # after the last step: no other row has it
+        exported = json.loads((folder / "serving/serving.json").read_text())["validation"]
+        assert exported[name] == value
+        assert exported.keys() > {name}
+        assert f"{name} {value:.4g}" in (folder / "serving/README.md").read_text().replace("\\", "")
+        for file in ("best.ckpt", "last.ckpt"):
+            assert name not in checkpoint_of(folder, file)["validation_facts"]
+        return value
+
+    steps = ("--trainer.val_check_interval", "1", "--trainer.max_steps")
+    first = ended(*steps, "2")
+    shutil.rmtree("checkpoints/tiny/serving")
+    assert ended(*steps, "2", "--resume", "auto") == first  # which trains nothing
+    ended(*steps, "4", "--resume", "auto")
+
+
+@pytest.mark.whole_run
+def test_several_processes_measure_the_same_as_one(
+    tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = write_run("drrag", use(tmp_path, monkeypatch), checkpoints)
+    options += ["--model.dropout", "0", "--trainer.max_epochs", "1"]
+    fit_in_turn(
+        tmp_path,
+        [["--name", "ddp", *options], ["--name", "fsdp2", *options, "--trainer.strategy", "fsdp2"]],
+    )
+    fit("alone", *options)
+    alone, *others = (
+        json.loads(Path("checkpoints", run, "serving/serving.json").read_text())["validation"][DRRAG]
+        for run in ("alone", "ddp", "fsdp2")
+    )
+    assert others == pytest.approx([alone, alone], abs=1e-3)  # of 40 questions' triples: a rounding may swap two
+
+
+@pytest.mark.whole_run
+def test_it_cannot_choose_a_checkpoint(
+    tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = write_run("drrag", use(tmp_path, monkeypatch), checkpoints)
+    with pytest.raises(UserError, match=f"val/{DRRAG}, which this run's validation does not measure"):
+        fit("tiny", *options, "--checkpoint.monitor", f"val/{DRRAG}")
