@@ -1,6 +1,6 @@
 """Questions with BM25's first passages of one corpus, in which no style and no title says which passage is relevant.
 
-    python -m scripts.reproduce_lm.one_corpus LAYOUT FILE [FILE ...] --out FOLDER [--best 20]
+    python -m scripts.reproduce_lm.one_corpus LAYOUT FILE [FILE ...] --out FOLDER
 
 The corpus is the distinct passages of all FILEs.  A passage is relevant if it holds an answer by DPR's rule; answers of
 one or two characters, yes and no are left out, and so are questions without another one, and those whose passages are
@@ -11,7 +11,9 @@ Prints what was left out, and R@1 of BM25 and of chance for each FILE.
 
 import argparse
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,13 +27,7 @@ from harness.retrievers.question_passages import bm25_scores
 from scripts.reproduce_lm.contexts import digest
 
 COMMAND = "python -m scripts.reproduce_lm.one_corpus"
-TRAINED = 10  # passages of each question in training
-HALVES = (0, 1)
-
-
-def usable(answers: tuple[str, ...]) -> list[str]:
-    """The answers whose presence in a passage says something."""
-    return [answer for answer in answers if len(squad(answer)) > 2 and squad(answer) not in ("yes", "no")]
+RANKED, TRAINED = 20, 10  # passages of each question
 
 
 def main() -> None:
@@ -40,49 +36,44 @@ def main() -> None:
     options.add_argument("layout")
     options.add_argument("files", nargs="+")
     options.add_argument("--out", required=True, type=Path)
-    options.add_argument("--best", type=int, default=20, help="passages of each question")
     given = options.parse_args()
     read = {file: list(read_questions(given.layout, file)) for file in given.files}
-    corpus = [*{p.id: p for questions in read.values() for question in questions for p in question.passages}.values()]
-    print(f"{len(corpus):,} distinct passages")
     asked: dict[str, tuple[str, Question]] = {}
-    for file, questions in read.items():
-        for question in questions:
-            asked.setdefault(squad(question.text), (file, question))
-    texts = [indexed_text(passage) for passage in corpus]
-    lines: dict[int, list[tuple[list[dict], dict]]] = {half: [] for half in HALVES}
+    for file, one in ((file, one) for file, questions in read.items() for one in questions):
+        asked.setdefault(squad(one.text), (file, one))
+    corpus = [*{p.id: p for questions in read.values() for one in questions for p in one.passages}.values()]
+    halves: tuple[list[dict[str, Any]], ...] = ([], [])
     relevant: dict[str, list[list[bool]]] = {file: [] for file in read}
-    short = without = one_kind = 0
-    scored = bm25_scores(texts, [question.text for _, question in asked.values()])
-    for (file, question), scores_P in zip(asked.values(), scored, strict=True):
-        answers = usable(question.answers)
-        short += len(question.answers) - len(answers)
-        without += not answers
-        if not answers:
-            continue
-        best = [int(place) for place in np.argsort(-scores_P, kind="stable")[: given.best]]
+    left_out: Counter[str] = Counter()
+    scored = bm25_scores([*map(indexed_text, corpus)], [one.text for _, one in asked.values()])
+    for (text, (file, one)), scores_P in zip(asked.items(), scored, strict=True):
+        answers = [each for each in one.answers if len(squad(each)) > 2 and squad(each) not in ("yes", "no")]
+        best = np.argsort(-scores_P, kind="stable")[:RANKED].tolist()
         held = [has_answer(corpus[place].text, answers) for place in best]
-        one_kind += len(set(held)) == 1
+        left_out["answers"] += len(one.answers) - len(answers)
         if len(set(held)) == 1:
+            left_out["questions whose passages are all of one kind" if answers else "questions without an answer"] += 1
             continue
         relevant[file].append(held)
-        contexts = [
-            {"title": passage.title, "text": passage.text, "score": float(score), "hasanswer": hold}
-            for passage, score, hold in zip((corpus[place] for place in best), scores_P[best], held, strict=True)
+        passages = [
+            {
+                "title": corpus[place].title,
+                "text": corpus[place].text,
+                "score": float(scores_P[place]),
+                "hasanswer": hold,
+            }
+            for place, hold in zip(best, held, strict=True)
         ]
-        row = {"question": question.text, "answers": answers}
-        lines[digest(squad(question.text)) % len(HALVES)].append((contexts, row))
-    for half, rows in lines.items():
-        for name, depth in ("half", given.best), ("train", TRAINED):
-            made = (json.dumps({**row, "ctxs": contexts[:depth]}, ensure_ascii=False) for contexts, row in rows)
+        halves[digest(text) % 2].append({"question": one.text, "answers": answers, "ctxs": passages})
+    for half, rows in enumerate(halves):
+        for name, depth in ("half", RANKED), ("train", TRAINED):
+            made = (json.dumps({**row, "ctxs": row["ctxs"][:depth]}, ensure_ascii=False) for row in rows)
             write_text(given.out / f"{name}-{half}.jsonl", "".join(f"{line}\n" for line in made))
-    print(
-        f"{len(asked):,} distinct questions; left out: {short:,} answers, {without:,} questions with no other answer, "
-        f"{one_kind:,} whose passages are all of one kind; halves of {len(lines[0])} and {len(lines[1])}"
-    )
-    for file, held in relevant.items():
-        first, chance = (100 * np.mean([of(each) for each in held]) for of in (lambda each: each[0], np.mean))
-        print(f"{Path(file).name}: {len(held):,} questions, R@1 of BM25 {first:.1f}, of chance {chance:.1f}")
+    print(f"{len(corpus)} distinct passages, {len(asked)} questions, halves of {len(halves[0])} and {len(halves[1])}")
+    print("left out:", ", ".join(f"{count} {name}" for name, count in left_out.items()))
+    for file, rows_of_file in relevant.items():
+        first, chance = (100 * np.mean([of(each) for each in rows_of_file]) for of in (lambda each: each[0], np.mean))
+        print(f"{Path(file).name}: {len(rows_of_file)} questions, R@1 of BM25 {first:.1f}, of chance {chance:.1f}")
 
 
 if __name__ == "__main__":
