@@ -333,11 +333,6 @@ class DenseRetriever(VectorRetriever):
             for hits in self._vectors.search(queries_QD, k)
         ]
 
-    @property
-    def vectors(self) -> "np.ndarray":
-        """The stored vectors of all passages (N, D), in the order of the corpus, mapped from their file."""
-        return self._vectors.vectors_ND
-
     def similarities(self, query_D: "np.ndarray") -> "np.ndarray":
         """Inner product of a query vector with every passage of the index, float64 (N,)."""
         return self._vectors.similarities(query_D)

@@ -14,7 +14,6 @@ from common.records import Answer, Question
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
 from harness.evaluation.hiqa.ranking import HiQaRow, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import answer_rows, check_rows, read_at_budgets, retrievers_of
-from harness.evaluation.hiqa.table_fields import TableVectors, embed_tables, fields_table
 from harness.evaluation.hiqa.tables import (
     LOG_RANK,
     TITLES,
@@ -43,7 +42,6 @@ class HiQaResults:
     rows: dict[str, HiQaRow]
     read: dict[str, list[list[Answer]]]  # by reader and budget
     vectors: DenseRetriever | None  # of the system's retriever
-    embedded: TableVectors | None  # None also where no gold segment is a table
 
 
 class Study:
@@ -60,7 +58,6 @@ class Study:
         seed: Of the draw of these collections.
         budgets: Words of the contexts in which the rows are compared; none: they are not.
         readers: Readers that answer at each of these budgets (Table 7), by name: class_path and init_args.
-        table_fields: Whether the tables of the index are also embedded with their data fields and compared (Table 3).
     """
 
     def __init__(
@@ -72,13 +69,12 @@ class Study:
         seed: int = 0,
         budgets: tuple[PositiveInt, ...] = BUDGETS,
         readers: dict[str, Reader] | None = None,
-        table_fields: bool = False,
     ) -> None:
         if len(set(budgets)) < len(budgets):
             raise UserError(f"study.budgets is {list(budgets)}: name each number once.")
         if readers and not budgets:
             raise UserError("study.readers answer at the budgets of study.budgets: name at least one.")
-        self.budgets, self.readers, self.table_fields = budgets, dict(readers or {}), table_fields
+        self.budgets, self.readers = budgets, dict(readers or {})
         self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
 
     def check(self, system: HiQa, out: Path, layout: str) -> None:
@@ -105,8 +101,7 @@ class Study:
         answers, seconds_before = answer_rows(system, retrievers, questions, settings.partial / "rows.jsonl")
         dense = getattr(system.retriever, "dense", system.retriever)
         vectors = dense if isinstance(dense, DenseRetriever) else None
-        embedded = embed_tables(vectors, questions, self.k, self.gamma) if vectors and self.table_fields else None
-        found = HiQaResults(rows, read, vectors, embedded)
+        found = HiQaResults(rows, read, vectors)
         return Asked(answers.pop(own), answers, seconds + seconds_before, found)
 
     def measure(self, system: HiQa, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
@@ -136,8 +131,6 @@ class Study:
         passages = PassageStore(indexes_of(system.retriever)[0].folder)
         tokenizer = found.vectors.encoder.tokenizer if found.vectors else None
         findings.tables.append(overview_table(passages, questions, tokenizer))
-        if found.vectors is not None and self.table_fields:
-            findings.tables.append(fields_table(found.embedded, settings.bootstrap))
         answers = dict(zip(rows, (asked.answers, *asked.variants.values()), strict=True))
         findings.tables += answer_tables_of_rows(answers, questions, settings)
         return findings

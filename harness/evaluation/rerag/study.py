@@ -37,14 +37,12 @@ from harness.retrievers.question_passages import bm25_of_shipped
 from harness.runtime.provenance import computed_in, configuration
 from harness.runtime.resumable import ResumableBatches
 from harness.systems.rerag import ReRag
-from models.calibration import Calibration
 from models.rerag.marginal_reader import AnyMarginal
 from models.serving_manifest import MANIFEST
 
 _SAME_CONTEXTS = "; no question has more candidates than contexts: both rankers select the same contexts"
 _NO_GENERATOR = (
-    "not measured without a generator or a reader: answers, ablation, EM by contexts and quality, refusal, risk and "
-    "coverage"
+    "not measured without a generator or a reader: answers, ablation, EM by contexts, refusal, risk and coverage"
 )
 
 
@@ -66,8 +64,8 @@ class ReRagResults:
 class Study:
     """Recall before and after reranking, the ablation, EM by number of contexts, and RE-RAG's further tables.
 
-    Accuracy by share of relevant contexts, detection of unanswerable questions, and risk-coverage curves; all share one
-    scoring and one reading of every passage.
+    Detection of unanswerable questions, and risk-coverage curves; all share one scoring and one reading of every
+    passage.
 
     A system without an estimator has nothing to study: its answers alone are measured.
 
@@ -78,9 +76,6 @@ class Study:
             does not give a score for every one of them; MiniLM when omitted.
         baseline_serving: Serving folder of a generator trained without the estimator and with relevance retriever,
             which adds the first four rows of the paper's Table 7.
-        raw_probability: Also detect unanswerable questions and relevant contexts by the estimator's P("true"), as in
-            the paper's Tables 4 and 5 and Figure 3, beside the P(relevant) that was calibrated on validation. The
-            threshold of raw P is the best on the measured questions, since none is exported.
     """
 
     def __init__(
@@ -88,10 +83,8 @@ class Study:
         temperatures: Path | None = None,
         encoder: str | None = None,
         baseline_serving: Path | None = None,
-        raw_probability: bool = False,
     ) -> None:
         self.temperatures, self.encoder, self.baseline_serving = temperatures, encoder, baseline_serving
-        self.raw_probability = raw_probability
 
     def check(self, system: ReRag, out: Path, layout: str) -> None:
         """Check files and folders.  Raises UserError or a subclass."""
@@ -117,8 +110,6 @@ class Study:
             model.estimator is None or model.generator is None or system.reader is not None
         ):
             raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
-        if self.raw_probability and system.prior is not None:
-            raise UserError("study.raw_probability is the estimator's alone: omit it, or the system's prior.")
         if model.estimator is None:
             return []
         with_answers(questions)
@@ -177,7 +168,7 @@ class Study:
         if not questions:  # without an estimator
             return Findings()
         found: ReRagResults = asked.found
-        findings = _findings(system, found, settings, self.raw_probability)
+        findings = _findings(system, found, settings)
         findings.cases = [[contexts_case(system, each)] for each in found.sets]
         findings.records = [
             candidates_record(system, each, found.readings, number) for number, each in enumerate(found.sets)
@@ -186,14 +177,13 @@ class Study:
         return findings
 
 
-def _findings(system: ReRag, found: ReRagResults, settings: Settings, raw_probability: bool) -> Findings:
+def _findings(system: ReRag, found: ReRagResults, settings: Settings) -> Findings:
     """All tables, plots and facts.
 
     Args:
         system: With an estimator; without a generator, the tables that need one are omitted.
         found: Of questions with answers.
         settings: Of the evaluation.
-        raw_probability: Adds the estimator's uncalibrated probabilities.
     """
     bootstrap, candidate_sets, readings, own = settings.bootstrap, found.sets, found.readings, found.own
     paper = settings.paper if settings.paper in paper_figures.RE_RAG else None
@@ -211,8 +201,6 @@ def _findings(system: ReRag, found: ReRagResults, settings: Settings, raw_probab
         rerag_tables.RANKERS["estimator"]: (
             "estimator", rerag_tables.calibrated(candidate_sets, system.calibration)
         ),
-        **({rerag_tables.RAW: ("estimator", rerag_tables.calibrated(candidate_sets, Calibration()))}
-           if raw_probability else {}),
         rerag_tables.RANKERS["retriever"]: ("retriever", rerag_tables.retriever_confidence(candidate_sets)),
     }  # fmt: skip
     exact: dict[Ranker, NDArray[np.float64]] = {}
@@ -222,15 +210,13 @@ def _findings(system: ReRag, found: ReRagResults, settings: Settings, raw_probab
             "retriever": scoring.exact(candidate_sets, readings["Baseline", own]),
         }
         by_contexts = rerag_tables.contexts_table(candidate_sets, scoring, system.contexts)
-        by_quality = rerag_tables.quality_table(candidate_sets, confidences, exact, system.contexts)
         ablation = rerag_tables.ablation_table(
             candidate_sets, readings, scoring, system.contexts, paper, by_llm=system.reader is not None
         )
         if system.reader is not None:
             report.tables.append(rerag_tables.llm_table(candidate_sets, scoring, system.contexts, paper))
-        report.tables += [ablation, by_contexts, by_quality]
+        report.tables += [ablation, by_contexts]
         report.plots["contexts.png"] = partial(rerag_tables.plot_contexts, by_contexts)
-        report.plots["quality.png"] = partial(rerag_tables.plot_quality, by_quality)
     systems = [
         Confidence.of(
             name, ranker, candidate_sets, confidence, system.contexts, exact.get(ranker),

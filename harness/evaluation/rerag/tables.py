@@ -1,4 +1,4 @@
-"""RE-RAG's Tables 2 and 4 to 7 and Figures 2 and 3, computed from candidate sets.
+"""RE-RAG's Tables 2 and 4 to 7 and Figure 2, computed from candidate sets.
 
 Tables 4 and 5: a question is unanswerable for a ranker if none of its selected contexts contains an answer; it is
 predicted unanswerable if no context's confidence reaches the threshold. Where all sets or none hold an answer, there is
@@ -7,7 +7,6 @@ nothing to detect: the tables say so.
 Shape legend: N questions, R rows.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +26,6 @@ from models.calibration import Calibration
 from models.rerag.marginal_reader import AnyMarginal, Marginal, MarginalReading
 from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, sweep
 
-QUALITY_BINS = 10  # of the share of relevant contexts, besides the bin "none"
-RELEVANT = 0.5  # a context is relevant if its confidence is at least this (Section 5.1)
-
 ABLATION: dict[str, tuple[Ranker, Ranker]] = {  # which ranker selects the contexts, which one's scores weight them
     "Baseline": ("retriever", "retriever"),
     "RE score": ("retriever", "estimator"),
@@ -37,7 +33,6 @@ ABLATION: dict[str, tuple[Ranker, Ranker]] = {  # which ranker selects the conte
     "RE context, score": ("estimator", "estimator"),
 }
 RANKERS: dict[Ranker, str] = {"estimator": "RE", "retriever": "retriever"}  # ranker -> its name in the tables
-RAW = "RE, raw P"  # the estimator by its P("true"), which the paper uses, instead of the calibrated P(relevant)
 FULL = "RE context, score"
 EVERY, NONE = "every set holds an answer", "no set holds an answer"  # why nothing can be detected
 TABLE_6_COUNTS = (5, 10)  # contexts that a language model reads
@@ -269,56 +264,6 @@ def calibrated(candidate_sets: Sequence[CandidateSet], calibration: Calibration)
     return [np.array([calibration(score) for score in each.relevance_C]) for each in candidate_sets]
 
 
-def quality_table(
-    candidate_sets: Sequence[CandidateSet],
-    confidences: Mapping[str, tuple[Ranker, Sequence[NDArray[np.float64]]]],
-    exact: dict[Ranker, NDArray[np.float64]],
-    contexts: int,
-) -> ReportTable:
-    """Figure 3: EM by the share of selected contexts with a confidence of at least 0.5.
-
-    Args:
-        candidate_sets: One per question.
-        confidences: A ranker and its confidence in every candidate, by the name in the table.
-        exact: EM of the answers with each ranker's contexts and weights, (N,).
-        contexts: Number of contexts selected.
-    """
-    columns: list[str] = []
-    table: dict[str, list[Cell | None]] = {name: [] for name in _bin_names()}
-    for title, (ranker, confidence) in confidences.items():
-        bins_N = np.array(
-            [
-                _bin(confidence_C[each.order(ranker)[:contexts]])
-                for each, confidence_C in zip(candidate_sets, confidence, strict=True)
-            ]
-        )
-        columns += [f"questions, {title}", f"EM %, {title}"]
-        for place, name in enumerate(table):
-            inside_N = bins_N == place
-            accuracy = 100 * float(exact[ranker][inside_N].mean()) if inside_N.any() else float("nan")
-            table[name] += [Cell(int(inside_N.sum())), Cell(accuracy)]
-    return ReportTable(
-        "quality",
-        f"EM by share of relevant contexts (Figure 3); relevant: confidence of at least {RELEVANT}",
-        tuple(columns),
-        table,
-        note="EM is empty where there is no question. RE's confidence is the calibrated P(relevant); its raw P is "
-        'P("true") / (P("true") + P("false")), which the paper uses. The retriever\'s confidence: a cosine, or other '
-        "scores min-max scaled to 0..1 over all candidates with scores of this source; the two do not compare.",
-    )
-
-
-def _bin_names() -> list[str]:
-    edges = [round(100 * i / QUALITY_BINS) for i in range(QUALITY_BINS + 1)]
-    return ["none", *(f"{low}-{high}%" for low, high in itertools.pairwise(edges))]
-
-
-def _bin(confidence_K: NDArray[np.float64]) -> int:
-    """0 if no context is relevant, else 1 + the bin of the share; bins include their upper end."""
-    relevant = int((confidence_K >= RELEVANT).sum())
-    return -(-relevant * QUALITY_BINS // len(confidence_K)) if relevant else 0
-
-
 def plot_contexts(table: ReportTable, path: Path) -> None:
     """Figure 2: EM by number of contexts, with intervals, from its table."""
     figure, (axes,) = axes_of()
@@ -333,33 +278,6 @@ def plot_contexts(table: ReportTable, path: Path) -> None:
     axes.set(xlabel="contexts", ylabel="EM, %", title=table.title)
     axes.set_xticks(counts)
     save(figure, [axes], path)
-
-
-def plot_quality(table: ReportTable, path: Path) -> None:
-    """Figure 3: EM (lines) and number of questions (bars) by share of relevant contexts, from its table."""
-    figure, (axes,) = axes_of()
-    bars = axes.twinx()
-    places = np.arange(len(table.rows))
-    for number in range(len(table.columns) // 2):
-        name = table.columns[2 * number + 1].removeprefix("EM %, ")
-        counts, values = (
-            [each.value if each else float("nan") for each in column] for column in _columns(table, number)
-        )
-        bars.bar(places + 0.35 * (number - 0.5), counts, width=0.35, alpha=0.25, color=f"C{number}")
-        axes.plot(places, values, marker="o", color=f"C{number}", label=name)
-    axes.set_xticks(places, list(table.rows), rotation=45, ha="right")
-    axes.set(
-        xlabel="share of relevant contexts",
-        ylabel="EM, % (lines)",
-        title="EM by share of relevant contexts",
-        ylim=(0, 100),
-    )
-    bars.set_ylabel("questions (bars)")
-    save(figure, [axes], path)
-
-
-def _columns(table: ReportTable, number: int) -> list[list]:
-    return [[cells[2 * number + offset] for cells in table.rows.values()] for offset in (0, 1)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from common.records import Question
 from datamodules.formats.reading import read_questions
 from harness.commands.evaluate import evaluate
 from harness.commands.tune import tune
-from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.candidates import collect_candidates
 from harness.evaluation.rerag.retrieval import has_answer_labels
 from harness.evaluation.rerag.tables import Confidence
@@ -25,7 +24,6 @@ from harness.systems.rerag import ReRag
 from models.calibration import Calibration
 from models.rerag.marginal_reader import MarginalReader, weigh
 from models.rerag.model import ReRagModel
-from models.rerag.unanswerable import THRESHOLDS
 from tests.conftest import hotpot_rows
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.reports import cells
@@ -100,7 +98,7 @@ def test_the_command_measures_what_the_system_answers(folders: dict[str, Path], 
     run(folders, tmp_path / "report", "--paper", "nq", "--ks", "[1,3]", "--study.temperatures", file)
     out = tmp_path / "report"
     assert sorted(path.name for path in out.iterdir()) == [
-        "contexts.png", "quality.png", "questions.jsonl", "report.csv", "report.html", "report.json", "report.md",
+        "contexts.png", "questions.jsonl", "report.csv", "report.html", "report.json", "report.md",
     ]  # fmt: skip
     asked = [q for q in read_questions("hotpotqa", str(folders["dev"])) if q.answers]
     expected = system.answer(asked)
@@ -141,12 +139,6 @@ def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(folders: 
     assert set(seconds) == {"retrieval", "scoring", "reading"}
     (nothing,), _ = collect_candidates([Question("q", "zebra", ("x",))], model, reader, retriever, None, 7, 3)
     assert nothing.read("estimator", "retriever", 3, "thorough").text == ""
-    rerag_tables.quality_table(
-        [nothing],
-        {name: (ranker, [np.array([])]) for ranker, name in rerag_tables.RANKERS.items()},
-        dict.fromkeys(rerag_tables.RANKERS, np.zeros(1)),
-        3,
-    )
     empty = Confidence.of("RE", "estimator", [nothing], [np.array([])], 3, np.zeros(1))
     assert (empty.max_N[0], empty.answerable_N[0]) == (-np.inf, False)
     for pool, hits in zip(pools, retriever.search([q.text for q in asked], 7), strict=True):
@@ -188,28 +180,6 @@ def test_refusing_and_reranking_alone(folders: dict[str, Path], tmp_path: Path) 
     }
     record = json.loads((tmp_path / "reranker" / "questions.jsonl").read_text().splitlines()[0])
     assert record["candidates"][0]["written"] is None
-
-
-def test_raw_probabilities_stand_beside_calibrated_ones(
-    folders: dict[str, Path], checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
-    """This model's calibrated P is above 0.9 for every context; raw P is the sigmoid of the score."""
-    write_serving(checkpoints["t5"], tmp_path / "model", calibration=Calibration(0.001, 4.0), threshold=0.5)
-    system = ("--system.serving", str(tmp_path / "model"))
-    run(folders, tmp_path / "plain", *system)
-    run(folders, tmp_path / "both", *system, "--study.raw_probability", "true")
-    plain, both = cells(tmp_path / "plain"), cells(tmp_path / "both")
-    raw = {key for key in both if any("raw P" in part for part in key)}
-    assert {table for table, *_ in raw} == {"detection", "refusal", "quality"}
-    same = {key: value for key, value in both.items() if key not in raw and key[0] != "costs"}
-    assert same == {key: pytest.approx(plain[key], nan_ok=True) for key in same}
-    records = [json.loads(line) for line in (tmp_path / "both" / "questions.jsonl").read_text().splitlines()]
-    best = [max(each["relevance"] for each in record["candidates"]) for record in records if record.get("candidates")]
-    assert both["quality", "none", "questions, RE, raw P"] == sum(score < 0 for score in best)
-    assert both["quality", "none", "questions, RE"] == 0
-    assert {key[1] for key in raw if key[0] == "detection" and "best F1" in key[1]} <= {
-        f"RE, raw P, {threshold:g} (best F1 here)" for threshold in THRESHOLDS
-    }
 
 
 def test_a_file_whose_sets_all_hold_an_answer_says_that_nothing_is_detected(

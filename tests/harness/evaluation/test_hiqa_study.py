@@ -29,18 +29,9 @@ from harness.evaluation.hiqa.accuracy import answer_tables_of_rows, exact_accura
 from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, kept_documents, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import KINDS, OWN
 from harness.evaluation.hiqa.study import Study
-from harness.evaluation.hiqa.table_fields import WHOLE as WHOLE_TABLE
-from harness.evaluation.hiqa.table_fields import (
-    WITH,
-    WITHOUT,
-    data_fields,
-    embed_tables,
-    fields_table,
-)
-from harness.evaluation.hiqa.tables import draw_gammas, overview_table
+from harness.evaluation.hiqa.tables import overview_table
 from harness.evaluation.judge import Judge
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR
-from harness.evaluation.log_rank import log_rank
 from harness.evaluation.study import NOT_ASKED, Settings, build
 from harness.evaluation.tables import ReportTable
 from harness.indexing.sentence_encoder import SentenceEncoder
@@ -456,7 +447,6 @@ def test_what_is_not_measured_says_why() -> None:
     assert "no question of the kinds choice" in next(iter(open_only[0].rows.values()))[0].reason  # type: ignore[union-attr]
 
 
-BOOTSTRAP = Bootstrap(50)
 COUNT = 6
 
 
@@ -514,45 +504,3 @@ def test_the_collection_by_hand(dense: DenseRetriever) -> None:
     bare = overview_table([Passage("1", "some text", metadata={"document": "a.txt"})], OTHERS, None)
     assert bare.rows["pages"][0].reason == "the documents have no pages"  # type: ignore[union-attr]
     assert bare.rows["tokens"][0].reason == "the retriever has no vectors"  # type: ignore[union-attr]
-
-
-def test_data_fields_by_hand() -> None:
-    table = next(passage for passage in MANUALS if (passage.metadata or {})["kind"] == "table")
-    assert data_fields(table.text) == f"{WORDS[6]} {WORDS[7]}"
-    assert (
-        data_fields("Ratings\n\n| a | b | c |\n| --- | --- | --- |\n| w | 1 \\| 2 |  |\n| v | 3 | 4 |") == "1 \\| 2 3 4"
-    )
-    assert data_fields("no table at all") == ""
-
-
-def test_ranks_without_data_fields_are_those_of_the_index(dense: DenseRetriever) -> None:
-    found = embed_tables(dense, [*OF_TABLES, *OTHERS], 2, 1.0)
-    assert found is not None
-    assert (found.questions, found.tables) == (COUNT, COUNT)  # the question about a text does not count
-    hits, indexes = [], []
-    for number, question in enumerate(OF_TABLES):
-        ranking = [hit.passage for hit in dense.search([question.text], len(MANUALS))[0]]
-        gold = next(p for p in ranking if p.title.startswith(WORDS[number]) and "|" in p.text)
-        hits.append(100.0 * (ranking.index(gold) < 2))
-        indexes.append(100 * log_rank(ranking.index(gold) + 1, len(MANUALS)))
-    assert found.values[WITHOUT]["hit@2 %"].tolist() == hits
-    assert found.values[WITHOUT]["Log-Rank %"] == pytest.approx(indexes)
-    for way in (WITH, WHOLE_TABLE):
-        assert not np.allclose(found.values[way]["inner product"], found.values[WITHOUT]["inner product"], atol=1e-4)
-    products = found.values[WITHOUT]["inner product"]
-    for product, question, number in zip(products, OF_TABLES, range(COUNT), strict=True):
-        (hits_of_all,) = dense.search([question.text], len(MANUALS))
-        gold_score = next(
-            h.score for h in hits_of_all if h.passage.title.startswith(WORDS[number]) and "|" in h.passage.text
-        )
-        assert product == pytest.approx(gold_score, abs=1e-6)
-    table = fields_table(found, BOOTSTRAP)
-    own, other, lost = (table.rows[name][0].value for name in (WITHOUT, WITH, f"{WITHOUT} - {WITH}"))  # type: ignore[union-attr]
-    assert lost == pytest.approx(own - other)
-
-
-def test_without_a_gold_table_nothing_is_measured(dense: DenseRetriever, tmp_path: Path) -> None:
-    assert embed_tables(dense, OTHERS, 2, 1.0) is None
-    assert "no gold segment is a table" in fields_table(None, BOOTSTRAP).rows[WITHOUT][0].reason  # type: ignore[union-attr]
-    draw_gammas(18, tmp_path / "gammas.png")
-    assert (tmp_path / "gammas.png").stat().st_size > 1000

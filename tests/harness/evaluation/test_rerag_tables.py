@@ -160,7 +160,7 @@ def test_contexts_table_by_hand() -> None:
     assert rerag_tables.context_counts(1) == [1]
 
 
-def test_quality_by_hand() -> None:
+def test_confidence_of_the_retriever_by_hand() -> None:
     retriever = rerag_tables.retriever_confidence([replace(p, retriever_temperature=2.0) for p in POOLS])
     # scores run from 0.9 to 3 (times the temperature): (score - 0.9) / 2.1
     assert retriever[0] == pytest.approx([1.0, 1.1 / 2.1, 0.1 / 2.1])
@@ -172,18 +172,6 @@ def test_quality_by_hand() -> None:
         [1, 0, 0],
         [1, 0.5, 0],
     ]  # each by itself
-    exact = {"estimator": np.array([1.0, 1, 0, 0]), "retriever": np.array([0.0, 0, 0, 1])}
-    confidences = {
-        "RE": ("estimator", rerag_tables.calibrated(POOLS, Calibration(1.0, 0.0))),
-        "RE, lower": ("estimator", rerag_tables.calibrated(POOLS, Calibration(1.0, -4.5))),
-        "retriever": ("retriever", retriever),
-    }
-    table = rerag_tables.quality_table(POOLS, confidences, exact, 3)
-    assert values(table, "none")[:4] == [1, 0, 3, pytest.approx(33.3333)]
-    # one of three contexts: in 0 and 1, and with an offset of -4.5 only in 1, whose score is 5
-    assert values(table, "30-40%")[:4] == [2, 100, 1, 100]
-    assert values(table, "60-70%") == [1, 0, 0, pytest.approx(NAN, nan_ok=True), 3, pytest.approx(33.3333)]
-    assert sum(cells[0].value for cells in table.rows.values()) == 4
 
 
 def test_answers_are_judged_under_every_protocol_and_by_kind() -> None:
