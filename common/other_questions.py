@@ -10,7 +10,7 @@ from hashlib import sha256
 from common.answer_metrics import squad
 from common.records import Question, nfkc
 
-FEWEST = 30  # questions with another one; with fewer, nothing is measured
+FEWEST, MOST = 30, 200  # questions that are asked again; where fewer have another one, nothing is measured
 
 
 def other_texts(questions: Sequence[Question], count: int) -> dict[int, str]:

@@ -47,7 +47,6 @@ def evaluate(
     judge: Judge | None = None,
     studies: bool = True,
     strict: bool = False,
-    controls: PositiveInt | None = None,
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
@@ -86,8 +85,6 @@ def evaluate(
         studies: Whether to measure what the paper of the system measures; false: only what every system has, and
             options of studies do nothing.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
-        controls: Number of questions that are asked again for the first line of the report, which says what the trained
-            part is worth: a quarter of them, 30 to 200, when omitted.
     """
     read_by(system, llm)
     files, settings = files_and_settings(
@@ -105,7 +102,6 @@ def evaluate(
         exclude_self,
         missing_gold,
         strict,
-        controls,
     )
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
@@ -134,7 +130,6 @@ def files_and_settings(
     exclude_self: bool = False,
     missing_gold: MissingGold = "left_out",
     strict: bool = False,
-    controls: int | None = None,
 ) -> "tuple[QuestionFiles, Settings]":
     """The question files of an evaluation that writes `out`, and its settings; resumable results lie beside `out`.
 
@@ -159,7 +154,7 @@ def files_and_settings(
     files = QuestionFiles(*chosen)
     bootstrap = Bootstrap(resamples, seed)
     named, partial = normalization or "squad", partial_folder(out)
-    return files, Settings(layout, named, tuple(ks), paper, bootstrap, partial, None, normalization is None, controls)
+    return files, Settings(layout, named, tuple(ks), paper, bootstrap, partial, by_script=normalization is None)
 
 
 @contextmanager

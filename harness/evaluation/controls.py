@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.other_questions import FEWEST, other_texts
+from common.other_questions import FEWEST, MOST, other_texts
 from common.records import Answer, Question, Ranked, clean, nfkc
 from common.retrieval import search_for
 from harness.answer_selection.answer_texts import answered
@@ -42,11 +42,6 @@ PARTS = {  # the method of each kind of part, and an attribute of a trained one;
 OTHER, FLOOR = "another question", "floor of another question"
 Values = NDArray[np.float64]
 Ask = Callable[[Any, Sequence[Question], str], Sequence[Answer]]
-
-
-def control_questions(questions: Sequence[Question]) -> int:
-    """How many questions are asked again: so few that an evaluation takes a quarter longer at most."""
-    return min(200, max(FEWEST, len(questions) // 4))
 
 
 @dataclass(slots=True)
@@ -198,17 +193,19 @@ class Controls:
         self.system, self.exact, self.ask = system, exact, ask
         self.kind, self.part = trained_part(system) or ("", None)  # type: ignore[var-annotated]
 
-    def rows(self, questions: Sequence[Question], answers: Sequence[Answer], count: int) -> Rows | str:
+    def rows(self, questions: Sequence[Question], answers: Sequence[Answer]) -> Rows | str:
         """All rows, or why there are none.
+
+        A quarter of the questions is asked again, 30 to 200, so that an evaluation takes a quarter longer at most.
 
         Args:
             questions: All of them.
             answers: The system's.
-            count: Of the questions that are asked again, at most.
         """
         if self.part is None:
             return "no part of this system is trained"
         size = max((len(each.evidence) for each in answers), default=0) or 1
+        count = min(MOST, max(FEWEST, len(questions) // 4))
         places = np.flatnonzero(~np.isnan(self.values(questions, answers, size)[1])).tolist()
         others = other_texts([questions[place] for place in places], count)
         enough = len(others) >= FEWEST

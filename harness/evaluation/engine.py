@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table, withheld_tables
-from harness.evaluation.controls import Controls, control_questions, verdict
+from harness.evaluation.controls import Controls, verdict
 from harness.evaluation.judgements import Judgements
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import answers as paper_answers
@@ -115,16 +115,15 @@ def _controlled(
     system: System, questions: Sequence[Question], answers: Sequence[Answer], settings: Settings
 ) -> tuple[str, list[ReportTable]]:
     """What the trained part of a system is worth, in a line, and the table of its controls."""
-    configured, others = configuration(system), digest(questions)
-
-    def exact(asked: Sequence[Question], given: Sequence[Answer]) -> NDArray[np.float64]:
-        return answer_values(asked, given, settings)[0]
+    configured = configuration(system)
 
     def ask_row(made: System, asked: Sequence[Question], row: str) -> Sequence[Answer]:
-        kept = {**configured, "row": row, "of": others} if configured is not None and row else None
+        kept = {**configured, "row": row, "of": digest(questions)} if configured and row else None
         return ask(made, asked, settings, f"controls, {row}.jsonl", depends_on=kept).answers
 
-    found = Controls(system, exact, ask_row).rows(questions, answers, settings.controls or control_questions(questions))
+    found = Controls(system, lambda asked, given: answer_values(asked, given, settings)[0], ask_row).rows(
+        questions, answers
+    )
     if isinstance(found, str):
         return f"controls: none, {found}", []
     line, table = verdict(found, settings.bootstrap)

@@ -44,7 +44,6 @@ class Settings:
     partial: Path  # folder for resumable results
     judge: "Judge | None" = None  # for a study whose rows are judged, too
     by_script: bool = False  # whether `for_questions` chooses the normalization
-    controls: int | None = None  # questions that are asked again with another one; None: `control_questions`
 
     def for_questions(self, questions: Sequence[Question]) -> "Settings":
         """These settings, with the normalization `characters` if nobody named one and most gold answers need it."""

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from common.answer_metrics import usual_scores
 from common.errors import exit_code
 from common.files import write_text
-from common.other_questions import other_texts
+from common.other_questions import MOST, other_texts
 from common.records import Passage, Question, Ranked
 from common.rewrites import RewriteExample, Rewrites
 from common.words import new_words, word_texts
@@ -44,7 +44,6 @@ from harness.runtime.resumable import ResumableBatches
 
 COMMAND = "python -m scripts.reproduce_lm.dialogues"
 AT_ONCE = 40  # turns; what a stopped run resumes by
-CONTROLS = 200  # turns with another question
 MEASURES = {"recall@10": lambda ranks: ranks <= 10, "R@1": lambda ranks: ranks == 1, "MRR": lambda ranks: 1 / ranks}
 QUESTION, TITLES, ALL = "question", "page title, section title, question", "all turns, question"
 NO_ANSWER = "I don't know."
@@ -107,7 +106,7 @@ def answers_of(canard: str) -> Answers:
 def other_turns(rows: Sequence[RewriteExample], answers: Answers) -> dict[int, RewriteExample]:
     """Turns that ask another question of their page, by their place in the rows."""
     own = [Question("", row.question, (answers[row.history, row.question].text,), history=row.history) for row in rows]
-    return {place: replace(rows[place], question=text) for place, text in other_texts(own, CONTROLS).items()}
+    return {place: replace(rows[place], question=text) for place, text in other_texts(own, MOST).items()}
 
 
 def table(title: str, values: dict[str, list[float]]) -> list[str]:

@@ -58,9 +58,7 @@ def by_estimator(serving: str, questions: Sequence[Question], others: Mapping[st
 
 
 def interval(values_N: NDArray[np.float64], bold: bool = False) -> str:
-    """A mean and its interval, in percent; empty where it is not defined."""
-    if np.isnan(values_N).all():
-        return ""
+    """A mean and its interval, in percent."""
     low, high = 100 * paired_intervals(values_N[None])[0]
     mean = f"{100 * values_N.mean():+.1f}" if bold else f"{100 * values_N.mean():.1f}"
     mark = "**" if bold and low * high > 0 else ""
@@ -98,8 +96,11 @@ def table(systems: dict[str, list[tuple[str, str]]]) -> list[str]:
             untrained = {each: rows[each][0, known] for each in baselines}
             found = Rows("R@1", own_N, untrained, {OTHER: other_N, FLOOR: chance_N[known]})
             verdicts.append(f"- {name}: {verdict(found, Bootstrap(10_000, 0))[0]}")
-    rows["chance"] = np.stack([chance_N, np.full(len(pooled), np.nan), np.full(len(pooled), np.nan)])
-    head = [f"{len(pooled)} questions", *MEASURES, *(f"R@1 - {each}" for each in baselines)]
+    head = [
+        f"{len(pooled)} questions, chance {100 * chance_N.mean():.1f}",
+        *MEASURES,
+        *(f"R@1 - {each}" for each in baselines),
+    ]
     table = markdown_table(
         head,
         [

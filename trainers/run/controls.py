@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 import pytorch_lightning as pl
 import torch
 
-from common.other_questions import FEWEST, other_texts
+from common.other_questions import FEWEST, MOST, other_texts
 from common.progress import say
 from common.records import Question
 
 Item = TypeVar("Item")
-MOST = 200  # questions asked
 
 
 def asked_otherwise(figure: str, questions: Iterable[Question], examples: Sequence[Item]) -> list[tuple[str, Item]]:
@@ -47,18 +46,18 @@ def asked_otherwise(figure: str, questions: Iterable[Question], examples: Sequen
 def scored(part: Any, trainer: pl.Trainer, score: Callable[..., list[float]], *given: Any) -> list[float]:
     """What a trained part scores as in validation: on the trainer's device, in its precision, in evaluation mode.
 
-    Afterwards the part is where and as it was: Lightning moves it to the CPU when training ends.
+    Lightning moves the part to the CPU when training ends, and the export that follows does so too.
 
     Args:
-        part: With `network` and `inference_dtype`, which also holds in the threads that score on a CPU.
+        part: With `inference_dtype`, which also holds in the threads that score on a CPU.
         trainer: In fp32 or bf16-mixed.
         score: The part's method.
         given: Its arguments.
     """
-    device, dtype, training = part.network.device, part.inference_dtype, part.training
+    training = part.training
     part.eval().to(trainer.strategy.root_device)
     part.inference_dtype = torch.bfloat16 if trainer.precision == "bf16-mixed" else torch.float32
     scores = score(*given)
-    part.train(training).to(device)
-    part.inference_dtype = dtype
+    part.train(training).cpu()
+    part.inference_dtype = None
     return scores
