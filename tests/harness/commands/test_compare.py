@@ -338,7 +338,7 @@ def test_after_an_interruption_in_the_second_system_the_first_is_not_run_again(
     calls |= {"search": 0, "answer": 0}
     infer.main(arguments)
     assert "answers.jsonl: reusing 1 of 1 batches" in capsys.readouterr().err
-    assert calls == {"search": 1, "answer": 0}  # the second system's search
+    assert calls == {"search": 2, "answer": 0}  # of the second system, and of its controls
     assert not list(place.glob("cut.*"))
     for name in ("bm25", "rerag"):
         assert measured_cells(place / "cut" / name) == measured_cells(compared / name)

@@ -171,6 +171,7 @@ def test_refusing_and_reranking_alone(folders: dict[str, Path], tmp_path: Path) 
     run(folders, tmp_path / "reranker", serving="reranker")
     figures = cells(tmp_path / "reranker")
     assert {table for table, *_ in figures} == {
+        "controls",
         "answers",
         "evidence",
         "costs",
