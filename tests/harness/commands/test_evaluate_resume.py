@@ -148,7 +148,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
 
     searches = KillingRetriever.searches
     infer.main(command)
-    assert KillingRetriever.searches == searches + 1 + 1  # and one of the controls
+    assert KillingRetriever.searches == searches + 1 + 2  # and two of the controls
     said = capsys.readouterr().err
     assert "reusing 2 of 3 batches" in said
     assert not partial(tmp_path / "out").exists()
@@ -156,7 +156,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     assert all(spent[stage] > sum(each[stage] for each in before) for stage in candidates.STAGES)
 
     infer.main(rerag(folders, tmp_path / "whole", retriever, *more))
-    assert KillingRetriever.searches == searches + 2 + 3 + 1
+    assert KillingRetriever.searches == searches + 3 + 3 + 2
     assert report(tmp_path / "out") == report(tmp_path / "whole")
 
 
