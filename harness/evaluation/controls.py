@@ -294,6 +294,8 @@ class Controls:
         made = copy(self.system)
         made.selector = _with(self.part, "choose", choose)
         self.ask(made, asked, "")
+        known_N = [one.id in seen for one in asked]  # the others failed
+        rows.trained_N, asked = rows.trained_N[known_N], [one for one in asked if one.id in seen]
         questions, answers = zip(*(seen[one.id] for one in asked), strict=True)
 
         def values(sources: Sequence[str]) -> Values:
