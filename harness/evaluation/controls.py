@@ -32,6 +32,7 @@ from harness.retrievers.question_passages import shipped_rankings
 from harness.retrievers.rerank import shortened
 from harness.retrievers.retriever_tree import inner
 from harness.retrievers.rm3 import Rm3Retriever
+from harness.runtime.failures import failure_of
 
 PARTS = {  # the method of each kind of part, and an attribute of a trained one; the first of a system's is controlled
     "selector": ("choose", "file"),
@@ -180,6 +181,24 @@ def asked_otherwise(kind: str, part: Any, texts: Mapping[str, str], asked: list[
     return _with(part, method, ask)
 
 
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A retriever that is asked with the question.
+
+    Args:
+        retriever: Searches.
+        k: Number of passages.
+    """
+
+    retriever: Any
+    k: int
+
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        """The passages found for each question."""
+        found = search_for(self.retriever, questions, self.k)
+        return [Answer(one.id, "", tuple(hits)) for one, hits in zip(questions, found, strict=True)]
+
+
 class Controls:
     """The rows beside a system's own.
 
@@ -206,7 +225,8 @@ class Controls:
             return "no part of this system is trained"
         size = max((len(each.evidence) for each in answers), default=0) or 1
         count = min(MOST, max(FEWEST, len(questions) // 4))
-        places = np.flatnonzero(~np.isnan(self.values(questions, answers, size)[1])).tolist()
+        defined = np.flatnonzero(~np.isnan(self.values(questions, answers, size)[1])).tolist()
+        places = [place for place in defined if not failure_of(answers[place])]
         others = other_texts([questions[place] for place in places], count)
         enough = len(others) >= FEWEST
         chosen = [places[each] for each in others] if enough else places[:count]
@@ -238,25 +258,24 @@ class Controls:
         retrievers = [*{id(each): each for each in [*inner(system)][1:]}.values()]
         memo = {id(each): remembered(each) for each in retrievers if len([*inner(each)]) == 1}
 
-        def found(row: Sequence[Sequence[Ranked]]) -> Values:
-            answers = [Answer(one.id, "", tuple(hits[:size])) for one, hits in zip(asked, row, strict=True)]
-            return self.values(asked, answers, size)[1]
+        def of(made: Any, name: str) -> Values:
+            return self.values(asked, self.ask(made, asked, name), size)[1]
 
         def measured(name: str, new: Any = part, **options: Any) -> Values:
             made = changed(system, {**memo, id(part): new})
             vars(made).update(options)
-            return self.values(asked, self.ask(made, asked, name), size)[1]
+            return of(made, name)
 
         for each in retrievers:
             if all(own is not part for own in parts(each)):
                 alone, name = changed(each, memo), type(each).__name__.removesuffix("Retriever")
-                rows.untrained[f"{name} {len(rows.untrained) + 1}" if name in rows.untrained else name] = found(
-                    search_for(alone, asked, size)
-                )
+                name = f"{name} {len(rows.untrained) + 1}" if name in rows.untrained else name
+                rows.untrained[name] = of(Alone(alone, size), name)
                 if kind == "rewriter" and hasattr(each, "shares"):
-                    rows.untrained["RM3"] = found(search_for(Rm3Retriever(alone), asked, size))
-        if not retrievers:
-            rows.untrained |= {name: found(row) for name, row in shipped_rankings(asked).items()}
+                    rows.untrained["RM3"] = of(Alone(Rm3Retriever(alone), size), "RM3")
+        for name, row in shipped_rankings(asked).items() if not retrievers else ():
+            found = [Answer(one.id, "", tuple(hits[:size])) for one, hits in zip(asked, row, strict=True)]
+            rows.untrained[name] = self.values(asked, found, size)[1]
         if kind == "pair scorer" and hasattr(system, "selection"):
             rows.untrained["QDC"] = measured("QDC", selection=replace(system.selection, method="qdc"))
         if kind == "rewriter":
