@@ -98,21 +98,19 @@ def shipped_rankings(questions: Sequence[Question], encoder: str | None = None) 
     from harness.indexing.sentence_encoder import SentenceEncoder
     from models.pretrained import MINILM
 
-    found = {"BM25": [[*own.values()] for own in bm25_of_shipped(questions)]}
+    found: dict[str, list[Sequence[float]]] = {"BM25": [[*own.values()] for own in bm25_of_shipped(questions)]}
     try:
         found["cosine"] = [own.tolist() for own in cosines(questions, SentenceEncoder(encoder or MINILM))]
     except MissingInputError as error:
         say(f"No row of a cosine: {error}")
-    ranked = {
-        name: [
-            sorted(map(Ranked, question.passages, scores), key=lambda hit: (-hit.score, hit.passage.id))
-            for question, scores in zip(questions, rows, strict=True)
-        ]
-        for name, rows in found.items()
-    }
+    ranked = {name: [_ranked(*pair) for pair in zip(questions, rows, strict=True)] for name, rows in found.items()}
     if len(ranked) > 1:
         pairs = zip(*ranked.values(), strict=True)
         ranked["BM25 and cosine"] = [reciprocal_rank_fusion(pair, [1.0, 1.0]) for pair in pairs]
     if all(question.given_scores for question in questions):
-        ranked["the file's order"] = [given_ranking(question) for question in questions]
+        ranked["the file's order"] = [_ranked(question, question.given_scores) for question in questions]
     return ranked
+
+
+def _ranked(question: Question, scores: Sequence[float]) -> list[Ranked]:
+    return sorted(map(Ranked, question.passages, scores), key=lambda hit: (-hit.score, hit.passage.id))

@@ -29,17 +29,16 @@ from harness.evaluation.controls import FLOOR, OTHER, Rows, verdict
 from harness.evaluation.tables import markdown_table
 from harness.retrievers.question_passages import shipped_rankings
 from models.cross_encoder import RelevanceEstimator, load_scorer
-from trainers.rerag_validation import first_hit
 
 COMMAND = "python -m scripts.reproduce_lm.ranking"
 MEASURES = ("R@1", "R@5", "MRR")
 
 
 def measured(questions: Sequence[Question], rankings: Sequence[Sequence[Ranked]]) -> NDArray[np.float64]:
-    """The measures of each question, (3, N); irrelevant passages stand before a relevant one of the same score."""
+    """The measures of each question, (3, N)."""
     rows = []
     for question, hits in zip(questions, rankings, strict=True):
-        rank = first_hit([hit.score for hit in hits], [hit.passage.id in question.support for hit in hits])
+        rank = next((rank for rank, hit in enumerate(hits) if hit.passage.id in question.support), None)
         rows.append((0.0, 0.0, 0.0) if rank is None else (float(rank < 1), float(rank < 5), 1 / (rank + 1)))
     return np.array(rows).T
 
@@ -54,7 +53,8 @@ def by_estimator(serving: str, questions: Sequence[Question], others: Mapping[st
     """The measures of each question by an estimator, (3, N); it is asked with the other text where there is one."""
     pairs = [(others.get(one.text, one.text), passage) for one in questions for passage in one.passages]
     scored = iter(estimator(serving).scores(pairs))
-    return measured(questions, [[Ranked(passage, next(scored)) for passage in one.passages] for one in questions])
+    ranked = [[Ranked(passage, next(scored)) for passage in one.passages] for one in questions]
+    return measured(questions, [sorted(hits, key=lambda hit: (-hit.score, hit.passage.id)) for hits in ranked])
 
 
 def interval(values_N: NDArray[np.float64], bold: bool = False) -> str:

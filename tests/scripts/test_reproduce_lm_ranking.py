@@ -21,7 +21,7 @@ def row(number: int, passages: int = 4) -> dict:
     texts = [" ".join(words[place:]) + " other words" for place in range(passages)]
     return {
         "question": " ".join(words), "answers": ["a"],
-        "ctxs": [{"title": f"t{place}", "text": text, "isgold": place == 0, "hasanswer": place == 0, "score": 1.0}
+        "ctxs": [{"title": f"t{place}", "text": text, "isgold": not place, "hasanswer": not place, "score": float(place)}
                  for place, text in enumerate(texts)],
     }  # fmt: skip
 
@@ -69,7 +69,7 @@ def test_seeds_are_averaged_and_halves_joined(tmp_path: Path, monkeypatch: pytes
     one, other = str(tmp_path / "a"), str(tmp_path / "b")
     monkeypatch.setattr(ranking, "load_scorer", TitleScorer)
     monkeypatch.setattr("harness.indexing.sentence_encoder.SentenceEncoder", lambda name: name)
-    monkeypatch.setattr(question_passages, "cosines", lambda pooled, _: [np.zeros(4)] * len(pooled))  # ties are worst
+    monkeypatch.setattr(question_passages, "cosines", lambda pooled, _: [np.arange(4.0)] * len(pooled))  # gold is last
     systems = {
         "best": [("best", one), ("best", other)],
         "seeds": [("best", one), ("worst", one), ("best", other), ("best", other)],
