@@ -21,7 +21,7 @@ def row(number: int, passages: int = 4) -> dict:
     texts = [" ".join(words[place:]) + " other words" for place in range(passages)]
     return {
         "question": " ".join(words), "answers": ["a"],
-        "ctxs": [{"title": f"t{place}", "text": text, "isgold": not place, "hasanswer": not place, "score": float(place)}
+        "ctxs": [{"title": f"t{place}", "text": text, "isgold": not place, "hasanswer": not place, "score": place}
                  for place, text in enumerate(texts)],
     }  # fmt: skip
 
