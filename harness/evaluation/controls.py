@@ -152,26 +152,29 @@ def remembered(retriever: Any) -> Any:
     return _with(retriever, "search", search)
 
 
+def key_of(question: Question) -> str:
+    """The text (NFKC) of a question; behind its turns, for other dialogues may ask the same."""
+    return " // ".join((*question.history, nfkc(question.text)))
+
+
 def asked_otherwise(kind: str, part: Any, texts: Mapping[str, str], asked: list[Any]) -> Any:
     """A copy of a trained part that is asked with other texts.
 
     Args:
         kind: Of the part.
         part: The part.
-        texts: The other text for that of each question (NFKC); what has none stays.
+        texts: The other text by `key_of` of each question; what has none stays.
         asked: Gets what it was asked: the text, and for pairs and triples what follows it.
     """
     method = PARTS[kind][0]
 
     def ask(own: Sequence[Any], *further: Any) -> Any:
-        rows = [(one.text,) if isinstance(one, Question) else one for one in own]
-        asked.extend(rows)
-        other = [(texts.get(nfkc(text), text), *rest) for text, *rest in rows]
         if kind in ("estimator", "pair scorer"):
-            return getattr(part, method)(other, *further)
-        found = getattr(part, method)(
-            [replace(one, text=row[0]) for one, row in zip(own, other, strict=True)], *further
-        )
+            asked.extend((nfkc(text), *rest) for text, *rest in own)
+            return getattr(part, method)([(texts.get(nfkc(text), text), *rest) for text, *rest in own], *further)
+        asked.extend((key_of(one),) for one in own)
+        others = [replace(one, text=texts.get(key_of(one), one.text)) for one in own]
+        found = getattr(part, method)(others, *further)
         if kind == "rewriter":  # where a strategy has no query, the question is searched, not the other one
             for place, (one, each) in enumerate(zip(own, found, strict=True)):
                 own_text = dict.fromkeys(each.fallbacks, (clean(one.text),))
@@ -234,7 +237,7 @@ class Controls:
             return "no question has gold passages or answers"
         asked = [questions[place] for place in chosen]
         rows = Rows(*self.values(asked, [answers[place] for place in chosen], size))
-        texts = {nfkc(one.text): text for one, text in zip(asked, others.values(), strict=False)}
+        texts = {key_of(one): text for one, text in zip(asked, others.values(), strict=False)}
         if not enough:
             texts, rows.note = {}, f"{OTHER}: not measured, {len(others)} questions have one, and it takes {FEWEST}."
         if self.kind == "selector":
@@ -287,7 +290,7 @@ class Controls:
             texts |= {shortened(part, text): shortened(part, other) for text, other in texts.items()}
         seen: list[Any] = []
         other_N = measured(OTHER, asked_otherwise(kind, part, texts, seen))
-        if strange := sum(nfkc(text) not in texts for text, *_ in seen):
+        if strange := sum(text not in texts for text, *_ in seen):
             rows.note = f"{OTHER}: not measured, the trained part was asked {strange} times about other texts."
             return
         if kind == "estimator" and not any(getattr(each, "prior", None) for each in parts(system)):
@@ -299,7 +302,7 @@ class Controls:
     def _chance(self, question: Question, scored: Sequence[Any]) -> float:
         """The share of relevant passages among those that an estimator was asked to score: R@1 of a random order."""
         asked = (nfkc(question.text), shortened(self.part, question.text))
-        own = [Answer("", "", (Ranked(passage, 0.0),)) for text, passage in scored if nfkc(text) in asked]
+        own = [Answer("", "", (Ranked(passage, 0.0),)) for text, passage in scored if text in asked]
         return float(self.values([question] * len(own), own, 1)[1].mean()) if own else 0.0
 
     def _choose(self, rows: Rows, asked: Sequence[Question], texts: Mapping[str, str]) -> None:

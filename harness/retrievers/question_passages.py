@@ -86,21 +86,18 @@ def bm25_scores(texts: Sequence[str], queries: Sequence[str]) -> "Iterator[NDArr
         yield engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)
 
 
-def shipped_rankings(questions: Sequence[Question], encoder: str | None = None) -> dict[str, list[list[Ranked]]]:
-    """Each question's shipped passages by what needs no training: BM25, a cosine, both fused, and the given scores.
+def shipped_rankings(questions: Sequence[Question]) -> dict[str, list[list[Ranked]]]:
+    """Each question's shipped passages, best first, by the name of what ranks them without training.
 
-    Equal scores are in the order of ids, so that no file's order counts.
-
-    Args:
-        questions: With passages.
-        encoder: Of the cosine; MiniLM when None. Without it on this machine, a line says so.
+    BM25, MiniLM's cosine, both fused by reciprocal ranks, and the scores of the file where each passage has one. Equal
+    scores are in the order of ids, so that no file's order counts. Without MiniLM on this machine a line says so.
     """
     from harness.indexing.sentence_encoder import SentenceEncoder
     from models.pretrained import MINILM
 
     found: dict[str, list[Sequence[float]]] = {"BM25": [[*own.values()] for own in bm25_of_shipped(questions)]}
     try:
-        found["cosine"] = [own.tolist() for own in cosines(questions, SentenceEncoder(encoder or MINILM))]
+        found["cosine"] = [own.tolist() for own in cosines(questions, SentenceEncoder(MINILM))]
     except MissingInputError as error:
         say(f"No row of a cosine: {error}")
     ranked = {name: [_ranked(*pair) for pair in zip(questions, rows, strict=True)] for name, rows in found.items()}

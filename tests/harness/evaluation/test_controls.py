@@ -187,7 +187,6 @@ def test_a_file_in_which_paraphrases_are_neighbours_shows_an_honest_gain(tmp_pat
     measured = evaluated(shipped(answers_question), questions, tmp_path)
     assert measured.verdict.startswith("R@1 100.0, +100.0 [+100.0, +100.0] to the best that is not trained")
     assert row(measured, OTHER) < 40  # equal scores: the passages in the order of the file
-    assert "need no question" not in measured.verdict or row(measured, OTHER) > 20
 
 
 def test_drrag_and_a_rewriter_over_an_index_show_an_honest_gain(tmp_path: Path) -> None:
