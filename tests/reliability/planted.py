@@ -1,0 +1,223 @@
+"""Planted changes: one line of code is changed at a time, and the test that notices it is written down.
+
+    python -m tests.reliability.planted draw --without PATTERN   # 120 changes, drawn by hash, into planted.json
+    python -m tests.reliability.planted run                      # plants those that have no result, one by one
+
+A change is planted in a copy of the last commit, never in the checkout. The test files that import its module run
+until the first failure, the nearest by name first. A run that was stopped goes on where it was.
+"""
+
+import argparse
+import ast
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+RECORDS = Path(__file__).with_name("planted.json")
+FOLDERS = ("models", "trainers", "datamodules", "harness")
+OF_FOLDER, OF_FILE, TEST_FILES, LIMIT_S = 30, 2, 12, 180
+MARKS = "not slow and not gpu and not network"
+KINDS = ("comparison", "sign", "constant", "drop")
+SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "/", "+=": "-="}
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+MESSAGE = re.compile(r"(print|say|warn)\(")
+Record = dict[str, Any]
+
+
+def python_files(root: Path, *more: str) -> list[Path]:
+    """All files of code, and of the folders named."""
+    return sorted(path for name in (*FOLDERS, "common", "documents", *more) for path in (root / name).rglob("*.py"))
+
+
+def nodes(tree: ast.AST, name: str = "", function: bool = False) -> Iterator[tuple[str, ast.AST]]:
+    """What functions do, with their names: no annotations, defaults, errors, f-strings, messages and last returns."""
+    for child in tree.body if isinstance(tree, DEFINITIONS) else ast.iter_child_nodes(tree):
+        inner = f"{name}.{child.name}".lstrip(".") if isinstance(child, DEFINITIONS) else name
+        message = isinstance(child, ast.Expr | ast.Call) and MESSAGE.match(ast.unparse(child))
+        strict = isinstance(child, ast.keyword) and child.arg == "strict"  # of zip, where lengths are always equal
+        annotation = child is getattr(tree, "annotation", None)
+        if message or strict or annotation or isinstance(child, ast.Raise | ast.JoinedStr):
+            continue
+        if function and not (isinstance(child, ast.Return) and isinstance(tree, DEFINITIONS)):
+            yield name, child
+        yield from nodes(child, inner, not isinstance(child, ast.ClassDef) and (function or inner != name))
+
+
+def change(node: Any, line: str) -> tuple[str, str]:
+    """The kind of the change that can be made, or "", and the changed line."""
+    start, end = node.col_offset, node.end_col_offset
+    match node:
+        case ast.Compare(left, _, [right, *_]) | ast.BinOp(left, _, right) | ast.AugAssign(left, _, right):
+            kind = KINDS[0] if isinstance(node, ast.Compare) else KINDS[1]
+            operator = line[left.end_col_offset : right.col_offset].strip(" ()")
+            text = kind == KINDS[1] and re.search("[\"']", line[start:end])  # whose sum only joins
+            if operator in SWAPS and not text:
+                head, _, tail = line[left.end_col_offset :].partition(operator)
+                return kind, f"{line[: left.end_col_offset]}{head}{SWAPS[operator]}{tail}"
+        case ast.Constant(bool() | int() | float() as value):
+            changed = not value if isinstance(value, bool) else value + 1
+            return KINDS[2], f"{line[:start]}{changed!r}{line[end:]}"
+        case ast.Assign([ast.Attribute() | ast.Subscript()]) | ast.Expr(ast.Call()) | ast.Return():
+            return ("", "") if (line[:start] + line[end:]).strip() else (KINDS[3], f"{line[:start]}pass")
+    return "", ""
+
+
+def changes(path: Path, root: Path) -> Iterator[tuple[str, Record]]:
+    """All changes of a file that need one line, each with its hash."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    for function, node in nodes(ast.parse("\n".join(lines))):
+        at = getattr(node, "lineno", 0) - 1
+        if at >= 0 and node.end_lineno == at + 1 and lines[at].isascii():
+            kind, new = change(node, lines[at])
+            file = path.relative_to(root).as_posix()
+            yield hashlib.sha256(f"{file}:{function}:{lines[at]}:{kind}".encode()).hexdigest(), {
+                "file": file, "function": function, "kind": kind, "old": lines[at], "new": new,
+                "before": lines[max(at - 2, 0) : at], "after": lines[at + 1 : at + 3], "caught_by": None,
+            }  # fmt: skip
+
+
+def draw(root: Path, without: str) -> list[Record]:
+    """As many changes of each folder, the kinds in turn, the lowest hashes first."""
+    drawn: list[Record] = []
+    for folder in FOLDERS:
+        found: dict[str, Record] = {}
+        for path in sorted((root / folder).rglob("*.py")):
+            found = dict(changes(path, root)) | found
+        queues = {kind: iter(sorted(key for key in found if found[key]["kind"] == kind)) for kind in KINDS}
+        taken: list[Record] = []
+        while len(taken) < OF_FOLDER:
+            record = found[next(queues[KINDS[len(taken) % len(KINDS)]])]
+            often = [each["file"] for each in taken].count(record["file"]) >= OF_FILE
+            text = "\n".join([record["file"], *block(record)])
+            if not often and not re.search(without, text) and len(places(record, root)) == 1:
+                taken.append(record)
+        drawn += taken
+    return drawn
+
+
+def block(record: Record) -> list[str]:
+    """The line and its neighbours, by which it is found again."""
+    return [*record["before"], record["old"], *record["after"]]
+
+
+def places(record: Record, root: Path) -> list[tuple[Path, int]]:
+    """The files and lines (from 0) where a change can be planted, also after its file has moved."""
+    found, wanted = [], block(record)
+    for path in python_files(root):
+        if record["old"] in (text := path.read_text(encoding="utf-8")):
+            lines = text.split("\n")
+            starts = (at for at in range(len(lines)) if lines[at : at + len(wanted)] == wanted)
+            found += [(path, at + len(record["before"])) for at in starts]
+    return found
+
+
+def tests_of(file: str, root: Path) -> list[str]:
+    """The test files that import a file, or else those that import what imports it; the nearest by name first."""
+    named: dict[str, set[str]] = {}
+    for path in python_files(root, "tests"):
+        names = named[path.relative_to(root).as_posix()] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    wanted, seen = {file}, {""}
+    while wanted:
+        modules = {name.removesuffix(".py").replace("/", ".") for name in wanted}
+        importing = {name for name, names in named.items() if names & modules}
+        near = {name: SequenceMatcher(None, file, name.removeprefix("tests/").replace("test_", "")).ratio()
+                for name in importing if Path(name).name.startswith("test_")}  # fmt: skip
+        if near:
+            return sorted(near, key=lambda name: (-near[name], name))[:TEST_FILES]
+        seen |= wanted
+        wanted = importing - seen
+    return []
+
+
+def failures(tests: list[str], root: Path, limit_s: float, *options: str) -> list[str]:
+    """The tests that fail, in order; `time` if they do not end."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", MARKS, *options, *tests]
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(command, cwd=root, stdout=said, stderr=said, start_new_session=True)
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return ["time"]
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        said.seek(0)
+        named = re.findall(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said.read(), re.MULTILINE)
+    return named or ([] if code in (0, 5) else ["tests/conftest.py"])  # 5: no test has these marks
+
+
+def result(record: Record, root: Path) -> str | None:
+    """Plant a change, and name what catches it; None if it cannot be planted."""
+    found = places(record, root)
+    if len(found) != 1:
+        return None
+    path, at = found[0]
+    tests = tests_of(path.relative_to(root).as_posix(), root)
+    whole = path.read_bytes()
+    lines = whole.decode().split("\n")
+    try:
+        path.write_text("\n".join([*lines[:at], record["new"], *lines[at + 1 :]]), encoding="utf-8")
+        return next(iter(failures(tests, root, LIMIT_S, "-x")), "nothing") if tests else "nothing"
+    finally:
+        path.write_bytes(whole)
+
+
+def save(records: list[Record]) -> None:
+    """Write all records, or leave the file as it was."""
+    part = RECORDS.with_suffix(".partial")
+    part.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(RECORDS)
+
+
+def run(copy: Path, first: int, last: int) -> None:
+    """Try the changes that have no result; a test that fails without a change too has caught nothing."""
+    records = json.loads(RECORDS.read_text(encoding="utf-8"))
+    for number, record in enumerate(records[first - 1 : last], start=first):
+        if record["caught_by"] is None:
+            record["caught_by"] = result(record, copy)
+            save(records)
+            print(number, record["file"], record["function"], record["caught_by"] or "CANNOT BE PLANTED", flush=True)
+    caught = {record["caught_by"] for record in records[first - 1 : last]} - {None, "time", "nothing"}
+    for test in failures(sorted(caught), copy, 20 * LIMIT_S) if caught else []:
+        print(f"{test} fails without a change too: its changes have no result", flush=True)
+        for record in records:
+            record["caught_by"] = None if record["caught_by"] == test else record["caught_by"]
+    save(records)
+    print(Counter(re.sub("^tests/.*", "a test", str(each["caught_by"])) for each in records))
+
+
+def main() -> None:
+    """Draw or run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["draw", "run"])
+    parser.add_argument("--without", default="(?!)", help="draw: a pattern of paths and lines that are left out")
+    parser.add_argument("--only", default="1..120", help="run: the changes of these numbers, N..M")
+    options = parser.parse_args()
+    if options.what == "draw":
+        return save(draw(ROOT, options.without))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with tempfile.TemporaryDirectory(prefix="planted-") as folder:
+        copy = Path(folder) / "copy"
+        subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(copy)], check=True)
+        run(copy, *map(int, options.only.split("..")))
+
+
+if __name__ == "__main__":
+    main()
