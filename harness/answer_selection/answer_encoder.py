@@ -1,4 +1,4 @@
-"""Cosine similarity of short answers by a sentence encoder, and the selections by it.
+"""Cosine similarity of short answers by a sentence encoder.
 
 Shape legend: A texts of one question, N new texts, D dimensions.
 """
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from common.ranges import Precision
 from common.records import nfkc
-from harness.runtime.loading import load
 from models.pretrained import MINILM
 
 if TYPE_CHECKING:
@@ -65,30 +64,3 @@ class AnswerEncoder:
             self._known |= dict(zip(new, vectors_ND / np.where(lengths_N1 > 0, lengths_N1, 1.0), strict=True))
         rows = [np.stack([self._known[text] for text in group]) if group else np.zeros((0, 1)) for group in cleaned]
         return [np.round(each_AD @ each_AD.T, 6) for each_AD in rows]
-
-
-class EncoderSelection:
-    """A selection by cosines between answers.
-
-    Args:
-        encoder: Folder or hub id of the encoder of answers.
-        device: auto, cpu or cuda.
-        precision: Of the encoder: fp32, bf16 or auto.
-        loaded: A loaded encoder, instead of `encoder`.
-
-    Raises:
-        MissingInputError: If the encoder is not found.
-    """
-
-    def __init__(
-        self,
-        encoder: str = MINILM,
-        device: str = "auto",
-        precision: Precision = "fp32",
-        loaded: AnswerEncoder | None = None,
-    ) -> None:
-        self.encoder = loaded or AnswerEncoder(encoder, device, precision)
-
-    def load(self) -> None:
-        """Load the encoder."""
-        load(self.encoder)

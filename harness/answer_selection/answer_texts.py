@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from common.answer_metrics import squad
 from common.records import Answer, nfkc
 
+NO_ANSWER = "no source has an answer"
 _REFUSAL = re.compile(  # of a normalized text, which has no punctuation and no articles
     r"(?:unanswerable|unknown|none|na|no answer)|(?:not (?:known|given|mentioned|provided|specified|available|"
     r"enough information)|no (?:answer is|information)|insufficient information|cannot be (?:determined|answered)|"

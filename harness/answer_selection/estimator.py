@@ -1,6 +1,6 @@
-"""Selection by relevance: the source whose context the relevance estimator finds most probably relevant.
+"""Selection by relevance: the source of the context that RE-RAG's estimator finds most probably relevant.
 
-It is RE-RAG's estimator in MSRAG.
+The default of MSRAG, whose paper chooses by the gold answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.context_sources import NONE, SelectedSource
-from common.errors import UserError
-from common.ranges import Precision, Share
+from common.ranges import Precision
 from common.records import Answer, Question
-from harness.answer_selection.agreement import alone
-from harness.answer_selection.answer_texts import answered, noted_probability
+from harness.answer_selection.answer_texts import NO_ANSWER, answered, noted_probability
 from harness.retrievers.rerank import relevance
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
     from models.rerag.model import ReRagModel
+
+ONLY_ONE = "no other source has an answer"
+UNKNOWN = "P(relevant) of no context is known: the first source with an answer"
 
 
 class ContextProbability:
@@ -64,13 +65,13 @@ class ContextProbability:
 class EstimatedRelevance:
     """Chooses the source whose best passage has the greatest calibrated P(relevant).
 
-    `none` has no context: it is chosen if no other source reaches the threshold. Ties by the order of the sources;
-    empty answers and refusals take no part, as in `harness.answer_selection.agreement.Agreement`.
+    A source whose P(relevant) is not known comes after those whose is, and `none`, which has no context, last. Ties by
+    the order of the sources. Empty answers take no part, and refusals
+    (`harness.answer_selection.answer_texts.is_refusal`) only where all answers are refusals.
 
     Args:
         serving: Folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving; None: the
             probabilities that the reader has noted, as harness.readers.t5.ContextReader does.
-        threshold: Least P(relevant) of a context.
         device: auto, cpu or cuda.
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
@@ -79,17 +80,10 @@ class EstimatedRelevance:
         ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
     """
 
-    name = "estimator"
+    name = "most relevant context"
     uses_gold = False
 
-    def __init__(
-        self,
-        serving: Path | None = None,
-        threshold: Share = 0.5,
-        device: str = "auto",
-        precision: Precision = "auto",
-    ) -> None:
-        self.threshold, self.serving = threshold, serving
+    def __init__(self, serving: Path | None = None, device: str = "auto", precision: Precision = "auto") -> None:
         self.probability = ContextProbability(serving, device, precision)
 
     def load(self) -> None:
@@ -99,30 +93,21 @@ class EstimatedRelevance:
     @property
     def facts(self) -> list[str]:
         """Where the probabilities come from, for reports."""
-        return [f"selection: estimator of {self.serving or 'the reader'}, threshold {self.threshold:g}"]
+        return [f"selection: the most relevant context, by {self.probability.serving or 'what the reader notes'}"]
 
     def choose(self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]) -> list[SelectedSource]:
-        """The chosen source of every question; scores are probabilities, the threshold for `none`.
+        """The chosen source of every question; scores are the probabilities that are known."""
+        known = self.probability(questions, answers)
+        return [most_relevant(each, own) for each, own in zip(answers, known, strict=True)]
 
-        Raises:
-            UserError: If no probability is known of a source with passages.
-        """
-        return [
-            self._chosen(each, known) for each, known in zip(answers, self.probability(questions, answers), strict=True)
-        ]
 
-    def _chosen(self, answers: Mapping[str, Answer], known: Mapping[str, float | None]) -> SelectedSource:
-        sources = answered(answers)
-        for source in sources:
-            if known[source] is None and answers[source].evidence:
-                raise UserError(
-                    "the selector needs P(relevant) of every context, and the reader notes none: name an estimator by "
-                    "--system.init_args.selector.init_args.serving, or read with harness.readers.t5.ContextReader."
-                )
-        if len(sources) < 2:
-            return alone(sources, answers)
-        scores = {source: self.threshold if source == NONE else known[source] or 0.0 for source in sources}
-        best = max(scores, key=lambda source: scores[source])
-        if best == NONE:
-            return SelectedSource(best, f"no context reaches P(relevant) {self.threshold:.3f}", scores)
-        return SelectedSource(best, f"its context is the most relevant: P(relevant) {scores[best]:.3f}", scores)
+def most_relevant(answers: Mapping[str, Answer], known: Mapping[str, float | None]) -> SelectedSource:
+    """The source with an answer whose context is the most relevant; the first one where P(relevant) is not known."""
+    sources = answered(answers)
+    if len(sources) < 2:
+        return SelectedSource(sources[0], ONLY_ONE) if sources else SelectedSource(next(iter(answers)), NO_ANSWER)
+    scores = {source: p for source in sources if source != NONE and (p := known[source]) is not None}
+    best = max(sources, key=lambda source: scores.get(source, -2.0 if source == NONE else -1.0))
+    if not scores:
+        return SelectedSource(best, UNKNOWN)
+    return SelectedSource(best, f"its context is the most relevant: P(relevant) {scores[best]:.3f}", scores)

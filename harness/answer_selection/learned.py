@@ -12,8 +12,8 @@ from common.context_sources import SelectedSource
 from common.errors import ArtifactError, UserError
 from common.ranges import Precision
 from common.records import Answer, Question
-from harness.answer_selection.agreement import NO_ANSWER
 from harness.answer_selection.answer_encoder import AnswerEncoder
+from harness.answer_selection.answer_texts import NO_ANSWER
 from harness.answer_selection.estimator import ContextProbability
 from harness.answer_selection.features import FEATURES, answer_features
 from harness.runtime.loading import load

@@ -7,22 +7,45 @@ from collections.abc import Mapping, Sequence
 
 from common.context_sources import SelectedSource
 from common.errors import UserError
+from common.ranges import Precision
 from common.records import Answer, Question
-from harness.answer_selection.agreement import NO_ANSWER
-from harness.answer_selection.answer_encoder import EncoderSelection
+from harness.answer_selection.answer_encoder import AnswerEncoder
+from harness.answer_selection.answer_texts import NO_ANSWER
+from harness.runtime.loading import load
+from models.pretrained import MINILM
 
 
-class Oracle(EncoderSelection):
+class Oracle:
     """Chooses the answer with the greatest cosine to a gold answer; ties by the order of the sources.
 
     It reads the gold answer, so its figures are an upper bound of every selection among the same answers, up to the
     encoder. The paper names no BERT; the encoder is an option and named in reports.
 
-    Args and errors: see `EncoderSelection`.
+    Args:
+        encoder: Folder or hub id of the encoder of answers.
+        device: auto, cpu or cuda.
+        precision: Of the encoder: fp32, bf16 or auto.
+        loaded: A loaded encoder, instead of `encoder`.
+
+    Raises:
+        MissingInputError: If the encoder is not found.
     """
 
     name = "oracle (uses the gold answer)"
     uses_gold = True
+
+    def __init__(
+        self,
+        encoder: str = MINILM,
+        device: str = "auto",
+        precision: Precision = "fp32",
+        loaded: AnswerEncoder | None = None,
+    ) -> None:
+        self.encoder = loaded or AnswerEncoder(encoder, device, precision)
+
+    def load(self) -> None:
+        """Load the encoder."""
+        load(self.encoder)
 
     @property
     def facts(self) -> list[str]:
@@ -38,9 +61,8 @@ class Oracle(EncoderSelection):
         for question in questions:
             if not question.answers:
                 raise UserError(
-                    f"question {question.id!r} has no gold answer, and the selector oracle chooses by it: configure "
-                    "--system.init_args.selector harness.answer_selection.agreement.Agreement, or give questions with "
-                    "answers."
+                    f"question {question.id!r} has no gold answer, and the selector oracle chooses by it: give "
+                    "questions with answers, or another selector (by default that of the most relevant context)."
                 )
         sources = [[source for source, answer in each.items() if answer.text] for each in answers]
         groups = [

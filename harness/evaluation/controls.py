@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from common.other_questions import FEWEST, MOST, other_texts
 from common.records import Answer, Question, Ranked, clean, nfkc
 from common.retrieval import search_for
-from harness.answer_selection.answer_texts import answered
+from harness.answer_selection.estimator import most_relevant
 from harness.evaluation.answer_scores import Bootstrap, percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.tables import Cell, ReportTable
@@ -324,10 +324,7 @@ class Controls:
             return self.exact(asked, [own[source] for own, source in zip(answers, sources, strict=True)])
 
         known = self.part.probability(questions, answers)
-        relevant = [
-            max(answered(own) or own, key=lambda source: -1.0 if each[source] is None else each[source])
-            for own, each in zip(answers, known, strict=True)
-        ]
+        relevant = [most_relevant(own, each).source for own, each in zip(answers, known, strict=True)]
         single = {source: values([source] * len(asked)) for source in answers[0]}
         rows.untrained = {**single, "the source of the most relevant context": values(relevant)}
         if texts:

@@ -18,6 +18,7 @@ from typing import Any
 from common.context_sources import GENERATED, NONE, SOURCES, WEB, SelectedSource, SourceContext
 from common.errors import UserError
 from common.records import Answer, Asked, Question, as_questions
+from harness.answer_selection.estimator import EstimatedRelevance
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.readers.read_answers import sum_costs
 from harness.retrievers.retriever_tree import note_unknown_words
@@ -41,7 +42,8 @@ class Msrag:
 
     Args:
         reader: Reads each context, and answers without one.
-        selector: Chooses among the answers, such as harness.answer_selection.agreement.Agreement.
+        selector: Chooses among the answers, such as harness.answer_selection.learned.LearnedSelector; None: the source
+            of the most relevant context (harness.answer_selection.estimator.EstimatedRelevance) as the reader notes it.
         web: Information-Web, such as harness.context_sources.web.WebContext; None omits it.
         knowledge: Information-GPT: harness.context_sources.generated.GeneratedContext, a language model that writes, or
             harness.context_sources.facts.IndexedFacts, an index in its place; None omits it.
@@ -56,7 +58,7 @@ class Msrag:
     def __init__(
         self,
         reader: ClosedBookReader,
-        selector: AnswerSelector,
+        selector: AnswerSelector | None = None,
         web: ContextSource | None = None,
         knowledge: ContextSource | None = None,
         sources: tuple[str, ...] = SOURCES,
@@ -76,7 +78,7 @@ class Msrag:
                 f"reader is {type(reader).__name__}, which needs a context: set sources to [web,generated], or use a "
                 "reader of harness.readers."
             )
-        self.reader, self.selector, self.names = reader, selector, tuple(sources)
+        self.reader, self.selector, self.names = reader, selector or EstimatedRelevance(), tuple(sources)
         configured = {WEB: web, GENERATED: knowledge}
         self.sources: dict[str, ContextSource] = {
             name: source for name in sources if (source := configured.get(name)) is not None

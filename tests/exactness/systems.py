@@ -80,7 +80,7 @@ def _dmqr(rewriter: dict[str, Any] | None, strategies: tuple[str, ...] = STRATEG
     )  # fmt: skip
 
 
-def _msrag(selector: dict[str, Any]) -> dict[str, Any]:
+def _msrag(selector: dict[str, Any] | None) -> dict[str, Any]:
     return _part(
         "harness.systems.msrag.Msrag",
         reader=_part("harness.readers.t5.ContextReader", serving="serving/rerag", precision="fp32"),
@@ -137,7 +137,7 @@ SYSTEMS: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     "dmqr_adaptive": (
         _dmqr(ADAPTIVE, fusion="rrf"), NOISY,
     ),
-    "msrag_agreement": (_msrag(_part("harness.answer_selection.agreement.Agreement", encoder="encoder")), SOURCES),
+    "msrag_relevance": (_msrag(None), SOURCES),
     "msrag_learned": (_msrag(_part("harness.answer_selection.learned.LearnedSelector", file="serving/selector.json")),
     SOURCES),
     "hiqa_routes": (_hiqa(k=6, max_words=60), MANUALS),

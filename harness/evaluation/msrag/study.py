@@ -5,7 +5,7 @@ Every source alone, without each, without segmentation, and selections beside ea
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from common.context_sources import GENERATED, NONE, WEB
 from common.errors import UserError
 from common.ranges import PositiveInt
 from common.records import Answer, Question
-from harness.answer_selection.agreement import Agreement
 from harness.answer_selection.answer_texts import noted_probability
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.oracle import Oracle
@@ -47,9 +46,6 @@ from harness.runtime.turns import with_turns
 from harness.systems.msrag import Msrag, chosen_answer
 from models.pretrained import MINILM
 
-if TYPE_CHECKING:
-    from harness.answer_selection.answer_encoder import AnswerEncoder
-
 OWN = "MSRAG"
 NO_RAG, SR_RAG, GPT_RETRIEVAL, WEB_ALONE = "No-RAG", "SR-RAG", "GPT-Retrieval", "web alone"
 SINGLE = {NONE: NO_RAG, GENERATED: GPT_RETRIEVAL, WEB: WEB_ALONE}  # the source alone is this row
@@ -60,7 +56,7 @@ Rows = dict[str, list[Answer]]  # every row is what a system that is configured 
 
 
 class Study:
-    """Measures the system, its sources alone, its ablations, and selection by agreement, relevance and gold answer.
+    """Measures the system, its sources alone, its ablations, and selection by relevance and by the gold answer.
 
     Args:
         segmentation: Whether to measure the web without sub-questions, too (SR-RAG and Figure 2): one more search and
@@ -85,16 +81,12 @@ class Study:
         """Ask every source once per run; every row is a choice among these answers."""
         questions = [with_turns(question, system) for question in questions]
         runs = [ask_sources(system, questions, settings, self.segmentation, run) for run in range(self.runs)]
-        from harness.answer_selection.answer_encoder import AnswerEncoder
-
-        encoder = AnswerEncoder(self.encoder)
-        oracle = Oracle(loaded=encoder)
+        oracle = Oracle(self.encoder)
         has_gold = all(question.answers for question in questions)
-        by_run = [self._rows(system, questions, found, encoder, oracle if has_gold else None) for found in runs]
-        common = [
-            row for row in by_run[0] if all(row in each for each in by_run)
-        ]  # a failed reading notes no P(relevant)
-        by_run = [{row: each[row] for row in common} for each in by_run]
+        read = [answer for found in runs for each in found.answers for answer in each.values()]
+        noted = any(noted_probability(answer) is not None for answer in read)
+        unfitted = EstimatedRelevance() if noted else None
+        by_run = [self._rows(system, questions, found, oracle if has_gold else None, unfitted) for found in runs]
         name = f"{OWN}, {system.selector.name}"
         rows = by_run[0]
         variants = {row: each for row, each in rows.items() if row != name}
@@ -124,8 +116,8 @@ class Study:
         system: Msrag,
         questions: Sequence[Question],
         found: SourceAnswers,
-        encoder: "AnswerEncoder",
         oracle: Oracle | None,
+        unfitted: EstimatedRelevance | None,
     ) -> Rows:
         """The rows of one run."""
         answers, extra = found.answers, found.extra
@@ -140,8 +132,8 @@ class Study:
             if WHOLE_QUESTION in extra:
                 changed = [{**each, WEB: whole} for each, whole in zip(answers, extra[WHOLE_QUESTION], strict=True)]
                 rows[f"{UNSEGMENTED}{label}"] = _chosen(questions, changed, selector)
-        for label, selector in _further_selectors(answers, encoder).items():
-            rows.setdefault(f"{OWN}, {label}", _chosen(questions, answers, selector))
+        if unfitted:
+            rows.setdefault(f"{OWN}, {unfitted.name}", _chosen(questions, answers, unfitted))
         if SINGLE_SEARCH in extra:
             rows[SR_RAG] = list(extra[SINGLE_SEARCH])
         return rows
@@ -195,16 +187,6 @@ def _chosen(questions: Sequence[Question], answers: Sequence[BySource], selector
     """The answers that a selector chooses."""
     chosen = selector.choose(questions, answers)
     return [chosen_answer(*each, selector) for each in zip(questions, answers, chosen, strict=True)]
-
-
-def _further_selectors(answers: Sequence[BySource], encoder: "AnswerEncoder") -> dict[str, AnswerSelector]:
-    """Agreement; and the estimator's choice where the reader notes the probability of every context that it read."""
-    found: dict[str, AnswerSelector] = {Agreement.name: Agreement(loaded=encoder)}
-    read = [answer for each in answers for answer in each.values() if answer.evidence and answer.text]
-    if read and all(noted_probability(answer) is not None for answer in read):
-        found[EstimatedRelevance.name] = EstimatedRelevance()
-        found[f"{EstimatedRelevance.name} without a threshold"] = EstimatedRelevance(threshold=0.0)
-    return found
 
 
 def _sampling(system: Msrag) -> list[str]:

@@ -11,8 +11,6 @@ import pytest
 
 from common.chat import Chat, Reply
 from common.records import Question
-from harness.answer_selection.agreement import Agreement
-from harness.answer_selection.answer_encoder import AnswerEncoder
 from harness.answer_selection.learned import LearnedSelector
 from harness.context_sources.facts import IndexedFacts
 from harness.context_sources.generated import GeneratedContext
@@ -52,8 +50,8 @@ TABLE = {question.text: {"decomposition": [question.text]} for question in QUEST
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory, encoder_folder: str) -> Msrag:
     bm25 = Bm25Retriever(write_index(tmp_path_factory.mktemp("index")))
-    selector = Agreement(loaded=AnswerEncoder(encoder_folder, "cpu"))
-    return Msrag(WordReader("lake"), selector, WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25))
+    web, facts = WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25)
+    return Msrag(WordReader("lake"), web=web, knowledge=facts)
 
 
 def settings(folder: Path, layout: str = "hotpotqa", paper=None) -> Settings:
@@ -71,10 +69,10 @@ def test_rows_are_what_systems_answer(system: Msrag, tmp_path: Path, encoder_fol
     # memory: lake
     one, two, three = (cells(findings, f"table {number}") for number in (1, 2, 3))
     assert (one["No-RAG"][0], one["SR-RAG"][0], two["No-RAG"][0], two["GPT-Retrieval"][0]) == (25.0, 75.0, 25.0, 75.0)
-    assert one["MSRAG, agreement"] == three["MSRAG, agreement"]
-    assert {"w/o GPT, agreement", "w/o Web, agreement"} < three.keys()
-    assert three["w/o GPT, agreement"][0] == 75.0  # of two answers the web's; without it that from memory
-    assert three["w/o Web, agreement"][0] == 100.0  # those of the facts, and for the last question that from memory
+    assert one["MSRAG, most relevant context"] == three["MSRAG, most relevant context"]
+    assert {"w/o GPT, most relevant context", "w/o Web, most relevant context"} < three.keys()
+    assert three["w/o GPT, most relevant context"][0] == 75.0  # of two answers the web's; without it that from memory
+    assert three["w/o Web, most relevant context"][0] == 100.0  # the last one from memory
     assert cells(findings, "segmentation")["web alone"][0] == 50.0
     ours = system.answer(QUESTIONS)
     assert [answer.text for answer in findings.answers] == [answer.text for answer in ours]
@@ -98,7 +96,7 @@ def test_without_segmentation_there_is_one_search_less(system: Msrag, tmp_path: 
 
 
 def test_yes_and_no_are_scored_by_the_first_word_beside_the_majority(tmp_path: Path, encoder_folder: str) -> None:
-    system = Msrag(WordReader("No, never"), Agreement(loaded=AnswerEncoder(encoder_folder, "cpu")), sources=("none",))
+    system = Msrag(WordReader("No, never"), sources=("none",))
     questions = [Question("1", "a?", ("no",)), Question("2", "b?", ("yes",)), Question("3", "c?", ("no",))]
     findings = studied(Study(encoder=encoder_folder), system, questions, settings(tmp_path, "strategyqa", "strategyqa"))
     table = cells(findings, "table 1")
@@ -132,10 +130,6 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     serving = str(write_serving(checkpoints["t5"], folder / "serving"))
     system = {
         "reader": {"class_path": "harness.readers.t5.ContextReader", "init_args": {"serving": serving}},
-        "selector": {
-            "class_path": "harness.answer_selection.agreement.Agreement",
-            "init_args": {"encoder": encoder_folder},
-        },
         "web": {"class_path": "harness.context_sources.web.WebContext", "init_args": {"retriever": index}},
         "knowledge": {"class_path": "harness.context_sources.facts.IndexedFacts", "init_args": {"retriever": index}},
     }
@@ -154,15 +148,14 @@ def test_the_command_writes_the_report_and_ask_shows_all_answers(place: Path, en
     assert ended.code == 0, ended.err
     assert "Table 1: methods, squad" in ended.out
     assert "which uses the GOLD answer" in ended.out
-    assert "| MSRAG, estimator |" in ended.out  # the reader notes P(relevant)
-    assert "| MSRAG, estimator without a threshold |" in ended.out
+    assert "| MSRAG, most relevant context |" in ended.out
     assert "| web alone |" in ended.out
     record = json.loads((place / "report/questions.jsonl").read_text().splitlines()[0])
     assert [each["source"] for each in record["notes"]["sources"]] == ["web", "generated", "none"]
     shown = command(place, "infer.py", "ask", "--config", "msrag.yaml", "--question", "alba river")
     assert shown.code == 0, shown.err
     assert "Answers by source:" in shown.out
-    assert "Chosen by agreement" in shown.out
+    assert "Chosen by most relevant context" in shown.out
     wrong = ("--system.init_args.sources", "[web,gpt]")
     assert "sources contains 'gpt'" in refused(evaluate(place, "x", *wrong), 2)
     assert not (place / "x").exists()
@@ -199,12 +192,11 @@ def test_the_fitted_selection_chooses(system: Msrag, tmp_path: Path, encoder_fol
 def test_rows_that_search_the_web_have_lost_it(tmp_path: Path, encoder_folder: str) -> None:
     web = WebRetriever("searxng", "http://127.0.0.1:9", read_pages=False, max_retries=0, cache=None)
     facts = IndexedFacts(Bm25Retriever(write_index(tmp_path)))
-    selector = Agreement(loaded=AnswerEncoder(encoder_folder, "cpu"))
-    system = Msrag(WordReader("lake"), selector, WebContext(web), facts)
+    system = Msrag(WordReader("lake"), web=WebContext(web), knowledge=facts)
     findings = studied(Study(encoder=encoder_folder), system, QUESTIONS, settings(tmp_path))
     one = cells(findings, "table 1")
     assert (one["web alone"][0], one["SR-RAG"][0]) == (0.0, 0.0)
-    assert one["MSRAG, agreement"][0] == 100.0  # the facts', and from memory where they have none
+    assert one["MSRAG, most relevant context"][0] == 100.0  # the facts', and from memory where they have none
     assert all(each.notes["lost"] for each in findings.variants["web alone"])
     assert all("cannot be reached" in str(each.notes["missing"]) for each in findings.variants["SR-RAG"])
 
@@ -244,8 +236,7 @@ def sampled(tmp_path: Path, encoder_folder: str) -> Msrag:
     SampledLm.chats, SampledLm.stops_at = [], None
     reader = construct(LlmReader, llm=construct(SampledLm), temperature=0.7)
     facts = construct(IndexedFacts, retriever=construct(Bm25Retriever, index=write_index(tmp_path)))
-    selector = construct(Agreement, encoder=encoder_folder, device="cpu")
-    system: Msrag = construct(Msrag, reader=reader, selector=selector, knowledge=facts, sources=("generated", "none"))
+    system: Msrag = construct(Msrag, reader=reader, knowledge=facts, sources=("generated", "none"))
     return system
 
 

@@ -15,7 +15,7 @@ import yaml
 from common.context_sources import SourceContext
 from common.errors import UnavailableError, UserError
 from common.records import Answer, Passage, Question, Ranked
-from harness.answer_selection.agreement import Agreement
+from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.oracle import Oracle
 from harness.context_sources.facts import IndexedFacts
 from harness.context_sources.generated import NOTHING_KNOWN, GeneratedContext
@@ -34,6 +34,7 @@ from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
 ALBA, ELBE = Question("a", "alba river", answers=("sea",)), Question("b", "elbe", answers=("ocean",))
 TABLE = {"alba river": {"decomposition": ["alba joins", "brune ends", "alba joins", "calder", "dorn"]}}
 ENCODER = TableEncoder({"ocean": (1, 0), "sea": (0.8, 0.6), "lake": (0, 1)})
+RELEVANCE = {"ocean": 0.4, "sea": 0.7, "lake": 0.2}  # P(relevant) of a context, by its last word
 
 
 class WordReader:
@@ -45,10 +46,13 @@ class WordReader:
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         self.asked.append([question.id for question in questions])
-        return [
-            Answer(q.id, hits[0].passage.text.split()[-1], (), -0.5, {"model_calls": 1.0, "tokens": 5.0})
-            for q, hits in zip(questions, evidence, strict=True)
-        ]
+        return [self._answer(*each) for each in zip(questions, evidence, strict=True)]
+
+    @staticmethod
+    def _answer(question: Question, hits: Sequence[Ranked]) -> Answer:
+        word = hits[0].passage.text.split()[-1]
+        notes = {"contexts": [{"id": hits[0].passage.id, "probability": RELEVANCE.get(word, 0.5)}]}
+        return Answer(question.id, word, (), -0.5, {"model_calls": 1.0, "tokens": 5.0}, notes)
 
     def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:
         return [Answer(q.id, self.memory, (), -2.0, {"model_calls": 1.0, "tokens": 1.0}) for q in questions]
@@ -79,21 +83,21 @@ def ends(word: str, link: str = "") -> SourceContext:
     return SourceContext((passage(f"it ends in the {word}", link),), costs={"retriever_calls": 1.0})
 
 
-def test_the_answer_that_agrees_with_the_others_is_given_with_its_evidence() -> None:
+def test_the_answer_of_the_most_relevant_context_is_given_with_its_evidence() -> None:
     web, knowledge = Written(ends("ocean", "http://a.example/x")), Written(ends("sea"))
     reader = WordReader()
     assert isinstance(reader, ClosedBookReader)
-    system = Msrag(reader, Agreement(loaded=ENCODER), web, knowledge)
+    system = Msrag(reader, EstimatedRelevance(), web, knowledge)
     assert isinstance(system, System)
     (answer,) = system.answer([ALBA])
-    assert (answer.question_id, answer.text, answer.logprob) == ("a", "sea", -0.5)  # 0.7, against 0.4 and 0.3
+    assert (answer.question_id, answer.text, answer.logprob) == ("a", "sea", -0.5)
     assert answer.evidence == knowledge.given[0].passages
     told = answer.notes["sources"]
-    assert [(each["source"], each["answer"], each["score"]) for each in told] == [
-        ("web", "ocean", 0.4), ("generated", "sea", 0.7), ("none", "lake", 0.3),
+    assert [(each["source"], each["answer"], each.get("score")) for each in told] == [
+        ("web", "ocean", 0.4), ("generated", "sea", 0.7), ("none", "lake", None),
     ]  # fmt: skip
     assert told[0]["passages"][0]["link"] == "http://a.example/x"
-    assert (answer.notes["chosen"], answer.notes["selector"]) == ("generated", "agreement")
+    assert (answer.notes["chosen"], answer.notes["selector"]) == ("generated", "most relevant context")
     assert "lost" not in answer.notes
     assert "uses_gold" not in answer.notes
     counted = {name: value for name, value in answer.costs.items() if not name.startswith("seconds/")}
@@ -117,8 +121,8 @@ def test_a_lost_source_leaves_the_other_two_and_is_named() -> None:
         (Down(), "search.example cannot be reached: start the server."),
         (Written(SourceContext((), "HTTP 500 after 3 retries", lost=True)), "HTTP 500 after 3 retries"),
     ):
-        (answer,) = Msrag(WordReader(), Agreement(loaded=ENCODER), web, Written(ends("sea"))).answer([ALBA])
-        assert answer.text == "sea"  # of two equally near answers the first
+        (answer,) = Msrag(WordReader(), EstimatedRelevance(), web, Written(ends("sea"))).answer([ALBA])
+        assert answer.text == "sea"
         assert answer.notes["lost"] == {"web": why}
         assert answer.costs["lost_sources"] == 1.0
         text = answer_text(ALBA, answer, width=200)
@@ -129,7 +133,7 @@ def test_a_lost_source_leaves_the_other_two_and_is_named() -> None:
 def test_a_source_that_has_nothing_is_not_lost() -> None:
     web = Written(SourceContext((), "no search found anything"))
     knowledge = Written(SourceContext((), NOTHING_KNOWN, costs={"not_retrieved": 1.0}))
-    (answer,) = Msrag(WordReader(), Agreement(loaded=ENCODER), web, knowledge).answer("alba river")
+    (answer,) = Msrag(WordReader(), EstimatedRelevance(), web, knowledge).answer("alba river")
     assert (answer.text, answer.evidence) == ("lake", ())
     assert "lost" not in answer.notes
     assert answer.costs["not_retrieved"] == 1.0
@@ -142,7 +146,7 @@ def test_what_two_sources_find_is_read_in_one_call_and_in_order() -> None:
     web = Written(ends("ocean"), SourceContext((), "no search found anything"))
     knowledge = Written(SourceContext((), NOTHING_KNOWN), ends("lake"))
     reader = WordReader("sea")
-    first, second = Msrag(reader, Agreement(loaded=ENCODER), web, knowledge).answer([ALBA, ELBE])
+    first, second = Msrag(reader, EstimatedRelevance(), web, knowledge).answer([ALBA, ELBE])
     assert reader.asked == [["a", "b"]]
     assert [each["answer"] for each in first.notes["sources"]] == ["ocean", "", "sea"]
     assert [each["answer"] for each in second.notes["sources"]] == ["", "lake", "sea"]
@@ -155,11 +159,11 @@ def test_what_two_sources_find_is_read_in_one_call_and_in_order() -> None:
         (("generated", "none"), "sea", 2.0),  # w/o Web
         (("generated",), "sea", 1.0),  # GPT-Retrieval
         (("none",), "lake", 1.0),  # No-RAG
-        (("none", "web"), "lake", 2.0),  # the order decides ties
+        (("none", "web"), "ocean", 2.0),  # without a context last, whatever the order
     ],
 )
 def test_the_paper_s_baselines_are_options(sources: tuple[str, ...], text: str, calls: float) -> None:
-    system = Msrag(WordReader(), Agreement(loaded=ENCODER), Written(ends("ocean")), Written(ends("sea")), sources)
+    system = Msrag(WordReader(), EstimatedRelevance(), Written(ends("ocean")), Written(ends("sea")), sources)
     (answer,) = system.answer([ALBA])
     assert answer.text == text
     assert answer.costs["model_calls"] == calls
@@ -179,7 +183,7 @@ def test_the_paper_s_baselines_are_options(sources: tuple[str, ...], text: str, 
 def test_a_wrong_option_is_refused(options: dict, line: str) -> None:
     given = {"web": Written(ends("ocean")), "knowledge": Written(ends("sea")), **options}
     with pytest.raises(UserError, match=line):
-        Msrag(WordReader(), Agreement(loaded=ENCODER), **given)
+        Msrag(WordReader(), EstimatedRelevance(), **given)
 
 
 def test_a_reader_that_needs_a_context_is_refused_only_for_none() -> None:
@@ -189,8 +193,8 @@ def test_a_reader_that_needs_a_context_is_refused_only_for_none() -> None:
     with pytest.raises(
         UserError, match=r"reader is NeedsContext, which needs a context: set sources to \[web,generated\]"
     ):
-        Msrag(NeedsContext(), Agreement(loaded=ENCODER), Written(ends("ocean")), Written(ends("sea")))
-    Msrag(NeedsContext(), Agreement(loaded=ENCODER), Written(ends("ocean")), sources=("web",))
+        Msrag(NeedsContext(), EstimatedRelevance(), Written(ends("ocean")), Written(ends("sea")))
+    Msrag(NeedsContext(), EstimatedRelevance(), Written(ends("ocean")), sources=("web",))
 
 
 def test_the_web_searches_with_three_sub_questions_and_merges_by_rank(bm25) -> None:
@@ -278,7 +282,7 @@ def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
     assert len(others) == 3  # who answers; from what; the form of the answer
     assert not any(word in alone.user for word in ("document", "context", "yes"))
     lm = ScriptedLm({"": ["so. Answer: sea;"]})
-    Msrag(LlmReader(lm, max_answer_tokens=50), Agreement(loaded=ENCODER), knowledge=Written(ends("sea")),
+    Msrag(LlmReader(lm, max_answer_tokens=50), EstimatedRelevance(), knowledge=Written(ends("sea")),
           sources=("generated", "none")).answer([ALBA])  # fmt: skip
     assert [chat.max_tokens for chats in lm.asked for chat in chats] == [50, 50]
 
@@ -287,10 +291,10 @@ def test_a_reader_s_prompt_without_one_for_no_context_is_refused_before_a_source
     file, lm = tmp_path / "own.yaml", ScriptedLm({"": ["Answer: sea"]})
     file.write_text("user: ${documents} ${question}\ndocument: ${text}")
     with pytest.raises(UserError, match="prompt own names no prompt of its kind for a question without passages: set"):
-        Msrag(LlmReader(lm, str(file)), Agreement(loaded=ENCODER), Written(ends("sea")), sources=("web", "none")).load()
+        Msrag(LlmReader(lm, str(file)), EstimatedRelevance(), Written(ends("sea")), sources=("web", "none")).load()
     assert lm.asked == []
-    Msrag(LlmReader(lm, str(file)), Agreement(loaded=ENCODER), Written(ends("sea")), sources=("web",)).load()
-    system = Msrag(LlmReader(lm, str(file), closed_book="closed_book"), Agreement(loaded=ENCODER), sources=("none",))
+    Msrag(LlmReader(lm, str(file)), EstimatedRelevance(), Written(ends("sea")), sources=("web",)).load()
+    system = Msrag(LlmReader(lm, str(file), closed_book="closed_book"), EstimatedRelevance(), sources=("none",))
     assert system.answer([ALBA])[0].text == "sea"
 
 
@@ -322,7 +326,7 @@ def test_with_real_parts_results_are_the_same_together_and_one_after_the_other(
     texts = ["alba river", "elbe mountain", "calder joins", "zzz"]
     questions = [Question(str(n), text) for n, text in enumerate(texts)]
     system = Msrag(
-        ContextReader(serving), Agreement(encoder_folder), WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25)
+        ContextReader(serving), EstimatedRelevance(), WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25)
     )
     together = system.answer(questions)
     gather = system.gather
@@ -345,9 +349,7 @@ def test_a_language_model_can_be_every_part() -> None:
                "from your own knowledge": ["Answer: lake"],
                "based on the documents": ["It joins the brune. Answer: ocean;"]}  # fmt: skip
     llm = ScriptedLm(replies)
-    system = Msrag(
-        LlmReader(llm), Agreement(loaded=ENCODER), knowledge=GeneratedContext(llm), sources=("generated", "none")
-    )
+    system = Msrag(LlmReader(llm), EstimatedRelevance(), knowledge=GeneratedContext(llm), sources=("generated", "none"))
     (answer,) = system.answer([ALBA])
     told = [(each["source"], each["answer"]) for each in answer.notes["sources"]]
     assert told == [("generated", "ocean"), ("none", "lake")]

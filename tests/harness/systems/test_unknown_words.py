@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from common.records import Question
-from harness.answer_selection.agreement import Agreement
 from harness.context_sources.web import WebContext
 from harness.retrievers.fusion import FusedRetriever
 from harness.retrievers.rm3 import Rm3Retriever
@@ -27,9 +26,7 @@ SYSTEMS = {
     "drrag": lambda bm25, serving, encoder: DrRag(bm25, selection=SelectionOptions("sm", k=2)),
     "dmqr": lambda bm25, serving, encoder: Dmqr(bm25, TableRewriter({}), ("kwr",), fusion="rrf"),
     "rerag": lambda bm25, serving, encoder: ReRag(bm25, serving, candidates=4, contexts=2, device="cpu"),
-    "msrag": lambda bm25, serving, encoder: Msrag(
-        EchoReader(), Agreement(encoder), web=WebContext(bm25), sources=("web",)
-    ),
+    "msrag": lambda bm25, serving, encoder: Msrag(EchoReader(), web=WebContext(bm25), sources=("web",)),
 }
 
 

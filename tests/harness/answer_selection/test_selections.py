@@ -1,14 +1,10 @@
-"""Selections without a model, worked out by hand: agreement, the oracle, the estimator's probability.
-
-Refusals and ties.
-"""
+"""Selections without a fit, worked out by hand: the oracle, the most relevant context, refusals and ties."""
 
 import numpy as np
 import pytest
 
 from common.errors import UserError
 from common.records import Answer, Passage, Question, Ranked
-from harness.answer_selection.agreement import NO_ANSWER, ONLY_ONE, Agreement
 from harness.answer_selection.answer_encoder import AnswerEncoder
 from harness.answer_selection.answer_texts import is_refusal
 from harness.answer_selection.estimator import EstimatedRelevance
@@ -28,48 +24,6 @@ ENCODER = TableEncoder(VECTORS)
 def answers(web: str, generated: str, none: str) -> dict[str, Answer]:
     texts = {"web": web, "generated": generated, "none": none}
     return {source: Answer("q", text, ()) for source, text in texts.items()}
-
-
-def test_agreement_takes_the_answer_nearest_to_the_other_two() -> None:
-    selector = Agreement(loaded=ENCODER)
-    assert isinstance(selector, AnswerSelector)
-    chosen, other = selector.choose([QUESTION, QUESTION], [answers("A", "B", "C"), answers("C", "A", "B")])
-    assert chosen.source == "generated"
-    assert chosen.scores == {"web": 0.4, "generated": 0.7, "none": 0.3}
-    assert chosen.why == "nearest to the answers of web and none: mean cosine 0.700"
-    assert other.source == "none"
-
-
-@pytest.mark.parametrize(
-    ("texts", "source"),
-    [
-        (("C", "A", "A"), "generated"),  # two equal answers against one
-        (("A", "A", "C"), "web"),
-        (("A", "C", "A"), "web"),
-        (("A", "B", ""), "web"),  # two answers are always as near to each other
-        (("", "B", "C"), "generated"),
-        (("A", "A", "A"), "web"),
-    ],
-)
-def test_ties_go_by_the_order_of_the_sources(texts: tuple[str, str, str], source: str) -> None:
-    (chosen,) = Agreement(loaded=ENCODER).choose([QUESTION], [answers(*texts)])
-    assert chosen.source == source
-    assert "the first of equal ones" in chosen.why
-
-
-def test_refusals_take_part_only_among_themselves() -> None:
-    selector = Agreement(loaded=ENCODER)
-    given = [
-        answers("unanswerable", "B", "I don't know."),  # by cosine the two refusals agree
-        answers("unanswerable", "", "I don't know."),
-        answers("", "", "C"),
-        answers("", "", ""),
-    ]
-    one, two, alone, nothing = selector.choose([QUESTION] * 4, given)
-    assert (one.source, one.why) == ("generated", ONLY_ONE)
-    assert two.source == "web"
-    assert (alone.source, alone.why, alone.scores) == ("none", ONLY_ONE, {})
-    assert (nothing.source, nothing.why) == ("web", NO_ANSWER)
 
 
 @pytest.mark.parametrize(
@@ -105,26 +59,31 @@ def with_probability(text: str, *probabilities: float) -> Answer:
     return Answer("q", text, hits, notes={"contexts": contexts, "candidates": {}})
 
 
-def test_the_estimator_takes_the_most_relevant_context_or_none() -> None:
-    selector = EstimatedRelevance(threshold=0.5)
-    sure = {
-        "web": with_probability("A", 0.1, 0.7),
-        "generated": with_probability("B", 0.8, 0.2),
-        "none": Answer("q", "C", ()),
-    }
-    doubtful = {
-        "web": with_probability("A", 0.3),
-        "generated": with_probability("B", 0.4),
-        "none": Answer("q", "C", ()),
-    }
-    no_context = {**doubtful, "none": Answer("q", "", ())}
-    chosen = selector.choose([QUESTION] * 3, [sure, doubtful, no_context])
-    assert [each.source for each in chosen] == ["generated", "none", "generated"]
-    assert chosen[0].scores == {"web": 0.7, "generated": 0.8, "none": 0.5}
-    assert chosen[1].why == "no context reaches P(relevant) 0.500"
-    unnoted = {"web": Answer("q", "A", (Ranked(Passage.of("", "text"), 0.0),)), "none": Answer("q", "C", ())}
-    with pytest.raises(UserError, match="the reader notes none"):
-        selector.choose([QUESTION], [unnoted])
+def without_context(text: str) -> Answer:
+    return Answer("q", text, ())
+
+
+@pytest.mark.parametrize(
+    ("web", "generated", "none", "source", "scores"),
+    [
+        (("A", 0.1, 0.7), ("B", 0.8, 0.2), "C", "generated", {"web": 0.7, "generated": 0.8}),
+        (("A", 0.02), ("B", 0.01), "C", "web", {"web": 0.02, "generated": 0.01}),  # without a context only at the last
+        (("A", 0.4), ("B", 0.4), "C", "web", {"web": 0.4, "generated": 0.4}),  # ties by the order of the sources
+        (("",), ("B", 0.0), "C", "generated", {"generated": 0.0}),
+        (("A",), ("B", 0.0), "C", "generated", {"generated": 0.0}),  # known, however little, before unknown
+        (("A",), ("B",), "C", "web", {}),  # nothing is known
+        (("unanswerable", 0.9), ("B", 0.1), "", "generated", {}),  # a refusal is no answer beside one
+        (("unanswerable", 0.1), ("I don't know.", 0.2), "", "generated", {"web": 0.1, "generated": 0.2}),
+        (("unanswerable", 0.9), ("",), "C", "none", {}),
+        (("",), ("",), "", "web", {}),
+    ],
+)  # fmt: skip
+def test_the_most_relevant_context_is_taken(web, generated, none, source: str, scores: dict[str, float]) -> None:
+    given = {"web": with_probability(*web), "generated": with_probability(*generated), "none": without_context(none)}
+    selector = EstimatedRelevance()
+    assert isinstance(selector, AnswerSelector)
+    (chosen,) = selector.choose([QUESTION], [given])
+    assert (chosen.source, chosen.scores) == (source, scores)
 
 
 def test_the_encoder_of_answers_gives_cosines_of_the_sentence_encoder(encoder_folder: str, encoder) -> None:
