@@ -18,7 +18,7 @@ from common.progress import track
 from common.ranges import NonNegativeFloat, OpenShare, PositiveFloat, PositiveInt, Share
 from common.records import Passage, Question, nfkc
 from common.validation_split import validation_shares
-from datamodules.cache.searched import Search, Searched
+from datamodules.cache.search_results import Search, SearchResults
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile, QuestionDataFile
 from datamodules.examples.step_loader import StepData, padded, plan_steps
@@ -119,10 +119,9 @@ class ExtractiveData(StepData):
         super().__init__()
         self._name_files(train, validation, validation_fraction)
         self.search = search
-        self._searched: Searched | None = None
         if search is not None:
             asked = [QuestionDataFile(each.path, each.layout, each.limit, corpus=corpus) for each in self.sources]
-            self._searched = Searched("label", search, asked, None)
+            self.search_results = SearchResults("label", search, asked, None)
         else:
             self._accept(LAYOUT, "a file with `python infer.py label`, or name its retriever as data.search.index_root")
         self.passages, self.unhelpful_share = passages, unhelpful_share
@@ -137,11 +136,6 @@ class ExtractiveData(StepData):
     def files(self) -> list[str]:
         """Paths of all input files."""
         return [source.path for source in self.sources]
-
-    def prepare_data(self) -> None:
-        """Label the words of questions on one process per machine; the others then read its file."""
-        if self._searched:
-            self._searched.write()
 
     def setup(self, stage: str) -> None:
         """Read and split the questions, tokenize their pairs, print statistics (once).
@@ -173,8 +167,8 @@ class ExtractiveData(StepData):
 
     def _split(self) -> tuple[list[WordLabels], list[WordLabels]]:
         """Training and validation questions, without duplicates; no question is on both sides."""
-        files = self._searched.files if self._searched else [source.path for source in self.sources]
-        limits = [None if self._searched else source.limit for source in self.sources]
+        files = self.search_results.files if self.search_results else [source.path for source in self.sources]
+        limits = [None if self.search_results else source.limit for source in self.sources]
         labelled, trained = [*zip(files, limits, strict=True)], len(self.train_sources)
         train = _distinct(labelled[:trained], self._unusual)
         if self.validation_sources:

@@ -21,7 +21,7 @@ from datamodules.cache.candidates import Candidates
 from datamodules.cache.question_lookup import stored_mined
 from datamodules.cache.record_cache import DEFAULT, Arrays
 from datamodules.cache.sampled_triples import SampledTriples, draw_triples
-from datamodules.cache.searched import Search, Searched
+from datamodules.cache.search_results import Search, SearchResults
 from datamodules.cache.splits import are_stored, split_questions
 from datamodules.cache.token_cache import TokenCache, token_rows
 from datamodules.examples.audit import audit
@@ -89,7 +89,8 @@ class DrRagData(StepData):
         super().__init__()
         self._name_files(train, validation, validation_fraction, corpus)
         self.hard_negative_files = hard_negatives or []
-        self.search, self._searched = search, Searched("mine", search, self.sources, cache) if search else None
+        self.search = search
+        self.search_results = SearchResults("mine", search, self.sources, cache) if search else None
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
@@ -103,12 +104,10 @@ class DrRagData(StepData):
 
     @property
     def _mined_files(self) -> list[str]:
-        return self.hard_negative_files + (self._searched.files if self._searched else [])
+        return self.hard_negative_files + (self.search_results.files if self.search_results else [])
 
     def prepare_data(self) -> None:
-        """Search, and read large files, on one process per machine; the others then read its store."""
-        if self._searched:
-            self._searched.write()
+        """Read large files on one process per machine; the others then read its store."""
         if are_stored(self.sources, self.cache):
             self._load()
 

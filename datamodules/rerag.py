@@ -18,7 +18,7 @@ from common.records import Passage, Question
 from datamodules.cache.question_lookup import stored_mined
 from datamodules.cache.questions import CachedQuestions
 from datamodules.cache.record_cache import DEFAULT
-from datamodules.cache.searched import Search, Searched
+from datamodules.cache.search_results import Search, SearchResults
 from datamodules.cache.splits import are_stored, split_questions
 from datamodules.examples.context_augmentation import AnswerSubstitutes
 from datamodules.examples.context_batches import ContextBatches, ContextRequest, ContextTensors
@@ -131,7 +131,8 @@ class ReRagData(StepData):
             raise UserError(f"crop_growth_words {crop_growth_words} needs crop_words: give it, or leave this out.")
         self._name_files(train, validation, validation_fraction, corpus)
         self.hard_negative_files = hard_negatives or []
-        self.search, self._searched = search, Searched("mine", search, self.sources, cache) if search else None
+        self.search = search
+        self.search_results = SearchResults("mine", search, self.sources, cache) if search else None
         self.contexts, self.validation_contexts = contexts, validation_contexts
         self.context_sampling, self.validation_context_sampling, self.labels = (
             context_sampling,
@@ -152,12 +153,10 @@ class ReRagData(StepData):
 
     @property
     def _mined_files(self) -> list[str]:
-        return self.hard_negative_files + (self._searched.files if self._searched else [])
+        return self.hard_negative_files + (self.search_results.files if self.search_results else [])
 
     def prepare_data(self) -> None:
-        """Search, and read large files, on one process per machine; the others then read its store."""
-        if self._searched:
-            self._searched.write()
+        """Read large files on one process per machine; the others then read its store."""
         if are_stored(self.sources, self.cache):
             self._load()
 

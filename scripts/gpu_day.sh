@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that only a GPU can show, in at most eleven minutes on one card of some 80 GiB, in order of worth.
+# Everything that only a GPU can show, in at most ten minutes on one card of some 80 GiB, in order of worth.
 #
 #   bash scripts/gpu_day.sh [--out FOLDER] [--wheels FOLDER] [--only STEP]... [--rehearse]
 #
@@ -7,7 +7,7 @@
 #                    gpu_day.tar.gz, which holds them all; by default benchmarks/results/gpu
 #   --wheels FOLDER  is installed for this run alone, without a network
 #   --only STEP      runs this step, not all; can be repeated: card equal bf16 ranks training-triples training-contexts
-#                    training-rewrites scoring search memory sparse
+#                    training-rewrites scoring memory
 #   --rehearse       the same lines on the CPU, with tiny sizes and a few of the tests
 #
 # Each step is a process with a limit of its own; one that fails or takes longer is reported and stops no other.  The
@@ -24,7 +24,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 out=benchmarks/results/gpu wheels="" rehearse=() only=" " failed=0
-steps=" card equal bf16 ranks training-triples training-contexts training-rewrites scoring search memory sparse "
+steps=" card equal bf16 ranks training-triples training-contexts training-rewrites scoring memory "
 
 while [ $# -gt 0 ]; do
   case $1 in
@@ -90,8 +90,6 @@ measure training-triples 40
 measure training-contexts 55
 measure training-rewrites 40
 measure scoring 50
-measure search 35
 tests memory 120 2 "" "drrag" tests/gpu/test_largest_batch.py
-measure sparse 30
 cat "$out/table.md"
 exit "$failed"

@@ -20,8 +20,6 @@ STEPS = {  # name -> module, and what it is called with
     "training-contexts": ("training", "contexts"),
     "training-rewrites": ("training", "rewrites"),
     "scoring": ("scoring", None),
-    "search": ("search", None),
-    "sparse": ("sparse", None),
 }
 
 

@@ -24,11 +24,6 @@ class BenchmarkSizes:
         words: Median length of a passage of HotpotQA, in tokens; other lengths are in proportion.
         triples: That are scored.
         passages: That are reranked.
-        vectors: That are searched.
-        queries: By which.
-        long_rows: Sequences of `long_tokens` tokens.
-        long_tokens: Where attention is block-sparse.
-        block: Tokens of a block.
     """
 
     matrix: int
@@ -46,11 +41,6 @@ class BenchmarkSizes:
     words: int
     triples: int
     passages: int
-    vectors: int
-    queries: int
-    long_rows: int
-    long_tokens: int
-    block: int
 
 
 CARD = BenchmarkSizes(
@@ -62,7 +52,6 @@ CARD = BenchmarkSizes(
         "num_attention_heads": 14, "num_key_value_heads": 2, "tie_word_embeddings": True,
     },
     triple_tokens=16_384, questions=4, contexts=20, rewrites=128, words=110, triples=4096, passages=100,
-    vectors=1_000_000, queries=128, long_rows=4, long_tokens=4096, block=64,
 )  # fmt: skip
 REHEARSAL = BenchmarkSizes(
     matrix=256, steps=2, warm_up=1, encoder_vocabulary=200, t5_vocabulary=200,
@@ -72,6 +61,5 @@ REHEARSAL = BenchmarkSizes(
         "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
         "num_key_value_heads": 2,
     },
-    triple_tokens=500, questions=2, contexts=4, rewrites=8, words=12, triples=64, passages=10, vectors=3000, queries=8,
-    long_rows=1, long_tokens=256, block=16,
+    triple_tokens=500, questions=2, contexts=4, rewrites=8, words=12, triples=64, passages=10,
 )  # fmt: skip

@@ -135,7 +135,8 @@ class StepData(pl.LightningDataModule):
     train_sources: Sequence[Any]
     validation_sources: Sequence[Any]  # empty where validation is split off by hash
     validation_fraction: float  # of the split
-    search: Any = None  # `datamodules.cache.searched.Search`: a retriever that searches before training
+    search: Any = None  # `datamodules.cache.search_results.Search`: a retriever that searches before training
+    search_results: Any = None  # `datamodules.cache.search_results.SearchResults`: files of that search
     workers: int | None = 0  # processes of each rank that make batches; None: chosen by the device
     _plan: Any  # epoch -> its steps, each a list of positions
     _tokens_of: Any  # epoch -> function of a batch's positions: tokens with padding, or what they grow with

@@ -29,10 +29,12 @@ WAIT_SECONDS = 60.0  # for another process that writes
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_TRUNCATE")
 _DAY_SECONDS = 86_400.0
-_EARLIER = "CREATE TABLE documents (key TEXT PRIMARY KEY, value TEXT NOT NULL, time REAL NOT NULL) WITHOUT ROWID"
 _CHECKSUM = "checksum_of(CAST(key AS BLOB), CAST(value AS BLOB), time)"
 _WHOLE = f"checksum = {_CHECKSUM} AND typeof(key) = 'text'"
-_TABLE = _EARLIER.replace(") W", ", checksum INTEGER) W")
+_TABLE = (
+    "CREATE TABLE documents (key TEXT PRIMARY KEY, value TEXT NOT NULL, time REAL NOT NULL, checksum INTEGER) "
+    "WITHOUT ROWID"
+)
 
 
 class Store:
@@ -52,7 +54,6 @@ class Store:
         self._file, self._lost, self._lock = file, lost, Lock()
         self._since = 0.0 if max_age_days is None else time.time() - max_age_days * _DAY_SECONDS
         self._database: sqlite3.Connection | None = None
-        self._checksum = "checksum"  # what is selected for it
 
     _checked: ClassVar[set[Path]] = set()  # files of which this process has checked all values
 
@@ -70,9 +71,7 @@ class Store:
                 database.execute("PRAGMA synchronous = FULL")  # on disk when a statement returns
                 if not _tables(database):
                     database.execute(_TABLE.replace("TABLE", "TABLE IF NOT EXISTS"))
-                if _tables(database) == [_EARLIER.encode()]:
-                    self._add_checksums(database)
-                elif _tables(database) != [_TABLE.encode()]:
+                if _tables(database) != [_TABLE.encode()]:
                     raise self._damaged("it has another table")
         except BaseException:
             self.__exit__()
@@ -105,10 +104,7 @@ class Store:
                 row = self._row(self._database, key)
         if row is None or row[2] < self._since:
             return None
-        try:
-            return json.loads(row[1]), row[2]
-        except ValueError as error:  # of an earlier release, without a checksum
-            raise self._damaged("a stored value is unreadable") from error
+        return json.loads(row[1]), row[2]
 
     def store(self, key: str, value: object, seconds: float | None = None) -> None:
         """Store a value (JSON types) with its time, now when None; it is on disk when this returns.
@@ -129,36 +125,17 @@ class Store:
                     row,
                 )
 
-    def _add_checksums(self, database: sqlite3.Connection) -> None:
-        """Give the values of an earlier release their checksums; a file that can only be read stays as it is."""
-        try:
-            database.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if not error.sqlite_errorname.startswith("SQLITE_READONLY"):
-                raise
-            self._checksum = "NULL"
-            return
-        if _tables(database) == [_EARLIER.encode()]:  # else by another process in the meantime
-            database.execute("ALTER TABLE documents ADD COLUMN checksum INTEGER")
-            count = database.execute(f"UPDATE documents SET checksum = {_CHECKSUM}").rowcount
-            say(f"{self._file}: {count:,} values of an earlier release get checksums.")
-        database.execute("COMMIT")
-
     def _row(self, database: sqlite3.Connection, key: str) -> tuple[Any, ...] | None:
-        query = f"SELECT key, value, time, {self._checksum} FROM documents WHERE key = ?"
+        query = "SELECT key, value, time, checksum FROM documents WHERE key = ?"
         row: tuple[Any, ...] | None = database.execute(query, (key,)).fetchone()
         return row
 
     def _is_whole(self, key: str, row: tuple[Any, ...] | None) -> bool:
-        if row is None or self._checksum == "NULL":
-            return row is not None
-        return (row[0], _checksum_of(*row[:3])) == (key.encode(), row[3])
+        return row is not None and (row[0], _checksum_of(*row[:3])) == (key.encode(), row[3])
 
     def _repair(self, database: sqlite3.Connection) -> None:
         """Check all values and their order, once in a process or when one is damaged; drop the damaged ones."""
         self._checked.add(self._file)
-        if self._checksum == "NULL":
-            return
         keys = [key for (key,) in database.execute(f"SELECT CAST(key AS BLOB) FROM documents WHERE {_WHOLE}")]
         (count,) = database.execute("SELECT count(*) FROM documents").fetchone()
         if len(keys) == count and all(one < other for one, other in pairwise(keys)):

@@ -27,9 +27,6 @@ MEASURED = (  # a row of the table for each
     "peak GiB",
     "scoring triples, BigBird-base | triples/s",
     "reranking passages, BERT-base | passages/s",
-    "ids and scores as on the CPU | queries | 8 of 8",
-    "exact search of 3,000",
-    "256 tokens | tokens/s",
 )
 
 

@@ -39,6 +39,7 @@ from trainers.run.resumed_options import (
     refuse_changes,
     refuse_fewer_steps,
 )
+from trainers.run.searching import search
 from trainers.run.strategies import refuse_strategy
 from trainers.run.throughput import Throughput
 from trainers.run.trainer import RunTrainer
@@ -273,6 +274,17 @@ class TrainCLI(LightningCLI):
         elif self._values:  # of a new run, no file is read before the options are checked
             self.inputs |= input_digests(self._values)
         self.model.card = self._get(self.config_init, "card")
+
+    def before_fit(self) -> None:
+        """Search for the training questions, where `data.search` names a retriever.
+
+        Raises:
+            UserError: If the search fails.
+        """
+        if self.datamodule.search_results:
+            search(self.datamodule.search_results)
+
+    before_validate = before_fit
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Add the callbacks, checkpoint plugin and logger of every run to those of the config."""

@@ -113,20 +113,6 @@ def test_no_changed_byte_changes_a_value(tmp_path: Path, capfd: pytest.CaptureFi
         assert len(lost) < 3, (place, lost)
 
 
-def test_the_values_of_an_earlier_release_get_checksums(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "values.sqlite"
-    with sqlite3.connect(file) as database:
-        database.execute(
-            "CREATE TABLE documents (key TEXT PRIMARY KEY, value TEXT NOT NULL, time REAL NOT NULL) WITHOUT ROWID"
-        )
-        database.execute("INSERT INTO documents VALUES ('ä', '\"größe\"', ?)", (NOW,))
-    for said in ("1 values of an earlier release get checksums", ""):
-        with Store(file, LOST) as values:
-            assert values.find("ä") == ("größe", NOW)
-            assert values.find("b") is None
-        assert said in capfd.readouterr().err
-
-
 def test_a_full_disk_keeps_what_is_stored(tmp_path: Path) -> None:
     file = tmp_path / "values.sqlite"
     fill(file, ["a"])

@@ -9,10 +9,11 @@ import pytest
 
 from common.errors import MissingInputError, UserError
 from common.files import read_json
-from datamodules.cache.searched import Search, Searched
+from datamodules.cache.search_results import Search, SearchResults
 from datamodules.examples.data_files import QuestionDataFile
 from tests.helpers.commands import Ended, command
-from tests.helpers.forked import ROOT
+from tests.helpers.forked import ROOT, forked
+from trainers.run.searching import search
 
 pytestmark = pytest.mark.whole_run
 COUNT = 40
@@ -96,13 +97,34 @@ def test_what_was_found_is_kept_until_a_file_changes(place: Path, monkeypatch: p
     for count in (4, 4, 5):
         lines = Path("asked.tsv").read_text(encoding="utf-16").splitlines()[:count]
         Path("few.tsv").write_text("\n".join(lines))
-        searched = Searched("mine", Search("indexes/own"), [source], None)
-        searched.write()
-        (file,) = searched.files
+        results = SearchResults("mine", Search("indexes/own"), [source], None)
+        search(results)
+        (file,) = results.files
         found.append((file, Path(file).stat().st_mtime_ns, len(Path(file).read_text().splitlines())))
     assert found[0] == found[1]
     assert [rows for *_, rows in found] == [3, 3, 4]
     with pytest.raises(UserError, match=r"infer\.py mine .* ended with exit code 65"):
-        Searched("mine", Search("indexes/own"), [QuestionDataFile("asked.tsv", corpus="clicks.csv")], None).write()
+        search(SearchResults("mine", Search("indexes/own"), [QuestionDataFile("asked.tsv", corpus="clicks.csv")], None))
     with pytest.raises(MissingInputError, match=r"needs configs/parts/bm25\.yaml, and the indexes below indexes/none"):
-        _ = Searched("mine", Search("indexes/none"), [source], None).files
+        search(SearchResults("mine", Search("indexes/none"), [source], None))
+
+
+def test_two_ranks_search_once(place: Path) -> None:
+    """And a run from the saved config searches no more."""
+    lines = (place / "asked.tsv").read_text(encoding="utf-16").splitlines()[: COUNT - 1]
+    (place / "ranks.tsv").write_text("\n".join(lines))
+    before = {*(place / "cache/searched").glob("mine-*.jsonl")}
+    files = ("--data.train", "ranks.tsv", "--data.corpus", "corpus.csv")
+    further = (*RECIPES["classifier"], "--trainer.precision", "32-true", "--trainer.max_steps", "1")
+    ranks = ("--trainer.devices", "2", "--trainer.strategy", "ddp")
+    options = ("--config", "configs/train/own/classifier.yaml", *files, *further, *ranks, "--name", "ranks")
+    ended = forked("train", place, "fit", *options, processes=2)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    said = ended.stdout + ended.stderr
+    (file,) = {*(place / "cache/searched").glob("mine-*.jsonl")} - before
+    assert said.count("what the retriever finds was written before") == 1
+    saved = ("--config", "checkpoints/ranks/config.yaml", "--trainer.devices", "1", "--trainer.strategy", "auto")
+    again = command(place, "train.py", "validate", *saved, "--resume", "auto")
+    assert again.code == 0, again.err[-3000:]
+    assert "what the retriever finds was written before" in again.err
+    assert {*(place / "cache/searched").glob("mine-*.jsonl")} == before | {file}

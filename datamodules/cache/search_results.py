@@ -1,24 +1,16 @@
-"""Search results for training questions: a command of `infer.py` writes them once, before the first training."""
+"""Search results for training questions: files of `infer.py mine` or `label`, kept beside the cache."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from common.errors import MissingInputError, UserError
-from common.locks import exclusive
-from common.progress import say
+from common.errors import MissingInputError
 from common.sealed_json import fingerprint
 from datamodules.cache.content_digests import content_digest
-from datamodules.cache.record_cache import DEFAULT, WAIT_SECONDS
+from datamodules.cache.record_cache import DEFAULT
 from datamodules.examples.data_files import QuestionDataFile, paths_of
 from datamodules.formats.open_data import content_files
-
-_INFER = Path(__file__).resolve().parents[2] / "infer.py"
-_OF_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK")
 
 
 @dataclass
@@ -37,8 +29,10 @@ class Search:
     retriever: str = "configs/parts/bm25.yaml"
 
 
-class Searched:
-    """The files that a command writes for question files, one each.
+class SearchResults:
+    """The files that a command of `infer.py` writes for question files, one each.
+
+    `train.py` runs the commands before training (`trainers.run.searching`); a data module only reads the files.
 
     Args:
         command: Of `infer.py`.
@@ -50,44 +44,30 @@ class Searched:
     def __init__(
         self, command: Literal["mine", "label"], search: Search, sources: Sequence[QuestionDataFile], cache: str | None
     ) -> None:
-        self._command, self._search, self._sources, self._cache = command, search, sources, cache or DEFAULT
+        self._command, self._search, self.sources, self._cache = command, search, sources, cache or DEFAULT
 
     @property
     def files(self) -> list[str]:
-        """The files; `write` may not have written them yet.
+        """The files, of which some may be yet to be written.
 
         Raises:
             MissingInputError: If the retriever's configuration or the indexes do not exist.
         """
-        return [str(self._file(source)) for source in self._sources]
+        return [self._file(source) for source in self.sources]
 
-    def write(self) -> None:
-        """Write the files that are not there.
+    @property
+    def commands(self) -> list[list[str]]:
+        """The arguments of `infer.py` that write each file."""
+        return [self._arguments(*each) for each in zip(self.sources, self.files, strict=True)]
 
-        Raises:
-            UserError: If the command fails, which has said why.
-        """
-        for source in self._sources:
-            out = self._file(source)
-            with exclusive(Path(f"{out}.search"), wait_seconds=WAIT_SECONDS):  # perhaps of another machine of this run
-                self._write_one(source, out)
-
-    def _write_one(self, source: QuestionDataFile, out: Path) -> None:
-        if out.exists():
-            say(f"{source.path}: what the retriever finds was written before, to {out}.")
-            return
+    def _arguments(self, source: QuestionDataFile, out: str) -> list[str]:
         given = ["--retriever", self._search.retriever, "--index_root", self._search.index_root]
-        given += ["--questions", source.path, "--layout", source.layout, "--out", str(out)]
+        given += ["--questions", source.path, "--layout", source.layout, "--out", out]
         given += [] if source.corpus is None else ["--corpus", source.corpus]
         given += ["--limit", str(source.limit)] if self._command == "label" and source.limit else []
-        alone = {name: value for name, value in os.environ.items() if name not in _OF_RANKS}
-        if code := subprocess.run([sys.executable, str(_INFER), self._command, *given], env=alone).returncode:
-            raise UserError(
-                f"python infer.py {self._command} {' '.join(given)} ended with exit code {code}, see above: what it "
-                "writes is needed for data.search."
-            )
+        return [self._command, *given]
 
-    def _file(self, source: QuestionDataFile) -> Path:
+    def _file(self, source: QuestionDataFile) -> str:
         retriever, indexes = Path(self._search.retriever), Path(self._search.index_root).glob("*/index.json")
         read = [retriever, *sorted(indexes)]
         if not retriever.is_file() or len(read) == 1:
@@ -102,4 +82,4 @@ class Searched:
             asdict(source),
             [content_digest(file, self._cache) for file in files],
         ]
-        return Path(self._cache).parent / "searched" / f"{self._command}-{fingerprint(key)[:16]}.jsonl"
+        return str(Path(self._cache).parent / "searched" / f"{self._command}-{fingerprint(key)[:16]}.jsonl")
