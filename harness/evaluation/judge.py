@@ -1,6 +1,6 @@
 """A language model as judge.
 
-Verdicts on answers, passages, quality criteria, and the order of several systems' answers.
+Verdicts on answers, and on passages.
 
 Each request is asked once: systems that give the same answer or passage share its verdict.
 """
@@ -17,7 +17,7 @@ from common.chat import Chat
 from common.errors import UserError
 from common.progress import say, track_batches
 from common.ranges import NonNegativeInt, PositiveInt
-from common.records import Answer, Passage, Question
+from common.records import Passage, Question
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.llm.structured import (
@@ -26,25 +26,18 @@ from harness.llm.structured import (
     ask_parsed,
     json_fields,
     one_of,
-    order_of,
     text,
     true_or_false,
-    whole_number,
-)  # fmt: skip
+)
 from harness.runtime.journal import Journal
 from harness.runtime.loading import load
 
-Kind = Literal["answers", "passages", "criteria", "ranking"]
-KINDS: tuple[Kind, ...] = ("answers", "passages", "criteria", "ranking")
-CRITERIA = (  # DMQR-RAG, Appendix B; 0 to 5 each
-    "correctness", "faithfulness", "relevance", "thoroughness", "harmlessness", "readability", "logicity", "creativity",
-)  # fmt: skip
+Kind = Literal["answers", "passages"]
+KINDS: tuple[Kind, ...] = ("answers", "passages")
 CREDIT = {"correct": 1.0, "partly correct": 0.5, "incorrect": 0.0}  # HiQA's accuracy, Appendix B.2
-LARGEST_CRITERION = 5
 REQUESTS_AT_ONCE = 64  # asked in one call of the model, then saved
 _PLACES: dict[Kind, tuple[str, ...]] = {  # of the prompts, what is judged first
     "answers": ("answer", "question", "gold"), "passages": ("documents", "question"),
-    "criteria": ("answer", "question", "gold"), "ranking": ("answers", "question", "form"),
 }  # fmt: skip
 _FORMAT = 1  # version of the saved lines; increase it when their meaning changes
 _WAIT_SECONDS = 60.0  # for another process that is saving
@@ -66,15 +59,11 @@ class Judge:
 
     Args:
         llm: Judges.
-        verdicts: What it is asked for: `answers` (correct by the gold answers), `passages` (relevant to the question),
-            `criteria` (the eight of DMQR-RAG's Appendix B), `ranking` (several systems' answers to one question).
+        verdicts: What it is asked for: `answers` (correct by the gold answers), `passages` (relevant to the question).
         passages: The k of judged H@k and P@k: the first k passages of the evidence are judged.
-        read_passages: At most this many passages are shown with an answer that is rated by the criteria.
         repairs: How often, at most, a reply that is not valid is shown to the model again with the reason.
         answer_prompt: Prompt, by name or YAML file; places: question, gold, answer.
         passage_prompt: The same; places: question, documents.
-        criteria_prompt: The same; places: question, gold, answer, documents.
-        ranking_prompt: The same; places: question, answers, form.
 
     Raises:
         UserError: If no verdict is named, or one twice.
@@ -85,20 +74,16 @@ class Judge:
         llm: LanguageModel,
         verdicts: tuple[Kind, ...] = KINDS,
         passages: PositiveInt = 5,
-        read_passages: PositiveInt = 25,
         repairs: NonNegativeInt = 1,
         answer_prompt: str = "judge_answer",
         passage_prompt: str = "judge_passage",
-        criteria_prompt: str = "judge_criteria",
-        ranking_prompt: str = "judge_ranking",
     ) -> None:
         if not verdicts or len(set(verdicts)) < len(verdicts):
             raise UserError(
                 f"verdicts is {list(verdicts)}; it must name at least one of {', '.join(KINDS)}, each once."
             )
-        self.llm, self.passages, self.read_passages = llm, passages, read_passages
-        self.repairs = repairs
-        files = (answer_prompt, passage_prompt, criteria_prompt, ranking_prompt)
+        self.llm, self.passages, self.repairs = llm, passages, repairs
+        files = (answer_prompt, passage_prompt)
         self._files = {kind: file for kind, file in zip(KINDS, files, strict=True) if kind in verdicts}
         self.seconds_before = 0.0  # computing time of verdicts reused from an interrupted run
         self._known: dict[str, Verdict] = {}
@@ -164,37 +149,6 @@ class Judge:
         places = [{"documents": [passage]} for _, passage in cases]
         return self._ask(
             "passages", [question for question, _ in cases], places, {"reason": text(), "relevant": true_or_false}
-        )
-
-    def on_criteria(self, cases: Sequence[tuple[Question, Answer]]) -> list[Verdict]:
-        """Verdicts with a whole number from 0 to 5 for each of CRITERIA on answers and the passages read for them."""
-        places = [
-            {
-                "documents": [hit.passage for hit in answer.evidence[: self.read_passages]],
-                "gold": _gold(question),
-                "answer": answer.text or "(empty)",
-            }
-            for question, answer in cases
-        ]
-        fields = dict.fromkeys(CRITERIA, whole_number(0, LARGEST_CRITERION))
-        return self._ask("criteria", [question for question, _ in cases], places, fields)
-
-    def on_order(self, cases: Sequence[tuple[Question, Sequence[str]]], count: int) -> list[Verdict]:
-        """Verdicts `{"reason", "ranking"}` on `count` answers to one question.
-
-        Their numbers, from 1, the best first.
-        """
-        form, inert = str([*range(2, count + 1), 1]), self.prompts["ranking"].inert
-        shown = [
-            "\n".join(
-                f'<answer number="{number}">{inert(answer) or "(empty)"}</answer>'
-                for number, answer in enumerate(answers, 1)
-            )
-            for _, answers in cases
-        ]
-        places = [{"answers": answers, "form": form} for answers in shown]
-        return self._ask(
-            "ranking", [question for question, _ in cases], places, {"reason": text(), "ranking": order_of(count)}
         )
 
     def _ask(

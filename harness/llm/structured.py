@@ -196,30 +196,6 @@ def true_or_false(value: object) -> bool:
     return value
 
 
-def whole_number(low: int, high: int) -> Check:
-    """A whole number from `low` to `high`; 3.0 is one, "3" and true are none."""
-
-    def check(value: object) -> int:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not low <= value <= high or value != int(value):  # type: ignore[operator, call-overload]
-            raise ValueError(f"a whole number from {low} to {high}")
-        return int(value)  # type: ignore[call-overload]
-
-    return check
-
-
-def order_of(count: int) -> Check:
-    """All numbers from 1 to `count`, each once, in any order."""
-
-    def check(value: object) -> list[int]:
-        numbers = value if isinstance(value, list) else []
-        if any(type(each) is not int for each in numbers) or sorted(numbers) != list(range(1, count + 1)):
-            raise ValueError(f"a list with each number from 1 to {count} once")
-        return numbers
-
-    return check
-
-
 def _shortened(value: object) -> str:
     shown = json.dumps(value, ensure_ascii=False)
     return shown if len(shown) <= 100 else shown[:100] + " ..."

@@ -3,8 +3,7 @@
 Its verdict depends on the value that it is asked about, as in `tests.helpers.tiny_lm`.
 
 With the values in their order: every fifth is correct, the next incorrect, partly correct, correct, and judged by no
-valid JSON. Passages are relevant by turns; all criteria are the value's number modulo 6; of two answers the first is
-the better if its value has an even number.
+valid JSON. Passages are relevant by turns.
 """
 
 import json
@@ -14,7 +13,6 @@ from pathlib import Path
 import yaml
 
 from common.records import Answer, Question, Ranked
-from harness.evaluation.judge import CRITERIA
 from tests.helpers.tiny_lm import PLACES, VALUES, Case, document, question, save_chat_lm
 
 JUDGED = VALUES[:8]  # the values that it knows
@@ -23,8 +21,6 @@ GRADES = ("correct", "incorrect", "partly correct", "correct", "")
 PROMPTS = {  # the judge's prompts, in the few words that a tiny model learns
     "answer_prompt": {"user": "${question} Accepted: ${gold} Grade: ${answer} ."},
     "passage_prompt": {"user": "${question} Passage: ${documents}", "document": "${text}"},
-    "criteria_prompt": {"user": "${question} Rate: ${answer} ."},
-    "ranking_prompt": {"user": "Order: ${answers}"},
 }
 
 
@@ -55,12 +51,9 @@ def judge_cases() -> list[Case]:
                 grade = GRADES[number % len(GRADES)]
                 reply = json.dumps({"reason": "so", "verdict": grade}) if grade else INVALID
                 cases.append((f"{asked} Accepted: {gold} Grade: {value} .", reply))
-                cases.append((f"{asked} Rate: {value} .", json.dumps(dict.fromkeys(CRITERIA, number % 6))))
                 told = document("river", place, value)
                 reply = json.dumps({"reason": "so", "relevant": number % 2 == 0})
                 cases.append((f"{asked} Passage: <passage>\n{told}\n</passage>", reply))
-                shown = f'Order: <answer number="1">{value}</answer>\n<answer number="2">{gold}</answer>'
-                cases.append((shown, json.dumps({"reason": "so", "ranking": [2, 1] if number % 2 else [1, 2]})))
     return cases
 
 

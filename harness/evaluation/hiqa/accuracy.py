@@ -1,4 +1,4 @@
-"""Accuracy and adequacy of the rows' answers (HiQA, Appendix B.2; Tables 1 and 2 in shape), by kind of question.
+"""Accuracy of the rows' answers (HiQA, Appendix B.2; Tables 1 and 2 in shape), by kind of question.
 
 Shape legend: N questions, R rows.
 """
@@ -14,7 +14,7 @@ from common.words import word_count, words_of
 from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
 from harness.evaluation.engine import has_read
 from harness.evaluation.judge import Verdict
-from harness.evaluation.judging.system import adequacy, judged_values
+from harness.evaluation.judging.system import judged_values
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import ReportTable, not_measured
@@ -38,7 +38,7 @@ Values = dict[str, NDArray[np.float64]]  # row -> (N,), NaN where it is undefine
 def answer_tables_of_rows(
     rows: Mapping[str, Sequence[Answer]], questions: Sequence[Question], settings: Settings
 ) -> list[ReportTable]:
-    """Accuracy by exact match, accuracy by a judge, adequacy, and their paired differences to the first row.
+    """Accuracy by exact match, accuracy by a judge, and their paired differences to the first row.
 
     Args:
         rows: Answers of each row.
@@ -46,29 +46,18 @@ def answer_tables_of_rows(
         settings: Bootstrap and judge.
     """
     if not any(has_read(answers) for answers in rows.values()):
-        return [
-            _absent("accuracy", "Table 1: accuracy", NO_READER),
-            _absent("adequacy", "Table 1: adequacy", NO_READER),
-        ]
+        return [_absent("accuracy", "Table 1: accuracy", NO_READER)]
     measured: dict[str, Values] = {"accuracy %, exact match": exact_accuracy(rows, questions)}
     notes = [_EXACT]
     asked: dict[str, list[Verdict]] = {}
     judge, tables = settings.judge, list[ReportTable]()
-    for kind, title in (("answers", JUDGED), ("ranking", "adequacy")):
-        if judge is None or kind not in judge.prompts:
-            tables.append(_absent(title, f"Table 1: {title}", NO_JUDGE if judge is None else NOT_ASKED_FOR))
-        elif kind == "answers":
-            judged = {name: judged_values(judge, "answers", questions, answers) for name, answers in rows.items()}
-            measured[title] = {name: half_N for name, ((_, half_N), _) in judged.items()}
-            asked[kind] = [each for _, verdicts in judged.values() for own in verdicts for each in own]
-            notes.append(_JUDGED)
-        elif len(rows) > 1:
-            texts = [[answers[number].text for answers in rows.values()] for number in range(len(questions))]
-            values_RN, verdicts = adequacy(judge, questions, texts)
-            measured[title] = dict(zip(rows, values_RN, strict=True))
-            asked[kind] = [each for each in verdicts if each]
-            best = len(rows)
-            notes.append(f"The judge ranks the answers of all {best} rows: {best} for the best, 1 for the last.")
+    if judge is None or "answers" not in judge.prompts:
+        tables.append(_absent(JUDGED, f"Table 1: {JUDGED}", NO_JUDGE if judge is None else NOT_ASKED_FOR))
+    else:
+        judged = {name: judged_values(judge, "answers", questions, answers) for name, answers in rows.items()}
+        measured[JUDGED] = {name: half_N for name, ((_, half_N), _) in judged.items()}
+        asked["answers"] = [each for _, verdicts in judged.values() for own in verdicts for each in own]
+        notes.append(_JUDGED)
     of_kinds = [
         _by_kind(title, values, questions, note, settings.bootstrap)
         for (title, values), note in zip(measured.items(), notes, strict=True)

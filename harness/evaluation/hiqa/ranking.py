@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.progress import track_batches
-from common.records import Passage, Question, Ranked
+from common.records import Passage, Question
 from common.retrieval import without_copies, without_itself
 from harness.evaluation.retrieval_scores import by_document, gold_places, holders_of, retrieval_scores
 from harness.interfaces import Retriever
@@ -21,7 +21,7 @@ from harness.retrievers.corpora import passages_of
 from harness.systems.hiqa import fitting, shown_words
 
 RANKED_AT_ONCE = 200_000  # passages of the rankings that are held in memory: those of a few questions, or of one
-HIT, RECALL, WHOLE = "hit", "recall", "all gold"  # of a context of so many words
+RECALL, WHOLE = "recall", "all gold"  # of a context of so many words
 
 Scores = dict[str, NDArray[np.float64]]
 Ranks = list[int | None]
@@ -34,8 +34,7 @@ class HiQaRow:
     segments: int  # of the index
     scores: Scores  # as in `retrieval_scores`
     by_size: Mapping[int, Scores]  # by number of documents
-    by_budget: Mapping[int, Scores]  # by words of the context: HIT, RECALL, WHOLE
-    contexts: list[list[list[Ranked]]]  # the passages that fit, by budget and question
+    by_budget: Mapping[int, Scores]  # by words of the context: RECALL, WHOLE
 
 
 def document_of(passage: Passage) -> str:
@@ -106,7 +105,6 @@ def rank_all(
     found: list[Scores] = []
     smaller: dict[int, list[Scores]] = {size: [] for size in sizes}
     shown: dict[int, list[Scores]] = {budget: [] for budget in budgets}
-    contexts: list[list[list[Ranked]]] = [[] for _ in budgets]
     for batch in track_batches(at_once(questions, count), len(questions), f"ranking, {what}"):
         searched = retriever.search([question.text for question in batch], count)
         rankings = [without_itself(*each) for each in zip(batch, searched, strict=True)]
@@ -115,22 +113,22 @@ def rank_all(
         for question, ranking, held in zip(batch, rankings, holders, strict=True):
             distinct = without_copies(ranking) if budgets else []  # as the system fills its context
             words = [words_of[hit.passage.id] for hit in distinct]
-            for own, (budget, within) in zip(contexts, shown.items(), strict=True):
-                own.append([distinct[place] for place in fitting(words, budget)])
-                within.append(_of_context(gold_places(question, [hit.passage for hit in own[-1]])[0]))
+            for budget, within in shown.items():
+                context = [distinct[place].passage for place in fitting(words, budget)]
+                within.append(_of_context(gold_places(question, context)[0]))
             for size, scores in smaller.items():
                 kept = kept_documents(question, documents, size, seed)
                 hits = [hit for hit in ranking if document_of(hit.passage) in kept]
                 indexed = _count(segments, kept)
                 scores.append(retrieval_scores([question], [hits], (k,), indexed=indexed, gamma=gamma, holders=[held]))
     by_size, by_budget = ({key: _joined(parts) for key, parts in each.items()} for each in (smaller, shown))
-    return HiQaRow(count, _joined(found), by_size, by_budget, contexts)
+    return HiQaRow(count, _joined(found), by_size, by_budget)
 
 
 def _of_context(places: Ranks) -> Scores:
     """The scores of one question's context, from the places of its gold segments in it."""
     held = sum(place is not None for place in places) / len(places)
-    values = {HIT: float(held > 0), RECALL: held, WHOLE: float(held == 1)}
+    values = {RECALL: held, WHOLE: float(held == 1)}
     return {name: np.array([value]) for name, value in values.items()}
 
 

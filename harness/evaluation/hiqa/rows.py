@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from common.errors import MissingInputError, UserError
-from common.records import Answer, Question, Ranked
+from common.records import Answer, Question
 from harness.evaluation.reading import read_choices
 from harness.indexing.index_folder import MANIFEST
-from harness.interfaces import Reader, Retriever
+from harness.interfaces import Retriever
 from harness.readers.read_answers import sum_costs
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
@@ -107,28 +107,3 @@ def answer_rows(
         ]
         for (name, answers), texts in zip(found.items(), read.answers, strict=True)
     }, read.seconds_before
-
-
-def read_at_budgets(
-    readers: dict[str, Reader],
-    questions: Sequence[Question],
-    contexts: Sequence[Sequence[Sequence[Ranked]]],
-    folder: Path,
-) -> tuple[dict[str, list[list[Answer]]], float]:
-    """The answers of every reader by budget, and the seconds that an interrupted run had spent.
-
-    A reader loads when its turn comes, and is freed before the next one.
-
-    Args:
-        readers: By name; taken out one after the other.
-        questions: Those without gold answers are not read.
-        contexts: Passages by budget and question.
-        folder: For what was read, so that an interrupted evaluation goes on.
-    """
-    answers: dict[str, list[list[Answer]]] = {}
-    seconds = 0.0
-    for number, name in enumerate([*readers], 1):
-        read = read_choices(readers.pop(name), questions, contexts, folder / f"budgets-{number}.jsonl")
-        answers[name] = read.answers
-        seconds += read.seconds_before
-    return answers, seconds

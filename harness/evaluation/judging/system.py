@@ -1,30 +1,25 @@
-"""One system, judged: its answers and its passages; and several, whose answers to one question are ranked.
+"""One system, judged: its answers and its passages; and several, compared.
 
-Adequacy (HiQA, Appendix B.2): a judge ranks the answers of K systems to each question; rank r gives K + 1 - r.
-
-Shape legend: K systems, N questions.
+Shape legend: R rows, N questions.
 """
 
-import hashlib
-import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from math import nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.records import Answer, Passage, Question
 from harness.evaluation.engine import MeasuredSystem, has_read
-from harness.evaluation.judge import CREDIT, CRITERIA, Judge, Kind, Verdict
+from harness.evaluation.judge import CREDIT, KINDS, Judge, Kind, Verdict
 from harness.evaluation.judgements import Judgements
 from harness.evaluation.judging.tables import (
-    ADEQUACY,
     CORRECT,
     HALF,
-    NEEDS_SEVERAL,
     NO_READER,
     NOT_ASKED_FOR,
     compared_tables,
@@ -37,7 +32,6 @@ from harness.evaluation.judging.tables import (
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.study import Settings
 
-_OF_ONE: tuple[Kind, ...] = ("answers", "passages", "criteria")  # verdicts on one system
 _MEASURES = {CORRECT: "judged correct", HALF: "judged correct, half credit"}  # row -> its measure per question, 0 to 1
 _WORDS = {True: "relevant", False: "not relevant"}
 
@@ -69,10 +63,8 @@ def _judged(judge: Judge, measured: MeasuredSystem, settings: Settings) -> Judge
     judged = Judgements([], judge.facts)
     found: dict[Kind, list[list[Verdict]]] = {}
     failed: dict[str, int] = {}
-    rows: dict[Kind, Sequence[str]] = {
-        "answers": (CORRECT, HALF), "passages": retrieval_rows(judge.passages), "criteria": CRITERIA,
-    }  # fmt: skip
-    for kind in _OF_ONE:
+    rows: dict[Kind, Sequence[str]] = {"answers": (CORRECT, HALF), "passages": retrieval_rows(judge.passages)}
+    for kind in KINDS:
         if reason := _not_judged(judge, kind, measured):
             judged.reasons |= dict.fromkeys(rows[kind], reason)
             continue
@@ -80,7 +72,6 @@ def _judged(judge: Judge, measured: MeasuredSystem, settings: Settings) -> Judge
         judged.verdicts[kind] = [verdict for own in found[kind] for verdict in own]
         judged.values |= dict(zip(rows[kind], values_RN, strict=True))
         failed |= dict.fromkeys(rows[kind], sum(each.fields is None for each in judged.verdicts[kind]))
-    judged.reasons[ADEQUACY] = NEEDS_SEVERAL if "ranking" in judge.prompts else NOT_ASKED_FOR
     judged.tables = [
         judged_table(judged, failed, settings.bootstrap),
         *kinds_table(judged, measured.questions, settings.bootstrap),
@@ -102,8 +93,7 @@ def _not_judged(judge: Judge, kind: Kind, measured: MeasuredSystem) -> str:
         return "" if any(answer.evidence for answer in measured.answers) else "no passage was found"
     if not has_read(measured.answers):
         return NO_READER
-    known = kind != "answers" or any(question.answers for question in measured.questions)
-    return "" if known else "no question has a gold answer"
+    return "" if any(question.answers for question in measured.questions) else "no question has a gold answer"
 
 
 def judged_values(
@@ -120,18 +110,16 @@ def judged_values(
         answers: With the passages.
 
     Returns:
-        (R, N) in per cent, or in points of the criteria, NaN where they are undefined; lists of verdicts by question.
+        (R, N) in per cent, NaN where they are undefined; lists of verdicts by question.
     """
     asked = [*zip(questions, answers, strict=True)]
-    cases: list[list[tuple[Question, object]]]
+    cases: list[list[tuple[Question, Any]]]
     if kind == "passages":
         cases = [[(question, each) for each in _first_passages(answer, judge.passages)] for question, answer in asked]
-    elif kind == "answers":
-        cases = [[(question, answer.text)] * bool(question.answers and answer.text) for question, answer in asked]
     else:
-        cases = [[pair] for pair in asked]
-    ask = {"answers": judge.on_answers, "passages": judge.on_passages, "criteria": judge.on_criteria}[kind]
-    rest = iter(ask([case for own in cases for case in own]))  # type: ignore[operator]
+        cases = [[(question, answer.text)] * bool(question.answers and answer.text) for question, answer in asked]
+    ask = judge.on_answers if kind == "answers" else judge.on_passages
+    rest = iter(ask([case for own in cases for case in own]))
     verdicts = [[*islice(rest, len(own))] for own in cases]
     values = [_values(kind, question, own, judge.passages) for question, own in zip(questions, verdicts, strict=True)]
     return np.array(values, dtype=np.float64).T, verdicts
@@ -141,8 +129,6 @@ def _values(kind: Kind, question: Question, verdicts: Sequence[Verdict], k: int)
     """The values of a kind's rows for one question, NaN where a failed verdict leaves them open."""
     if kind == "passages":
         return [100 * each for each in hit_and_precision([relevant_by(verdict) for verdict in verdicts], k)]
-    if kind == "criteria":
-        return [each.fields[name] if each.fields else nan for each in verdicts for name in CRITERIA]
     credit = credit_by(verdicts[0]) if verdicts else 0.0 if question.answers else nan  # an empty answer is wrong
     return [100 * (credit == 1) if credit == credit else nan, 100 * credit]
 
@@ -187,7 +173,6 @@ def _case(found: Mapping[Kind, Sequence[Verdict]], passages: Sequence[Passage]) 
         (f"passage {place}: {passage.title}", _word(each, "relevant"), _why(each))
         for place, (passage, each) in enumerate(zip(passages, found.get("passages", ()), strict=False), start=1)
     ]
-    rows += [(name, _word(each, name), _why(each)) for each in found.get("criteria", ()) for name in CRITERIA]
     return [QuestionCase("Judged by a language model", ("what", "verdict", "reason"), tuple(rows))] if rows else []
 
 
@@ -218,7 +203,7 @@ def judge_record(judge: Judge, judged: Judgements) -> dict[str, object]:
 
 
 def judge_several(judge: Judge | None, measured: Mapping[str, MeasuredSystem], settings: Settings) -> Judgements:
-    """Rank the answers of several systems, and compare all verdicts on them.
+    """Compare all verdicts on several systems.
 
     Args:
         judge: Has judged every system; None if there is none.
@@ -228,76 +213,10 @@ def judge_several(judge: Judge | None, measured: Mapping[str, MeasuredSystem], s
     judged = {name: each.judged for name, each in measured.items() if each.judged}
     if judge is None or not judged:
         return Judgements([not_judged()])
-    questions = next(iter(measured.values())).questions
-    readers = {name: each for name, each in measured.items() if has_read(each.answers)}
     names = dict.fromkeys(name for each in judged.values() for name in each.verdicts)
     every = {name: [v for each in judged.values() for v in each.verdicts.get(name, ())] for name in names}
-    cases: list[list[QuestionCase]] = []
-    if "ranking" in judge.prompts and len(readers) > 1:
-        texts = [[each.answers[number].text for each in readers.values()] for number in range(len(questions))]
-        adequacy_KN, verdicts = adequacy(judge, questions, texts)
-        for name, values_N in zip(readers, adequacy_KN, strict=True):
-            judged[name].values[ADEQUACY] = values_N
-        cases = [_order([*readers], adequacy_KN[:, number], each) for number, each in enumerate(verdicts)]
-        if ranked := [each for each in verdicts if each]:
-            every["order of answers"] = ranked
-    whole = Judgements([], judge.facts, verdicts=every, cases=cases)
+    whole = Judgements([], judge.facts, verdicts=every)
     whole.tables = [*compared_tables(judged, settings.bootstrap), costs_table(every)]
     means = {name: judge_record(judge, each)["means"] for name, each in judged.items()}
     whole.record = judge_record(judge, whole) | {"means": means}
     return whole
-
-
-def adequacy(
-    judge: Judge, questions: Sequence[Question], texts: Sequence[Sequence[str]]
-) -> tuple[NDArray[np.float64], list[Verdict | None]]:
-    """(K, N) adequacy, 1 to K, NaN where the verdict failed; and the verdicts, None where there was nothing to rank.
-
-    The judge sees each question's answers in an order that is drawn by the question's id, so that no system gains by
-    its place. Equal answers are shown once and share the mean of their ranks.
-
-    Args:
-        judge: Judges.
-        questions: The questions.
-        texts: For each question the answers of the K systems.
-    """
-    count = len(texts[0])
-    adequacy_KN = np.full((count, len(questions)), np.nan)
-    verdicts: list[Verdict | None] = [None] * len(questions)
-    shown = [_shuffled(question, [*dict.fromkeys(given)]) for question, given in zip(questions, texts, strict=True)]
-    for size in range(2, count + 1):
-        numbers = [number for number, each in enumerate(shown) if len(each) == size]
-        found = judge.on_order([(questions[number], shown[number]) for number in numbers], size)
-        for number, verdict in zip(numbers, found, strict=True):
-            verdicts[number] = verdict
-    for number, (order, ranked, given) in enumerate(zip(shown, verdicts, texts, strict=True)):
-        if ranked is None:  # all answers are equal
-            adequacy_KN[:, number] = (count + 1) / 2
-        elif ranked.fields:
-            adequacy_KN[:, number] = inverted_ranks(given, [order[place - 1] for place in ranked.fields["ranking"]])
-    return adequacy_KN, verdicts
-
-
-def _shuffled(question: Question, texts: list[str]) -> list[str]:
-    drawn = random.Random(hashlib.sha256(question.id.encode()).digest())
-    return drawn.sample(sorted(texts), len(texts))
-
-
-def inverted_ranks(texts: Sequence[str], best_first: Sequence[str]) -> list[float]:
-    """K + 1 - rank for each text; equal texts share the mean of the ranks that they take."""
-    values: dict[str, float] = {}
-    before = 0
-    for text in best_first:
-        same = sum(each == text for each in texts)
-        values[text] = len(texts) + 1 - (before + (1 + same) / 2)
-        before += same
-    return [values[text] for text in texts]
-
-
-def _order(names: Sequence[str], adequacy_K: NDArray[np.float64], verdict: Verdict | None) -> list[QuestionCase]:
-    title = "Order of the answers, judged"
-    if verdict is not None and not verdict.fields:
-        return [QuestionCase(title, ("failed",), ((verdict.failure,),))]
-    order = np.argsort(-adequacy_K, kind="stable")
-    rows = tuple((names[place], f"{adequacy_K[place]:g}") for place in order)
-    return [QuestionCase(title, ("system", "adequacy"), rows, _why(verdict) if verdict else "All answers are equal.")]

@@ -11,16 +11,15 @@ import numpy as np
 
 from common.records import Question
 from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
-from harness.evaluation.judge import CRITERIA, Verdict
+from harness.evaluation.judge import Verdict
 from harness.evaluation.judgements import Judgements
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 
 NO_JUDGE = "no judge is configured; type --judge.llm with a language model"
-NEEDS_SEVERAL = "needs several systems, given as several --config"
 NO_READER = "the system has no reader"
 NOT_ASKED_FOR = "the judge is not asked for it (--judge.verdicts)"
 
-CORRECT, HALF, ADEQUACY = "answers correct %", "answers correct %, half credit", "adequacy"
+CORRECT, HALF = "answers correct %", "answers correct %, half credit"
 _COSTS = {  # cost of a verdict -> its column
     "model_calls": "calls", "repairs": "repairs", "cached_calls": "cached calls", "tokens": "tokens read",
     "reply_tokens": "tokens written", "usd": "US dollars", "seconds": "seconds",
@@ -54,8 +53,7 @@ def judged_table(judged: Judgements, failed: Mapping[str, int], bootstrap: Boots
     note = (
         f"{CORRECT}: FreshQA's accuracy as DMQR-RAG has it scored; with half credit for partly correct answers: HiQA's "
         "accuracy. H@k: a relevant passage is among the first k; P@k: relevant passages among the first k, divided by "
-        "k. Correctness to creativity: DMQR-RAG's Appendix B, 0 to 5. Adequacy: HiQA's, K for the best of K systems' "
-        "answers to 1 for the last. A question whose verdict failed does not count."
+        "k. A question whose verdict failed does not count."
     )
     return ReportTable(
         "judged", "Judged by a language model", ("mean", "questions", "failed verdicts"), rows, note=note
@@ -87,39 +85,24 @@ def kinds_table(judged: Judgements, questions: Sequence[Question], bootstrap: Bo
 
 
 def compared_tables(systems: Mapping[str, Judgements], bootstrap: Bootstrap) -> list[ReportTable]:
-    """Judged means of several systems, and paired differences to the first; criteria in tables of their own.
+    """Judged means of several systems, and paired differences to the first.
 
     Args:
-        systems: System -> its values, adequacy included.
+        systems: System -> its values.
         bootstrap: For the intervals.
     """
-    found = [*dict.fromkeys(name for judged in systems.values() for name in judged.values)]
-    tables: list[ReportTable] = []
-    for table, title, names in (
-        ("judged", "Judged by a language model", [name for name in found if name not in CRITERIA]),
-        (
-            "judged criteria",
-            "Judged by the criteria of DMQR-RAG's Appendix B, 0 to 5",
-            [*filter(CRITERIA.__contains__, found)],
-        ),
-    ):
-        if names:
-            tables += _compared(table, title, names, systems, bootstrap)
-    return tables
-
-
-def _compared(
-    table: str, title: str, names: Sequence[str], systems: Mapping[str, Judgements], bootstrap: Bootstrap
-) -> list[ReportTable]:
-    first = next(iter(systems))
+    names = [*dict.fromkeys(name for judged in systems.values() for name in judged.values)]
+    if not names:
+        return []
+    first, title = next(iter(systems)), "Judged by a language model"
     known_N = next(values_N for judged in systems.values() for values_N in judged.values.values())
     unknown_N = np.full_like(known_N, np.nan)
     values = {name: [judged.values.get(each, unknown_N) for each in names] for name, judged in systems.items()}
     note = "An empty cell: the system has no reader, or the judge was not asked."
     heading = f"{title}: differences to {first}"
     return [
-        ReportTable(table, title, tuple(names), row_cells(values, bootstrap, 100), note=note),
-        differences_table(f"{table}, differences", heading, names, values, first, bootstrap, whole=100),
+        ReportTable("judged", title, tuple(names), row_cells(values, bootstrap, 100), note=note),
+        differences_table("judged, differences", heading, names, values, first, bootstrap, whole=100),
     ]
 
 

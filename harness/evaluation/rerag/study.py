@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -216,7 +215,6 @@ def _findings(system: ReRag, found: ReRagResults, settings: Settings) -> Finding
         if system.reader is not None:
             report.tables.append(rerag_tables.llm_table(candidate_sets, scoring, system.contexts, paper))
         report.tables += [ablation, by_contexts]
-        report.plots["contexts.png"] = partial(rerag_tables.plot_contexts, by_contexts)
     systems = [
         Confidence.of(
             name, ranker, candidate_sets, confidence, system.contexts, exact.get(ranker),

@@ -9,7 +9,6 @@ Shape legend: N questions, R rows.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from common.answer_metrics import Normalization
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, percent_cells, score_answers
-from harness.evaluation.plots import axes_of, save
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker
 from harness.evaluation.rerag.retrieval import Source
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
@@ -262,22 +260,6 @@ def retriever_confidence(sets: Sequence[CandidateSet]) -> list[NDArray[np.float6
 def calibrated(candidate_sets: Sequence[CandidateSet], calibration: Calibration) -> list[NDArray[np.float64]]:
     """Calibrated P(relevant) of every candidate."""
     return [np.array([calibration(score) for score in each.relevance_C]) for each in candidate_sets]
-
-
-def plot_contexts(table: ReportTable, path: Path) -> None:
-    """Figure 2: EM by number of contexts, with intervals, from its table."""
-    figure, (axes,) = axes_of()
-    counts = [int(name) for name in table.rows]
-    for column, name in enumerate(table.columns):
-        cells = [cells[column] for cells in table.rows.values()]
-        values = [cell.value if cell else float("nan") for cell in cells]
-        ends = [cell.interval if cell and cell.interval else (float("nan"),) * 2 for cell in cells]
-        (line,) = axes.plot(counts, values, marker="o", linestyle="--" if "fast" in name else "-", label=name)
-        low, high = zip(*ends, strict=True)
-        axes.fill_between(counts, low, high, color=line.get_color(), alpha=0.1)
-    axes.set(xlabel="contexts", ylabel="EM, %", title=table.title)
-    axes.set_xticks(counts)
-    save(figure, [axes], path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from common.chat import Chat, Reply
 from common.errors import INTERRUPTED
 from common.files import sha256
 from common.records import Passage
-from harness.evaluation.judge import CREDIT, CRITERIA
+from harness.evaluation.judge import CREDIT
 from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.llm.structured import json_object
@@ -120,13 +120,6 @@ class Loop:
         )  # fmt: skip
         return float(found["relevant"]) if found else np.nan
 
-    def scores(self, row: dict, answer: str) -> list[float]:
-        found = self.fields(
-            "criteria_prompt", lambda each: set(each) == set(CRITERIA) and all(0 <= each[c] <= 5 for c in CRITERIA),
-            question=row["question"], gold=row["answer"], answer=answer,
-        )  # fmt: skip
-        return [found[name] for name in CRITERIA] if found else [np.nan] * len(CRITERIA)
-
 
 @pytest.fixture(scope="module")
 def loop(place: Path) -> Loop:
@@ -142,10 +135,8 @@ def test_the_figures_are_those_of_a_plain_loop(single: Path, loop: Loop) -> None
             for row, each in zip(ROWS, records, strict=True)
         ]
     )
-    scores = np.array([loop.scores(row, each["answer"]) for row, each in zip(ROWS, records, strict=True)])
     assert len(set(credit[~np.isnan(credit)])) > 1  # a judge that always says the same would show nothing
     assert len(np.unique(relevant[~np.isnan(relevant)])) == 2
-    assert len(np.unique(scores[~np.isnan(scores)])) > 2
     found = cells(single)
     judged = {row: value for (table, row, column), value in found.items() if (table, column) == ("judged", "mean")}
     known = credit[~np.isnan(credit)]
@@ -157,10 +148,6 @@ def test_the_figures_are_those_of_a_plain_loop(single: Path, loop: Loop) -> None
     assert judged["judged P@5 %"] == pytest.approx(100 * whole.sum(axis=1).mean() / 5, rel=1e-5)
     hits = np.where(np.nansum(relevant, axis=1) > 0, 1, np.where(np.isnan(relevant).any(axis=1), np.nan, 0))
     assert judged["judged H@5 %"] == pytest.approx(100 * np.nanmean(hits), rel=1e-5)
-    for name, of_criterion in zip(CRITERIA, scores.T, strict=True):
-        assert judged[name] == pytest.approx(np.nanmean(of_criterion), rel=1e-5)
-    assert np.isnan(judged["adequacy"])
-    assert "not measured: needs several systems" in (single / "report.md").read_text()
     np.testing.assert_array_equal([np.nan if r["judged_correct"] is None else r["judged_correct"] for r in records],
                                   np.where(np.isnan(credit), np.nan, credit == 1))  # fmt: skip
 
@@ -212,7 +199,7 @@ def test_the_report_carries_verdicts_prompts_failures_and_costs(single: Path, pl
     page = (single / "report.html").read_text()
     assert all(part in page for part in ("Judged by a language model", '"not relevant"'))
     first = questions(single)[0]["judge"]
-    assert set(first) == {"answer", "passages", "criteria"}
+    assert set(first) == {"answer", "passages"}
     assert [each["id"] for each in first["passages"]] == [hit["id"] for hit in questions(single)[0]["evidence"]]
 
 
@@ -228,19 +215,10 @@ def test_several_systems_have_one_judge(compared: Path, single: Path, loop: Loop
     )
     both = 100 * (last - first)
     assert found["judged, differences", "last", "answers correct %"] == pytest.approx(np.nanmean(both), rel=1e-5)
-    assert found["judged criteria", "first", "creativity"] == cells(compared / "first")["judged", "creativity", "mean"]
     # both systems found the same passages: their verdicts were asked for once
     both_costs = found["judge costs", "passages", "verdicts"]
     assert both_costs == cells(compared / "first")["judge costs", "passages", "verdicts"]
     assert set(report(compared)["judge"]["means"]) == {"first", "last"}
-
-
-def test_adequacy_is_the_inverted_rank_of_the_answers(compared: Path) -> None:
-    found = cells(compared)
-    adequacy = [found["judged", name, "adequacy"] for name in ("first", "last")]
-    assert sum(adequacy) == pytest.approx(3)  # ranks 1 and 2 of every question
-    assert all(1 <= each <= 2 for each in adequacy)
-    assert "Order of the answers, judged" in (compared / "report.html").read_text()
 
 
 def test_without_a_judge_one_line_says_so(place: Path) -> None:

@@ -98,7 +98,7 @@ def test_the_command_measures_what_the_system_answers(folders: dict[str, Path], 
     run(folders, tmp_path / "report", "--paper", "nq", "--ks", "[1,3]", "--study.temperatures", file)
     out = tmp_path / "report"
     assert sorted(path.name for path in out.iterdir()) == [
-        "contexts.png", "questions.jsonl", "report.csv", "report.html", "report.json", "report.md",
+        "questions.jsonl", "report.csv", "report.html", "report.json", "report.md",
     ]  # fmt: skip
     asked = [q for q in read_questions("hotpotqa", str(folders["dev"])) if q.answers]
     expected = system.answer(asked)

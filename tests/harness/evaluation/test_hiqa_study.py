@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise, permutations
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,29 +20,23 @@ from hypothesis import strategies as st
 from common.chat import Chat, Reply
 from common.errors import MissingInputError, UserError
 from common.records import Answer, GoldSegment, Passage, Question, Ranked
-from documents.records import Document, Heading, Paragraph, Segment, as_passage
-from documents.records import Table as TableBlock
-from documents.segments.augmentation import passages as passages_of
-from documents.segments.augmentation import segments
+from documents.records import Segment, as_passage
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows, exact_accuracy
-from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, kept_documents, rank_all, segments_by_document
+from harness.evaluation.hiqa.ranking import RECALL, WHOLE, kept_documents, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import KINDS, OWN
 from harness.evaluation.hiqa.study import Study
-from harness.evaluation.hiqa.tables import overview_table
 from harness.evaluation.judge import Judge
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR
+from harness.evaluation.retrieval_scores import gold_places
 from harness.evaluation.study import NOT_ASKED, Settings, build
 from harness.evaluation.tables import ReportTable
-from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.keywords import KeywordRetriever, build_keywords
 from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.systems.hiqa import HiQa, fitting
 from harness.tuning.hiqa import ALPHAS, BETAS, Tuning, best_weights, grid, rank_of
-from tests.helpers.judge_lm import FirstPassage, LastPassage
-from tests.helpers.retrieval_world import WORDS, write_encoder
 from tests.helpers.studied import studied
 
 PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
@@ -84,7 +78,7 @@ def system(folders: dict[str, Path], encoder) -> HiQa:
     return HiQa(MultiRouteRetriever(*routes, alpha=0.2, beta=1.0), k=3)
 
 
-def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path]) -> None:
     study = Study({"no metadata": folders["none"]}, k=1, documents=[2, 4, 6, 99], budgets=())
     findings = studied(study, system, QUESTIONS, SETTINGS)
     ranking, differences, *others = findings.tables
@@ -100,14 +94,11 @@ def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path], tmp
         100 - 100 / 6
     )  # without a name all six tie: the first of the corpus is right once
     assert [table.name for table in others] == [
-        "documents - hit@1", "documents - Log-Rank", "overview", "accuracy", "adequacy",
+        "documents - hit@1", "documents - Log-Rank", "accuracy",
     ]  # fmt: skip
     assert others[0].columns == ("2 documents", "4 documents", "6 documents")  # 99 are not there
     falling = [cell.value for cell in others[0].rows["no metadata"] if cell]
     assert falling == sorted(falling, reverse=True)
-    for name, draw in findings.plots.items():
-        draw(tmp_path / name)
-        assert (tmp_path / name).stat().st_size > 1000
 
 
 def of_budget(table: ReportTable, row: str) -> list[float]:
@@ -120,8 +111,7 @@ def test_contexts_of_equal_length_by_hand(system: HiQa, folders: dict[str, Path]
     A context of 14 words holds two of them, or three without the path.
     """
     asked = [replace(question, answers=("kg",), kind="calculation") for question in QUESTIONS]
-    readers = {"FirstPassage": FirstPassage(), "LastPassage": LastPassage()}
-    study = Study({"no metadata": folders["none"]}, k=1, budgets=(7, 14), readers=readers)
+    study = Study({"no metadata": folders["none"]}, k=1, budgets=(7, 14))
     findings = studied(study, system, asked, replace(SETTINGS, partial=tmp_path))
     tables = {table.name: table for table in findings.tables}
     whole = tables["budgets - all gold"]
@@ -131,29 +121,18 @@ def test_contexts_of_equal_length_by_hand(system: HiQa, folders: dict[str, Path]
     assert of_budget(whole, "no metadata") == pytest.approx([100 / 6, 100 / 3])
     assert of_budget(whole, f"{OWN} - no metadata") == pytest.approx([500 / 6, 200 / 3])
     assert tables["budgets - recall"].rows["no metadata"] == whole.rows["no metadata"]  # one gold segment each
-    seven = tables["readers"]
-    assert of_budget(seven, "all gold segments in the context") == [100, 100]
-    assert of_budget(seven, "a gold segment in the context") == [100, 100]
-    for measure in ("EM", "accuracy, exact match"):
-        assert of_budget(seven, f"FirstPassage: {measure}") == [100, 100]
-        assert of_budget(seven, f"LastPassage: {measure}")[0] == 100  # the only passage
-    last = [HiQa(system.retriever, 12, 14).answer(question.text)[0].evidence[-1].passage.text for question in asked]
-    assert of_budget(seven, "LastPassage: EM")[1] == pytest.approx(
-        100 * np.mean([text.endswith("kg") for text in last])
-    )
-    findings.plots["budgets.png"](tmp_path / "budgets.png")
-    assert (tmp_path / "budgets.png").stat().st_size > 1000
 
 
 def test_a_context_is_what_the_system_keeps(system: HiQa) -> None:
-    texts = [question.text for question in QUESTIONS]
-    counts = segments_by_document(system.retriever)
-    found = rank_all(system.retriever, QUESTIONS, counts, 1, 1.0, "test", budgets=(3, 20, 84)).contexts
-    for budget, contexts in zip((3, 20, 84), found, strict=True):
-        expected = HiQa(system.retriever, 12, budget).answer(texts)
-        assert [tuple(each) for each in contexts] == [answer.evidence for answer in expected]
+    texts, counts = [question.text for question in QUESTIONS], segments_by_document(system.retriever)
+    row = rank_all(system.retriever, QUESTIONS, counts, 1, 1.0, "test", budgets=(3, 20, 84))
+    for budget, scores in row.by_budget.items():
+        kept = [[hit.passage for hit in each.evidence] for each in HiQa(system.retriever, 12, budget).answer(texts)]
+        held = [gold_places(*each)[0] != [None] for each in zip(QUESTIONS, kept, strict=True)]
+        assert scores[WHOLE].tolist() == held
     # the first always; all of them, of which one is the care of six documents
-    assert [len(each) for each in found[0] + found[2]] == [1] * 6 + [7] * 6
+    assert [len(each.evidence) for each in HiQa(system.retriever, 12, 3).answer(texts)] == [1] * 6
+    assert [len(each.evidence) for each in HiQa(system.retriever, 12, 84).answer(texts)] == [7] * 6
 
 
 @given(st.lists(st.integers(1, 9), max_size=8), st.integers(1, 30))
@@ -163,13 +142,6 @@ def test_what_fits_by_definition(words: list[int], most: int) -> None:
     assert sum(words[place] for place in kept) <= max(most, *words[:1], 0)
     for place in set(range(len(words))) - set(kept):  # what is left out did not fit behind those before it
         assert sum(words[each] for each in kept if each < place) + words[place] > most
-
-
-def test_without_readers_table_7_says_what_is_missing(system: HiQa) -> None:
-    tables = {table.name: table for table in studied(Study(k=1, budgets=(7,)), system, QUESTIONS, SETTINGS).tables}
-    assert [cell.reason for cell in tables["readers"].rows["readers"] if cell] == [
-        "no readers are given (--study.readers)"
-    ]
 
 
 class Weight:
@@ -240,16 +212,11 @@ def test_another_retriever_is_ranked_alone(system: HiQa, folders: dict[str, Path
 
 
 def test_options_are_checked_before_anything_is_loaded(system: HiQa, tmp_path: Path, folders: dict[str, Path]) -> None:
-    reader = {"class_path": "tests.helpers.judge_lm.FirstPassage"}
-    given = {"rows": {"none": folders["none"]}, "documents": [1, 2], "readers": {"a": reader}}
-    study = build(system, "study", given, tmp_path, "fid")
-    assert isinstance(study, Study)
-    assert isinstance(study.readers["a"], FirstPassage)
+    given = {"rows": {"none": folders["none"]}, "documents": [1, 2]}
+    assert isinstance(build(system, "study", given, tmp_path, "fid"), Study)
     for wrong, named in (
         ({"k": 0}, "k"), ({"gamma": 0.0}, "gamma"), ({"documents": [0]}, "documents"), ({"budgets": [0]}, "budgets"),
-        ({"budgets": [5, 5]}, "each number once"), ({"budgets": [], "readers": {"a": reader}}, "at least one"),
-        ({"readers": {"a": {"class_path": "harness.retrievers.bm25.Bm25Retriever"}}}, "study.readers.*Reader"),
-        ({"readers": {"a": "gpt"}}, "study.readers"),
+        ({"budgets": [5, 5]}, "each number once"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=named):
             build(system, "study", wrong, tmp_path, "fid")
@@ -320,8 +287,8 @@ def test_a_context_holds_a_part_or_the_whole_of_the_gold(system: HiQa) -> None:
     assert {
         budget: {name: each.tolist() for name, each in scores.items()} for budget, scores in row.by_budget.items()
     } == {
-        7: {HIT: [1, 1], RECALL: [0.5, pytest.approx(1 / 3)], WHOLE: [0, 0]},
-        84: {HIT: [1, 1], RECALL: [1, pytest.approx(2 / 3)], WHOLE: [1, 0]},
+        7: {RECALL: [0.5, pytest.approx(1 / 3)], WHOLE: [0, 0]},
+        84: {RECALL: [1, pytest.approx(2 / 3)], WHOLE: [1, 0]},
     }
 
 
@@ -347,7 +314,7 @@ def answers(rows: dict[str, list[str]]) -> dict[str, list[Answer]]:
 
 
 class RuleLm:
-    """Correct if the answer is an accepted one, partly correct if it is the beginning of one; the longer the better."""
+    """Correct if the answer is an accepted one, partly correct if it is the beginning of one."""
 
     name = "rules"
 
@@ -355,9 +322,6 @@ class RuleLm:
         return [Reply(json.dumps(self._verdict(chat.messages[-1].content))) for chat in chats]
 
     def _verdict(self, asked: str) -> dict[str, object]:
-        if shown := re.findall(r'<answer number="\d+">(.*)</answer>', asked):
-            lengths = [0 if text == "(empty)" else len(text) for text in shown]
-            return {"reason": "so", "ranking": sorted(range(1, len(shown) + 1), key=lambda n: (-lengths[n - 1], n))}
         (golds,) = re.findall(r"<accepted_answers>(.*)</accepted_answers>", asked)
         (answer,) = re.findall(r"<answer>(.*)</answer>", asked)
         accepted = golds.lower().split(" | ")
@@ -368,7 +332,7 @@ class RuleLm:
 
 
 def judged(*verdicts: str) -> Settings:
-    return replace(SETTINGS, judge=Judge(RuleLm(), verdicts or ("answers", "ranking")))  # type: ignore[arg-type]
+    return replace(SETTINGS, judge=Judge(RuleLm(), verdicts or ("answers", "passages")))  # type: ignore[arg-type]
 
 
 def by_name(tables: Sequence[ReportTable]) -> dict[str, ReportTable]:
@@ -387,8 +351,8 @@ def test_exact_match_counts_for_kinds_with_one_right_answer_alone() -> None:
         "HCA": pytest.approx([100, 100, 100]), "other": pytest.approx([100 / 3, 0, 50]),
         "third": pytest.approx([200 / 3, 100, 50]),
     }  # fmt: skip
-    for absent in ("accuracy %, judged", "adequacy"):
-        assert [cell.reason for cells in tables[absent].rows.values() for cell in cells if cell] == [NO_JUDGE]
+    absent = tables["accuracy %, judged"]
+    assert [cell.reason for cells in absent.rows.values() for cell in cells if cell] == [NO_JUDGE]
     differences = tables["answers, differences"]
     assert differences.columns == ("accuracy %, exact match",)
     assert values(differences) == {"HCA - other": pytest.approx([200 / 3]), "HCA - third": pytest.approx([100 / 3])}
@@ -410,7 +374,7 @@ def test_signs_and_worked_solutions() -> None:
     assert np.isnan(exact_accuracy({"row": [Answer("8", "9 kg", ())]}, [long])["row"]).all()
 
 
-def test_a_judge_gives_half_credit_and_ranks() -> None:
+def test_a_judge_gives_half_credit() -> None:
     tables = by_name(answer_tables_of_rows(answers(ROWS), ANSWERED, judged()))
     accuracy = tables["accuracy %, judged"]
     assert accuracy.columns == ("all (4)", "calculation (1)", "choice (2)", "descriptive (1)")
@@ -418,89 +382,19 @@ def test_a_judge_gives_half_credit_and_ranks() -> None:
         "HCA": pytest.approx([87.5, 100, 100, 50]), "other": pytest.approx([25, 0, 50, 0]),
         "third": pytest.approx([75, 100, 50, 100]),
     }  # fmt: skip
-    adequacy = values(tables["adequacy"])
-    assert adequacy["HCA"][1] == 2.5  # calculation: two equal answers share the first two of three ranks
-    assert adequacy["other"][1] == 1
-    assert tables["adequacy"].columns[-1] == "descriptive (1)"
-    assert [adequacy[name][-1] for name in ROWS] == [2, 1, 3]  # "with water", "with sand", "with water and soap"
     assert "judge costs of the rows" in tables
-    shuffled = [
-        by_name(answer_tables_of_rows(answers({name: ROWS[name] for name in order}), ANSWERED, judged()))
-        for order in permutations(ROWS)
-    ]
-    for each in shuffled:  # no row gains by its place
-        assert values(each["adequacy"]) == adequacy
-        assert values(each["accuracy %, judged"]) == values(accuracy)
 
 
 def test_what_is_not_measured_says_why() -> None:
     unread = answers(dict.fromkeys(ROWS, [""] * 5))
     found = answer_tables_of_rows(unread, ANSWERED, judged())
     assert {cell.reason for table in found for cells in table.rows.values() for cell in cells if cell} == {NO_READER}
-    tables = by_name(answer_tables_of_rows(answers(ROWS), ANSWERED, judged("answers")))
-    assert [cell.reason for cells in tables["adequacy"].rows.values() for cell in cells if cell] == [NOT_ASKED_FOR]
+    tables = by_name(answer_tables_of_rows(answers(ROWS), ANSWERED, judged("passages")))
+    absent = tables["accuracy %, judged"]
+    assert [cell.reason for cells in absent.rows.values() for cell in cells if cell] == [NOT_ASKED_FOR]
     one = by_name(answer_tables_of_rows(answers({"HCA": ROWS["HCA"]}), ANSWERED, judged()))
     assert "answers, differences" not in one
     open_only = answer_tables_of_rows(
         {"HCA": answers(ROWS)["HCA"][3:4], "other": answers(ROWS)["other"][3:4]}, ANSWERED[3:4], SETTINGS
     )
     assert "no question of the kinds choice" in next(iter(open_only[0].rows.values()))[0].reason  # type: ignore[union-attr]
-
-
-COUNT = 6
-
-
-def manual(number: int) -> list[Passage]:
-    """A manual of two pages with a table of three rows, in words that the encoder knows."""
-    own = WORDS[number]
-    rows = (("basin", "cedar"), ("delta", WORDS[number + 6]), ("ember | fjord", WORDS[number + 7]))
-    blocks = (
-        Heading("1 amber", 1, 1),
-        Paragraph("glade harbour amber.", 1),
-        TableBlock(rows, 1, "Table 1. amber", 2),
-        Heading("2 harbour", 1, 2),
-        Paragraph("harbour with glade.", 2),
-    )
-    return passages_of(segments(Document(f"{own}.pdf", own, blocks, 2)))
-
-
-MANUALS = [passage for number in range(COUNT) for passage in manual(number)]
-OF_TABLES = [
-    Question(WORDS[n], f"delta of {WORDS[n]}", ("?",), kind="table",
-             gold_segments=(GoldSegment(f"{WORDS[n]}.pdf", ("delta", WORDS[n + 6]), "table"),))
-    for n in range(COUNT)
-]  # fmt: skip
-OTHERS = [Question("text", "harbour", ("?",), gold_segments=(GoldSegment("basin.pdf", ("with glade",)),))]
-
-
-@pytest.fixture(scope="module")
-def dense(tmp_path_factory: pytest.TempPathFactory) -> DenseRetriever:
-    folder = tmp_path_factory.mktemp("tables")
-    build_dense(MANUALS, folder / "dense", SentenceEncoder(write_encoder(folder / "encoder", max_tokens=32), "cpu"))
-    return DenseRetriever(folder / "dense", "cpu")
-
-
-def test_the_collection_by_hand(dense: DenseRetriever) -> None:
-    table = overview_table(MANUALS, [*OF_TABLES, *OTHERS], dense.encoder.tokenizer)
-    found = {
-        name: [cell and (math.nan if cell.reason else cell.value) for cell in cells]
-        for name, cells in table.rows.items()
-    }
-    assert found["documents"] == [6, None, None, None]
-    assert found["pages"] == [12, 2, 2, 2]
-    assert found["segments"] == [18, 3, 3, 3]
-    assert found["segments, text"] == [12, 2, 2, 2]
-    assert found["segments, table"] == [6, 1, 1, 1]
-    assert "segments, image" not in found
-    # of the first section's text, of the table's caption behind it and in its own segment, of the second section, of
-    # the cells
-    words = 3 + 3 + 3 + 3 + 7
-    assert found["words"] == [6 * words, words, words, words]
-    tokens = sum(len(dense.encoder.tokenizer.tokenize(passage.text)) for passage in MANUALS)
-    assert found["tokens"][0] == tokens > 6 * words  # punctuation counts, too
-    assert found["questions"][0] == 7
-    assert (found["questions, table"][0], found["questions, -"][0]) == (6, 1)
-    assert found["gold segments of a question"] == [7, 1, 1, 1]
-    bare = overview_table([Passage("1", "some text", metadata={"document": "a.txt"})], OTHERS, None)
-    assert bare.rows["pages"][0].reason == "the documents have no pages"  # type: ignore[union-attr]
-    assert bare.rows["tokens"][0].reason == "the retriever has no vectors"  # type: ignore[union-attr]
