@@ -12,7 +12,7 @@ from common.records import Passage
 from datamodules.formats.mined_negatives import Mined, write_mined
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import hotpot_rows
-from tests.helpers import people_corpus, rerag_world, rewrite_runs, river_corpus
+from tests.helpers import rerag_world, rewrite_runs, river_corpus
 from tests.helpers.layout_rows import ROWS
 from tests.helpers.mt5 import save_mt5
 from tests.helpers.preference_files import greedy_preferences, write_preferences
@@ -67,9 +67,6 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     (folder / "manuals").mkdir()
     (folder / "manuals/a.md").write_text("# Alba\n\nA pump.\n")
     write_jsonl(folder / "corpus.jsonl", corpus(3))
-    people_corpus.write_corpus(folder / "people.jsonl")
-    (folder / "untitled.jsonl").write_text('{"text": "Ann lives in Rome"}\n')
-    (folder / "alone.jsonl").write_text('{"title": "Ann", "text": "Ann lives in Rome"}\n')
     (folder / "pool.yaml").write_text("strategies: [{name: a, title: 'A: B', description: d, guideline: g}]")
     (folder / "dead.yaml").write_text(yaml.safe_dump(DEAD))
     river_corpus.write_questions(folder).rename(folder / "rivers.json")

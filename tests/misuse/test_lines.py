@@ -26,7 +26,6 @@ NAMES = {
     "PLAIN": "harness.systems.retrieve_read.RetrieveRead",
     "LM": "harness.llm.local.CausalLm",
     "CHAT": "harness.llm.endpoint.ChatEndpoint",
-    "PEOPLE": "tests.helpers.people_corpus.PeopleLlm",
     "CONFIGS": str(ROOT / "configs"),
     "SECRET": SECRET,
 }

@@ -7,8 +7,6 @@ import yaml
 
 from tests.helpers.commands import command, refused
 from tests.helpers.llm_servers import fault_server
-from tests.helpers.people_corpus import CORPUS, MISREAD
-from tests.helpers.retrieval_world import write_jsonl
 from tests.misuse.places import DEAD
 
 
@@ -23,15 +21,3 @@ def test_distill(made: Callable[[str], Path], tmp_path: Path) -> None:
     parts = ("no valid line in the reply after the repairs", "it has no valid line for", "4 calls")
     refused(ended, 65, "No rewrite was kept", *parts)
     assert not (tmp_path / "out").exists()
-
-
-def test_synthesize(tmp_path: Path) -> None:
-    """The only question is answered wrongly."""
-    write_jsonl(tmp_path / "corpus.jsonl", [passage for passage in CORPUS if passage.title == MISREAD])
-    ended = command(
-        tmp_path, "infer.py", "synthesize", "--corpus", "corpus.jsonl", "--out", "synthetic", "--limit", "null",
-        "--llm", "tests.helpers.people_corpus.PeopleLlm", "--out_layout", "fid", "--validation_share", "0",
-        "--test_share", "0",
-    )  # fmt: skip
-    refused(ended, 65, "No question was kept", "answers something else from the passages 1")
-    assert not (tmp_path / "synthetic").exists()
