@@ -1,16 +1,13 @@
 """Build indexes, make training data, answer questions and evaluate, with exported checkpoints.
 
-Training data are questions and rewrites that it writes, mined hard negatives, labels of words, rewards of rewrites and
-scores of passages.
+Training data are rewrites that it writes, mined hard negatives, labels of words and scores of passages.
 
     python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
     python infer.py index --documents manuals --kind bm25 --out indexes/manuals
     python infer.py verify --index indexes/dense
-    python infer.py synthesize --corpus corpus.jsonl --llm configs/llm/openai.yaml --out data/synthetic
     python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
     python infer.py label --config configs/quickstart/dmqr_label.yaml
-    python infer.py preferences --config configs/quickstart/dmqr_preferences.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
     python infer.py tune --config configs/quickstart/msrag.yaml --questions validation.jsonl --out selector.json
     python infer.py ask --config configs/infer/drrag.yaml --question "Who wrote Hamlet?"
@@ -54,15 +51,13 @@ from harness.commands.index import index
 from harness.commands.label import label
 from harness.commands.llm_option import move_to_reader
 from harness.commands.mine import mine
-from harness.commands.preferences import preferences
 from harness.commands.score import score
 from harness.commands.serve import mcp, serve
-from harness.commands.synthesize import synthesize
 from harness.commands.tune import tune
 from harness.commands.verify import verify
 from harness.runtime.provenance import construct, shared_models
 
-_ALL = (index, verify, synthesize, distill, mine, label, preferences, score, tune, ask, serve, mcp, evaluate, export)
+_ALL = (index, verify, distill, mine, label, score, tune, ask, serve, mcp, evaluate, export)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _ALL}
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself

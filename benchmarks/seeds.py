@@ -6,7 +6,7 @@
 
 Each REPORT is a folder of `infer.py evaluate`. Reports of one system over the same questions are its seeds; those over
 other questions are joined, so that every question counts alike. A study's rows (DR-RAG's selections, DMQR-RAG's
-rewriters) are systems `NAME: ROW`; a row whose name ends in a number, such as `dpo 1`, is of that seed. A system's
+rewriters) are systems `NAME: ROW`; a row whose name ends in a number, such as `lora 1`, is of that seed. A system's
 measures are the fields of `questions.jsonl`, such as EM, MRR or recall_of_gold; those of rows are recall@k, hit@k and
 precision@k by gold passages, and passages@k, how many were chosen.
 

@@ -5,7 +5,7 @@ Generates replies to inputs with their log-probabilities, and scores replies.
 The counterpart of `models.causal_lm`: inputs and replies are token ids, which end with the end token. Results do not
 depend on batch, order or padding.
 
-Shape legend: P rows, T tokens, A reply tokens with the end, V vocabulary, D hidden size.
+Shape legend: P rows, T tokens, A reply tokens with the end, V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.modeling_outputs import BaseModelOutput
 
 from common.progress import track_batches
 from models.devices import autocast
@@ -61,20 +60,17 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
         self,
         prompts: Sequence[Sequence[int]],
         max_tokens: Sequence[int],
-        choices: Sequence[TokenSampling] | None = None,
         tokens_per_batch: int | None = None,
         no_repeat_ngram: int = 0,
     ) -> list[SampledTokens]:
-        """One reply per input, in order; batched by length.
+        """One greedy reply per input, in order; batched by length.
 
         Args:
             prompts: Token ids of the inputs, end token included.
             max_tokens: Most tokens of each reply, its end token included, at least 1.
-            choices: How the tokens of each reply are chosen; greedy when None.
             tokens_per_batch: Most input tokens of a batch, with padding; by device when None.
             no_repeat_ngram: No reply has a sequence of so many tokens twice; 0 for no such limit.
         """
-        choices = choices or [TokenSampling()] * len(prompts)
         replies: list[SampledTokens | None] = [None] * len(prompts)
         self.tokens_read += sum(map(len, prompts))
         device = self.network.device
@@ -82,7 +78,7 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
         for batch in track_batches(batches, len(prompts), "writing"):
             ids_PT, attention_PT = self._pad([prompts[row] for row in batch])
             limits = [max_tokens[row] for row in batch]
-            sampler = TokenSampler([choices[row] for row in batch], self.end_ids)
+            sampler = TokenSampler([TokenSampling()] * len(batch), self.end_ids)
             with autocast(device, self.inference_dtype):
                 self.network.generate(
                     input_ids=ids_PT.to(device),
@@ -107,20 +103,10 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
         labels_PA, real_PA = pad(replies, self.pad_id, max(map(len, replies)))
         return ids_PT, attention_PT, labels_PA.masked_fill(real_PA == 0, IGNORE)
 
-    def labels_logp(
-        self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor, source_P: Tensor | None = None
-    ) -> Tensor:
-        """Log-probability (P, A), fp32, of each label of a `reply_batch`; 0 for IGNORE; with gradients.
-
-        With `source_P` several replies share an input, which is encoded once: it is the row of each reply's input.
-        """
-        inputs: dict[str, Any] = {"input_ids": ids_PT}
-        if source_P is not None:
-            states_PTD = self.network.get_encoder()(input_ids=ids_PT, attention_mask=attention_PT).last_hidden_state
-            inputs = {"encoder_outputs": BaseModelOutput(states_PTD[source_P])}
-            attention_PT = attention_PT[source_P]
+    def labels_logp(self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor) -> Tensor:
+        """Log-probability (P, A), fp32, of each label of a `reply_batch`; 0 for IGNORE; with gradients."""
         logits_PAV = self.network(
-            **inputs,
+            input_ids=ids_PT,
             attention_mask=attention_PT,
             decoder_input_ids=self.network.prepare_decoder_input_ids_from_labels(labels_PA),
             use_cache=False,

@@ -222,17 +222,6 @@ def encoder(encoder_folder: str) -> SentenceEncoder:
     return SentenceEncoder(encoder_folder, "cpu")
 
 
-@pytest.fixture(scope="session")
-def rewrite_toy(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
-    """A folder with a rewriter that writes any of four texts (`start`), and with `preferences` among them."""
-    from tests.helpers.preference_files import write_preferences
-    from tests.helpers.rewrite_preferences import sampled, save_start  # it imports this file
-
-    root = tmp_path_factory.mktemp("toy")
-    write_preferences(root / "preferences", sampled(save_start(root / "start", checkpoints["t5"]), 40))
-    return root
-
-
 @pytest.fixture
 def place(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """An empty folder, which is the present one, for the tiny run of a trainer."""

@@ -34,7 +34,6 @@ SERVING = (
     "harness.indexing.documents",
     "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
     "harness.context_sources", "harness.answer_selection",
-    "harness.synthesis", "harness.preferences",
     "harness.systems", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
     "harness.evaluation.dmqr", "harness.evaluation.msrag", "harness.evaluation.hiqa",

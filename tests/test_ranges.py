@@ -20,7 +20,7 @@ from trainers.run.module import RunModule
 ANY_NUMBER = {"seed", "sampling_seed", "resamples_seed"}
 FOLDERS = (  # of the classes that configs and command lines name
     "trainers", "datamodules", "harness.systems", "harness.retrievers", "harness.readers", "harness.rewriters",
-    "harness.context_sources", "harness.answer_selection", "harness.llm", "harness.preferences",
+    "harness.context_sources", "harness.answer_selection", "harness.llm",
     "harness.indexing.documents",
 )  # fmt: skip
 

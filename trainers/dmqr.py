@@ -14,7 +14,7 @@ from common.rewrites import Rewrites
 from datamodules.dmqr import RewriteBatch
 from datamodules.dmqr_recall import Recall, recalls
 from models.length_batching import IGNORE
-from trainers.dmqr_rewriter_module import LOWER, RewriterModule
+from trainers.dmqr_rewriter_module import RewriterModule
 from trainers.dmqr_validation import RewriteValidation, is_question, summary
 
 
@@ -24,9 +24,10 @@ class RewriterTrainer(RewriterModule):
     Options and errors are those of `RewriterModule`.
     """
 
-    learned: ClassVar = "on given rewrites"
-    scores: ClassVar = "exact match and token F1, 0 to 1"
-    lower: ClassVar = LOWER.format("data.rewrites_per_step")
+    lower: ClassVar = (
+        "lower data.rewrites_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
+        "model.gradient_checkpointing"
+    )
 
     def forward(self, batch: RewriteBatch) -> Tensor:
         """Negative log-likelihood of every token of the rewrites, (P, A), nats, fp32; 0 for padding."""

@@ -38,8 +38,6 @@ from trainers.run.throughput import flops_per_token
 from trainers.t5 import KIND as T5_KIND
 from trainers.t5 import PART as T5_PART
 
-LOWER = "lower {} or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
-
 
 class RewriterModule(RunModule):
     """A generative rewriter in training.
@@ -75,8 +73,6 @@ class RewriterModule(RunModule):
     """
 
     starts: ClassVar = {"pretrained": StartOption("rewriter", {KIND: PART, T5_KIND: T5_PART})}
-    learned: ClassVar[str]  # for the model card: from what it has learned, and the units of its validation
-    scores: ClassVar[str]
 
     def __init__(
         self,
@@ -250,11 +246,6 @@ class RewriterModule(RunModule):
             f"--system.init_args.strategies '[{strategies}]'"
         )
 
-    @property
-    def learned_from(self) -> dict[str, Any]:
-        """The facts on training for the manifest, besides its data."""
-        return {}
-
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write model, adapters, model card and manifest into a serving folder.
 
@@ -263,14 +254,12 @@ class RewriterModule(RunModule):
             provenance: Versions, commit and data digests, stored unchanged.
         """
         strategies = self.trainer.datamodule.strategies
-        values = {
-            "rewriter": self.rewriter, "strategies": strategies, "learned": self.learned, "scores": self.scores,
-        }  # fmt: skip
+        values = {"rewriter": self.rewriter, "strategies": strategies}
         self.write_card(folder, Path(__file__).with_name("dmqr_card.md"), values, provenance)
         exact = on_fp32_base(self.rewriter, self._options, self.lora)
         exact.save(
             folder, strategies, self.bases.get(PART, {}), self.hparams.merged, validation=self.validation_metrics,
-            base_bits=self.hparams.base_bits, **self.learned_from, **provenance,
+            base_bits=self.hparams.base_bits, **provenance,
         )  # fmt: skip
 
     def _difference(self, folder: Path, batch: RewriteBatch) -> float:

@@ -8,12 +8,12 @@ from common.errors import DataError, SomeFailedError
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from harness.commands.file_lists import listed
 from harness.interfaces import LanguageModel
+from harness.rewriters.distilled import STRATEGIES, check_layout, read_distinct
 from harness.rewriters.llm import LlmRewriter
 from harness.rewriters.strategy_checks import check_strategies
-from harness.synthesis.rewrites import STRATEGIES, check_layout, read_distinct
 
 if TYPE_CHECKING:
-    from harness.synthesis.rewrites import Distilled
+    from harness.rewriters.distilled import Distilled
 
 
 def distill(
@@ -61,8 +61,8 @@ def distill(
     from common.progress import say
     from datamodules.formats.open_data import HUB
     from datamodules.formats.row_counts import RowCounts
+    from harness.rewriters.distilled_report import OUTPUT, costs_text, counts_text, write_folder
     from harness.runtime.journal import remove_saved
-    from harness.synthesis.rewrites_report import OUTPUT, costs_text, counts_text, write_folder
 
     rewriter = LlmRewriter(llm, pool, adaptive, repairs, max_tokens, temperature)
     check_strategies(rewriter, strategies)
@@ -100,8 +100,8 @@ def _distilled(
     rewriter: LlmRewriter, questions: Sequence[Any], strategies: tuple[str, ...], keep_unchanged: bool, partial: Path
 ) -> "tuple[Distilled, dict[str, Any]]":
     """The training examples, and what they depend on."""
+    from harness.rewriters.distilled import distill as distill_questions
     from harness.runtime.provenance import configuration, hardware
-    from harness.synthesis.rewrites import distill as distill_questions
 
     model = configuration(rewriter.llm)
     made_by = {

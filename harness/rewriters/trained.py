@@ -1,8 +1,6 @@
 """Rewrites questions with a trained rewriter: a T5 or a causal LM that `trainers.dmqr` has exported."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +9,6 @@ from common.ranges import Precision
 from common.records import Question, as_questions, as_texts, clean
 from common.rewrites import Rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
-from harness.rewriters.sample_seeds import seed_of
 from harness.rewriters.strategy_checks import check_known
 from harness.runtime.provenance import computed_in
 
@@ -19,17 +16,6 @@ if TYPE_CHECKING:
     from models.dmqr.rewriter import RewriterModel
 
 EMPTY = "the rewrite is empty"
-
-
-@dataclass(frozen=True, slots=True)
-class SampledRewrite:
-    """A rewrite of one question by one strategy."""
-
-    rewrite: str  # as it was written
-    queries: tuple[str, ...]  # none if it has no word
-    log_probability: float  # nats, of the text and its end, at temperature 1
-    times: int  # how often it was sampled
-    greedy: bool
 
 
 class TrainedRewriter:
@@ -101,61 +87,3 @@ class TrainedRewriter:
             found.append(with_fallbacks(clean(question.text), strategies, queries, why, costs=costs))
         tell_fallbacks(self.name, found)
         return found
-
-    def sample(
-        self, questions: Sequence[Question], strategies: Sequence[str], samples: int, temperature: float, seed: int
-    ) -> list[dict[str, tuple[SampledRewrite, ...] | str]]:
-        """The greedy rewrite and samples of every question by every strategy: each text once, the greedy one first.
-
-        Samples of a question do not depend on the other questions of the call, but for rounding. Empty samples are left
-        out.
-
-        Args:
-            questions: The questions.
-            strategies: Among those that it was trained on.
-            samples: Draws per question and strategy.
-            temperature: Divides the logits of the draws; greater values make them more different.
-            seed: Of the draws.
-
-        Returns:
-            By question and strategy; why there is none, if all are empty.
-
-        Raises:
-            UserError: If the rewriter was not trained on a strategy.
-        """
-        from models.dmqr.rewrite_sampling import rewrites_logp, sampled_texts
-        from models.token_sampling import TokenSampling
-
-        check_known(self, strategies)
-        pairs = [(question, name) for question in questions for name in strategies]
-        encoded = self.model.encode([self.model.task(each.text, name, each.history) for each, name in pairs])
-        rows = [
-            (
-                place,
-                TokenSampling(temperature, seed_of(seed, clean(each.text), *each.history, name, draw))
-                if draw
-                else TokenSampling(),
-            )
-            for place, (each, name) in enumerate(pairs)
-            for draw in range(samples + 1)
-        ]
-        texts = sampled_texts(
-            self.model, [encoded[place] for place, _ in rows], [pairs[place][1] for place, _ in rows],
-            [choice for _, choice in rows],
-        )  # fmt: skip
-        times: list[Counter[str]] = [Counter() for _ in pairs]
-        greedy = [""] * len(pairs)
-        for (place, choice), text in zip(rows, texts, strict=True):
-            times[place][text] += bool(choice.temperature)
-            greedy[place] = greedy[place] if choice.temperature else text
-        distinct = [(place, text) for place, counts in enumerate(times) for text in counts if text]
-        logps = rewrites_logp(
-            self.model, [encoded[place] for place, _ in distinct], [text for _, text in distinct],
-            [pairs[place][1] for place, _ in distinct],
-        )  # fmt: skip
-        found: list[list[SampledRewrite]] = [[] for _ in pairs]
-        for (place, text), logp in zip(distinct, logps, strict=True):
-            queries = self.model.queries(text, pairs[place][1])
-            found[place].append(SampledRewrite(text, queries, logp, times[place][text], text == greedy[place]))
-        each_found = iter(tuple(candidates) or EMPTY for candidates in found)
-        return [{name: next(each_found) for name in strategies} for _ in questions]

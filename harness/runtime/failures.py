@@ -203,14 +203,9 @@ def failure_of(answer: Answer) -> str:
 
 
 class FailedQuestions:
-    """Counts the questions that failed or were cut, to tell at the end and by the exit code.
+    """Counts the questions that failed or were cut, to tell at the end and by the exit code."""
 
-    Args:
-        what: What was asked, for the line.
-    """
-
-    def __init__(self, what: str = "questions") -> None:
-        self.what = what
+    def __init__(self) -> None:
         self.asked = 0
         self.reasons: dict[str, str] = {}  # by id
         self.cut: dict[str, list[str]] = {}  # ids by model
@@ -232,7 +227,7 @@ class FailedQuestions:
             return ""
         first = "; ".join(f"{id_}: {reason}" for id_, reason in islice(self.reasons.items(), _SHOWN))
         further = f"; and {len(self.reasons) - _SHOWN:,} more" if len(self.reasons) > _SHOWN else ""
-        return f"{len(self.reasons):,} of {self.asked:,} {self.what} failed: {first}{further}"
+        return f"{len(self.reasons):,} of {self.asked:,} questions failed: {first}{further}"
 
     @property
     def facts(self) -> list[str]:

@@ -27,11 +27,11 @@ from common.records import Passage, passage_text
 from common.rewrites import RewriteExample
 from datamodules.formats.reading import read_questions
 from datamodules.formats.rewrites import read_rewrites
-from harness.synthesis.layouts import sentences
 from scripts.reproduce_lm.dialogues import answers_of
 
 COMMAND = "python -m scripts.reproduce_lm.rewrite_files"
 TURNS, VALIDATION, TEST, PAIRS = 1500, 200, 600, 2000
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)")
 
 
 def words(text: str) -> str:
@@ -97,7 +97,7 @@ def passages(nq: str, out: Path) -> None:
 
 
 def _beginning(passage: Passage) -> Passage:
-    return Passage.of(passage.title, sentences(passage.text)[0])
+    return Passage.of(passage.title, _SENTENCE_END.split(passage.text, 1)[0])
 
 
 def main() -> None:

@@ -1,21 +1,19 @@
 #!/usr/bin/env bash
-# Rewriters of search queries: Rewrite-Retrieve-Read's pairs of HotpotQA (2,000), pseudo-answers of NQ (1,200), and the latter
-# trained further by DPO on what 4 samples of 200 further training questions find with BM25. reports/lm-queries-* have recall
-# with question and rewrite, fused, beside the question alone and beside it with as many passages.
+# Rewriters of search queries: Rewrite-Retrieve-Read's pairs of HotpotQA (2,000) and pseudo-answers of NQ (1,200).
+# reports/lm-queries-* have recall with question and rewrite, fused, beside the question alone and beside it with as many
+# passages.
 set -euo pipefail
 hotpotqa=$DATA/hotpotqa/hotpot_distractor_dev.json.gz
 
 "$PYTHON" -m scripts.reproduce_lm.rewrite_files queries "$DATA/rewriting/rrr_hotpot/train.source.gz" data/lm --not_in "$hotpotqa"
 "$PYTHON" -m scripts.reproduce_lm.sample "$DATA/nq/nq-open-oracle_train.jsonl.gz" \
-  --parts data/lm/nq-train.jsonl=1200 data/lm/nq-preferences.jsonl=200 data/lm/nq-validation.jsonl=55
+  --parts data/lm/nq-train.jsonl=1200 data/lm/nq-validation.jsonl=55
 for part in train validation; do
   "$PYTHON" -m scripts.reproduce_lm.rewrite_files passages data/lm/nq-$part.jsonl data/lm/par-$part.jsonl
 done
 "$PYTHON" infer.py index --layout hotpotqa --corpus "$hotpotqa" --kind bm25 --out indexes/lm-hotpotqa-dev/bm25
-for split in train dev; do
-  "$PYTHON" infer.py index --layout fid --kind bm25 --out indexes/lm-nq-$split/bm25 \
-    --corpus "[$DATA/nq/nq-open-oracle_$split.jsonl.gz, $DATA/nq/nq-open-20_total_documents_$split.jsonl.gz, $DATA/nq/nq_retrieved_$split.json.gz]"
-done
+"$PYTHON" infer.py index --layout fid --kind bm25 --out indexes/lm-nq-dev/bm25 \
+  --corpus "[$DATA/nq/nq-open-oracle_dev.jsonl.gz, $DATA/nq/nq-open-20_total_documents_dev.jsonl.gz, $DATA/nq/nq_retrieved_dev.json.gz]"
 
 fit() { # name, further options
   [ -d "checkpoints/lm-rewriter-$1/serving" ] || "$PYTHON" train.py fit --config "configs/lm/rewriter_$1.yaml" --resume auto "${@:2}"
@@ -29,11 +27,5 @@ measure() { # name, strategy, data set, questions, layout, most questions
 
 fit par --model.pretrained "$LM"
 measure par par nq "$DATA/nq/nq-open-oracle_dev.jsonl.gz" fid 600
-[ -d data/lm/preferences ] || "$PYTHON" infer.py preferences --rewriter harness.rewriters.trained.TrainedRewriter \
-  --rewriter.init_args.serving checkpoints/lm-rewriter-par/serving --strategies '[par]' --samples 4 \
-  --reward harness.preferences.rewards.GoldRecall --retriever configs/parts/bm25.yaml --index_root indexes/lm-nq-train \
-  --questions data/lm/nq-preferences.jsonl --layout fid --out data/lm/preferences
-fit dpo
-measure dpo par nq "$DATA/nq/nq-open-oracle_dev.jsonl.gz" fid 600
 fit rrr --model.pretrained "$LM"
 measure rrr decomposition hotpotqa "$hotpotqa" hotpotqa 200

@@ -24,7 +24,7 @@ def report(folder: Path, fields: list[dict], ids: tuple[str, ...] = ("q1", "q2")
 
 
 def rankings(**rows: tuple[list[str], list[str]]) -> list[dict]:
-    """Rows of DMQR-RAG's study of both questions; `dpo_0` is the row `dpo 0`."""
+    """Rows of DMQR-RAG's study of both questions; `lora_0` is the row `lora 0`."""
     return [
         {"rows": {name.replace("_", " "): {"passages": row[place]} for name, row in rows.items()}} for place in (0, 1)
     ]
@@ -33,24 +33,24 @@ def rankings(**rows: tuple[list[str], list[str]]) -> list[dict]:
 def test_seeds_at_the_end_of_rows_and_reports_over_other_questions(tmp_path: Path) -> None:
     rows = {
         "OQR": (["x", "y"], ["c", "y"]), "imitation_0": (["a", "x"], ["x", "y"]), "imitation_1": (["x", "a"], ["y",
-        "x"]), "dpo_0": (["a", "b"], ["x", "c"]), "dpo_1": (["a", "x"], ["c", "x"])
+        "x"]), "lora_0": (["a", "b"], ["x", "c"]), "lora_1": (["a", "x"], ["c", "x"])
     }  # fmt: skip
     first = report(tmp_path / "first", rankings(**rows))
     measures = ["hit@2", "precision@2", "recall@2"]
     shown = table({"words": [first]}, measures, "words: imitation")
     assert "| words: imitation | 2 | 50.00 (50.00 to 50.00) |  | 25.00 (25.00 to 25.00) |  | 25.00" in shown
-    # precision, by question: dpo - imitation is 25 (mean of 50 and 0) and 50 (of 50 and 50)
+    # precision, by question: lora - imitation is 25 (mean of 50 and 0) and 50 (of 50 and 50)
     assert (
-        "| words: dpo | 2 | 100.00 (100.00 to 100.00) | +50.00 [+0.00, +100.00] | 62.50 (50.00 to 75.00) | "
+        "| words: lora | 2 | 100.00 (100.00 to 100.00) | +50.00 [+0.00, +100.00] | 62.50 (50.00 to 75.00) | "
         "+37.50 [+25.00, +50.00] | 87.50 (75.00 to 100.00) | +62.50 [+25.00, +100.00] |" in shown
     )
     assert "| words: OQR | 1 | 50.00 | +0.00 [" in shown
     other = report(tmp_path / "other", rankings(**rows)[:1], ids=("q3",))
     joined = table({"words": [first, other]}, ["precision@2"], "words: imitation")
-    assert "| words: dpo | 2 | 66.67 (50.00 to 83.33) |" in joined  # the first question twice
-    del rows["dpo_1"]
+    assert "| words: lora | 2 | 66.67 (50.00 to 83.33) |" in joined  # the first question twice
+    del rows["lora_1"]
     fewer = report(tmp_path / "fewer", rankings(**rows)[:1], ids=("q4",))
-    with pytest.raises(UserError, match="do not all have the row 'dpo 1'"):
+    with pytest.raises(UserError, match="do not all have the row 'lora 1'"):
         table({"words": [first, fewer]}, measures)
     with pytest.raises(UserError, match="has a report twice"):
         table({"words": [first, fewer / ".." / "first"]}, measures)

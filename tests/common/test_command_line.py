@@ -52,18 +52,19 @@ def test_groups_within_groups_are_kept(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     "options",
     [
-        ("--data.init_args.reward.init_args.k", "null"),
-        ("--data.reward.k", "null"),
-        ("--data.init_args.reward.init_args", "{half_rank: 5, k: null}"),
+        ("--data.init_args.retriever.init_args.workers", "null"),
+        ("--data.retriever.workers", "null"),
+        ("--data.init_args.retriever.init_args", "{index: bm25, workers: null}"),
     ],
 )
 def test_null_reaches_a_class_within_a_class(
     options: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["train.py"])
-    config = ROOT / "configs/quickstart/dmqr_dpo_train.yaml"
+    config = ROOT / "configs/quickstart/dmqr_train.yaml"
+    searched = ("--data.retriever", "harness.retrievers.bm25.Bm25Retriever", "--data.retriever.index", "bm25")
     with pytest.raises(SystemExit) as ended:
-        train.main(["fit", "--config", str(config), *options, "--print_config"])
+        train.main(["fit", "--config", str(config), *searched, *options, "--print_config"])
     assert ended.value.code in (0, None)
-    reward = yaml.safe_load(capsys.readouterr().out)["data"]["init_args"]["reward"]
-    assert reward["init_args"]["k"] is None
+    retriever = yaml.safe_load(capsys.readouterr().out)["data"]["init_args"]["retriever"]
+    assert retriever["init_args"] == {"index": "bm25", "verify": "sampled", "workers": None}

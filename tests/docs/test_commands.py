@@ -127,7 +127,7 @@ def test_every_config_is_parsed_by_its_command(config: Path) -> None:
     elif "system" in holds or config in LISTS:
         parse("infer", ["evaluate", "--config", str(config), *EVALUATE])
     else:
-        (command,) = {"mine", "label", "preferences"} & set(config.stem.split("_"))
+        (command,) = {"mine", "label"} & set(config.stem.split("_"))
         parse("infer", [command, "--config", str(config)])
 
 
@@ -142,7 +142,7 @@ def base_of(config: Path) -> tuple[str, list[str]]:
         return "train", trial_of(config)
     if "system" in holds or config in LISTS:
         return "infer", ["evaluate", "--config", str(config), *EVALUATE]
-    (command,) = {"mine", "label", "preferences"} & set(config.stem.split("_"))
+    (command,) = {"mine", "label"} & set(config.stem.split("_"))
     return "infer", [command, "--config", str(config)]
 
 

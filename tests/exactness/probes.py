@@ -6,7 +6,6 @@ from pathlib import Path
 import torch
 
 from common.records import Passage, nfkc
-from models.dmqr.candidates import candidate_batch, candidates_logp
 from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import WordSelector
@@ -50,9 +49,9 @@ def _rewriter(serving: Path) -> list[float]:
     found = []
     for strategy in sorted(rewriter.strategies)[:2]:
         inputs = [ids for ids in rewriter.encode([rewriter.task(q, strategy) for q in QUESTIONS]) if ids]
-        targets = [rewriter.encode.targets(ANSWERS)] * len(inputs)
+        pairs = [(ids, target) for ids in inputs for target in rewriter.encode.targets(ANSWERS)]
         with torch.inference_mode():
-            found += candidates_logp(rewriter, *candidate_batch(rewriter, inputs, targets)).flatten().tolist()
+            found += rewriter(*rewriter.batch(*zip(*pairs, strict=True))).sum(dim=1).tolist()
     return found
 
 
@@ -87,7 +86,7 @@ def _t5(serving: Path) -> list[float]:
 
 
 _KINDS: dict[str, Callable[[Path], list[float]]] = {
-    "drrag": _triples, "rerag": _rerag, "reader": _rerag, "rewriter": _rewriter, "dpo": _rewriter,
+    "drrag": _triples, "rerag": _rerag, "reader": _rerag, "rewriter": _rewriter,
     "extractive": _words, "adaptive": _choice, "t5": _t5,
 }  # fmt: skip
 

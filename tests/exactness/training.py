@@ -130,23 +130,6 @@ RUNS: dict[str, dict[str, Any]] = {
         ),
         "monitor": "val/average_precision",
     },
-    "dpo": {
-        "model": (
-            "trainers.dmqr_dpo.DpoTrainer",
-            {
-                "pretrained": "models/t5", "loss": {"beta": 0.1, "min_gap": 0.05, "imitation_weight": 0.5},
-                "max_tokens": 192, "max_rewrite_tokens": 40, "lora": {"rank": 4}, **RATES,
-            },
-        ),
-        "data": (
-            "datamodules.dmqr_preferences.PreferenceData",
-            {
-                "train": _source("rewrite_preferences", "preferences"), "validation_fraction": 0.2,
-                "groups_per_step": 4, "candidates": 4, "generated_rewrites": 8,
-            },
-        ),
-        "monitor": "val/expected_reward",
-    },
     "t5": {
         "model": (
             "trainers.t5.SpanCorruptionTrainer",

@@ -8,14 +8,11 @@ from typing import Any
 
 import yaml
 
-from common.records import Passage, Question
-from common.rewrites import Rewrites
+from common.records import Passage
 from datamodules.formats.mined_negatives import Mined, write_mined
 from harness.retrievers.bm25 import build_bm25
-from models.dmqr.rewriter import RewriterModel
-from models.dmqr.strategies import POOL
 from tests.conftest import hotpot_rows
-from tests.helpers import dpo_runs, people_corpus, rerag_world, rewrite_runs, river_corpus
+from tests.helpers import rerag_world, rewrite_runs, river_corpus
 from tests.helpers.layout_rows import ROWS
 from tests.helpers.mt5 import save_mt5
 from tests.helpers.preference_files import greedy_preferences, write_preferences
@@ -33,16 +30,6 @@ DEAD = {  # a language model that no server answers for
         "model": "tiny", "base_url": "http://127.0.0.1:9/v1", "key_variable": None, "max_retries": 0, "cache": None,
     },
 }  # fmt: skip
-
-
-class OneRewrite:
-    """A rewriter without samples."""
-
-    name = "one rewrite"
-
-    def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
-        """Fail: it must be refused before."""
-        raise AssertionError("asked before it was refused")
 
 
 def write_rows(file: Path, rows: Sequence[Any]) -> None:
@@ -70,10 +57,6 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     for name, rows in {
         "questions": hotpot_rows(2), "broken": [*hotpot_rows(2), {"_id": "x"}], "fid": fid_rows(2),
         "bare": [fid_rows(1)[0] | {"ctxs": []}], "nopassages": [{**ROWS["fid"], "ctxs": []}],
-        "kiln": [{
-            "_id": "q", "question": "The kiln?", "answer": "amber", "type": "bridge", "level": "hard",
-            "supporting_facts": [["north", 0]], "context": [["north", ["kiln amber"]], ["elsewhere", ["orchard"]]],
-        }],
     }.items():  # fmt: skip
         (folder / f"{name}.json").write_text(json.dumps(rows))
     (folder / "torn.json").write_text(json.dumps(fid_rows(2))[:-40])
@@ -84,9 +67,6 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     (folder / "manuals").mkdir()
     (folder / "manuals/a.md").write_text("# Alba\n\nA pump.\n")
     write_jsonl(folder / "corpus.jsonl", corpus(3))
-    people_corpus.write_corpus(folder / "people.jsonl")
-    (folder / "untitled.jsonl").write_text('{"text": "Ann lives in Rome"}\n')
-    (folder / "alone.jsonl").write_text('{"title": "Ann", "text": "Ann lives in Rome"}\n')
     (folder / "pool.yaml").write_text("strategies: [{name: a, title: 'A: B', description: d, guideline: g}]")
     (folder / "dead.yaml").write_text(yaml.safe_dump(DEAD))
     river_corpus.write_questions(folder).rename(folder / "rivers.json")
@@ -94,12 +74,9 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     river_corpus.write_index(folder)
     build_bm25(river_corpus.PASSAGES.values(), folder / "again", k1=1.2)
     build_bm25([Passage.of("Alba", "alba mountain railway"), Passage.of("Elbe", "elbe river")], folder / "other")
-    build_bm25([Passage.of("north", "kiln amber"), Passage.of("far", "delta glade")], folder / "kiln")
     rerag_world.write_serving(models["t5"], folder / "both")
     rerag_world.write_serving(models["t5"], folder / "estimator", generator=None)
     save_classifier(models["bert"], folder / "chooser", ("kwr", "par"), threshold=0.0)
-    (folder / "writer").mkdir()
-    RewriterModel.build(str(models["t5"]), 40, 6, POOL).save(folder / "writer", ["gqr", "kwr"], {})
     made = [{"question": "alba river", "strategy": name, "rewrite": f"{name} alba"} for name in ("gqr", "kwr")]
     write_rows(folder / "made.jsonl", made)
     written = part("rewriters.file.FileRewriter", rewrites="made.jsonl")
@@ -205,10 +182,5 @@ def words(folder: Path, models: dict[str, Path]) -> None:
     test_dmqr_extractive.write_run(folder, models["bert"])
 
 
-def dpo(folder: Path, models: dict[str, Path]) -> None:
-    """Rewarded rewrites."""
-    dpo_runs.write(folder, models["rewrite_toy"])
-
-
-EACH = (nothing, asking, t5, mt5, scores, rewriter, choice, drrag, rerag, words, dpo)
+EACH = (nothing, asking, t5, mt5, scores, rewriter, choice, drrag, rerag, words)
 PLACES = {each.__name__: each for each in EACH}

@@ -26,9 +26,6 @@ NAMES = {
     "PLAIN": "harness.systems.retrieve_read.RetrieveRead",
     "LM": "harness.llm.local.CausalLm",
     "CHAT": "harness.llm.endpoint.ChatEndpoint",
-    "WRITER": "harness.rewriters.trained.TrainedRewriter",
-    "REWARDS": "harness.preferences.rewards",
-    "PEOPLE": "tests.helpers.people_corpus.PeopleLlm",
     "CONFIGS": str(ROOT / "configs"),
     "SECRET": SECRET,
 }

@@ -1,6 +1,5 @@
 """Commands that write training data: where nothing can be kept, one line says why, and nothing is written."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,9 +7,7 @@ import yaml
 
 from tests.helpers.commands import command, refused
 from tests.helpers.llm_servers import fault_server
-from tests.helpers.people_corpus import CORPUS, MISREAD
-from tests.helpers.retrieval_world import write_jsonl
-from tests.misuse.places import BM25, DEAD
+from tests.misuse.places import DEAD
 
 
 def test_distill(made: Callable[[str], Path], tmp_path: Path) -> None:
@@ -23,29 +20,4 @@ def test_distill(made: Callable[[str], Path], tmp_path: Path) -> None:
         ended = command(made("asking"), "infer.py", "distill", *options)
     parts = ("no valid line in the reply after the repairs", "it has no valid line for", "4 calls")
     refused(ended, 65, "No rewrite was kept", *parts)
-    assert not (tmp_path / "out").exists()
-
-
-def test_synthesize(tmp_path: Path) -> None:
-    """The only question is answered wrongly."""
-    write_jsonl(tmp_path / "corpus.jsonl", [passage for passage in CORPUS if passage.title == MISREAD])
-    ended = command(
-        tmp_path, "infer.py", "synthesize", "--corpus", "corpus.jsonl", "--out", "synthetic", "--limit", "null",
-        "--llm", "tests.helpers.people_corpus.PeopleLlm", "--out_layout", "fid", "--validation_share", "0",
-        "--test_share", "0",
-    )  # fmt: skip
-    refused(ended, 65, "No question was kept", "answers something else from the passages 1")
-    assert not (tmp_path / "synthetic").exists()
-
-
-def test_preferences(made: Callable[[str], Path], tmp_path: Path) -> None:
-    """The reward is not defined."""
-    (row,) = json.loads((made("asking") / "kiln.json").read_text())
-    options = ("--rewriter", "harness.rewriters.trained.TrainedRewriter", "--rewriter.serving", "writer", "--retriever",
-               BM25["class_path"], "--retriever.index", "kiln", "--strategies", "[gqr, kwr]", "--reward",
-               "harness.preferences.rewards.GoldRecall", "--out", str(tmp_path / "out"))  # fmt: skip
-    (tmp_path / "questions.json").write_text(json.dumps([{**row, "supporting_facts": []}]))
-    typed = ("preferences", "--questions", str(tmp_path / "questions.json"), *options)
-    told = "The reward is defined for none of the 1 questions: no gold passage."
-    refused(command(made("asking"), "infer.py", *typed), 65, told)
     assert not (tmp_path / "out").exists()

@@ -56,7 +56,6 @@ COMMANDS = {  # what each types besides --out
     "export": ("--serving", "no/serving"),
     "index": ("--corpus", "corpus.jsonl", "--kind", "bm25"),
     "distill": ("--questions", "questions.json", "--llm", "dead.yaml"),
-    "synthesize": ("--corpus", "people.jsonl", "--limit", "null", "--llm", "tests.helpers.people_corpus.PeopleLlm"),
 }
 OUTPUTS = {
     "index": index_folder.INDEX,

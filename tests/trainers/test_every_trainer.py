@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.commands import command, refused
-from tests.helpers.dpo_runs import GUARD
-from tests.helpers.dpo_runs import write_gold as rewarded_gold
 from tests.helpers.every_trainer import PREPARE, Place
-from tests.helpers.rewrite_preferences import TEXTS
 from tests.helpers.rewrite_runs import write_gold
 from tests.helpers.runs import assert_repeated, logged, weights
 from tests.helpers.signal_at import signal_at
@@ -51,9 +48,6 @@ CASES = {
         "two": (), "whole": ("--model.lora.rank", "null"),
         "own": (*PER_STRATEGY, "--data.rewrites_per_step", "3", "--trainer.max_steps", "8"),  # steps without a strategy
     }),
-    "dpo": Case(12 * len(TEXTS), (), (), "val/reward", 1e-4, {
-        "two": (), "whole": ("--model.lora.rank", "null"), "own": (*PER_STRATEGY, "--data.groups_per_step", "2"),
-    }),
 }  # fmt: skip
 
 
@@ -62,8 +56,8 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_two_processes_and_accumulation_train_as_one(name: str, place: Place) -> None:
     PREPARE[name](place)
-    case, gold = CASES[name], {"rewriter": write_gold, "dpo": rewarded_gold}.get(name)
-    options = [*three_hardly_moving_steps(*case.heads), *case.options, *(gold(place.folder) if gold else ())]
+    case, gold = CASES[name], write_gold(place.folder) if name == "rewriter" else ()
+    options = [*three_hardly_moving_steps(*case.heads), *case.options, *gold]
     validated = [*options, *(("--trainer.val_check_interval", "1") if case.measure else ())]
     alone = assert_two_processes_train_as_one(
         place.folder, case.rows, validated, case.variants, case.measure, case.relative
@@ -78,14 +72,13 @@ def test_two_processes_and_accumulation_train_as_one(name: str, place: Place) ->
     [
         ("drrag", 2, ()), ("rerag", 2, ()), ("rerag_lm", 2, ()), ("t5", 5, ()), ("extractive", 3, ()),
         ("adaptive", 3, ()),
-        ("rewriter", 2, ()), ("rewriter", 5, PER_STRATEGY), ("dpo", 7, GUARD),
+        ("rewriter", 2, ()), ("rewriter", 5, PER_STRATEGY),
     ],
 )  # fmt: skip
 def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_exactly(
     name: str, step: int, options: tuple[str, ...], place: Place
 ) -> None:  # fmt: skip
     PREPARE[name](place)
-    options = (*options, *rewarded_gold(place.folder)) if name == "dpo" else options
     fit("whole", *options)
     given = ("fit", "--config", "config.yaml", "--name", "cut", *options)
     ended = command(place.folder, "train.py", *given, *signal_at(hook="on_train_batch_start", step=step))

@@ -17,7 +17,6 @@ from tests.helpers.every_trainer import PREPARE, Place
 from tests.helpers.tiny_runs import checkpoint_of, fit
 from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_adaptive import StrategyClassifierTrainer
-from trainers.dmqr_dpo import DpoTrainer
 from trainers.dmqr_extractive import ExtractiveTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
@@ -31,7 +30,6 @@ TRAINERS: dict[str, tuple[type[RunModule], tuple[str, ...]]] = {  # class, parts
     "extractive": (ExtractiveTrainer, ("selector",)),
     "adaptive": (StrategyClassifierTrainer, ("choice",)),
     "rewriter": (RewriterTrainer, ("rewriter",)),
-    "dpo": (DpoTrainer, ("rewriter",)),
 }
 SHORT = ("--trainer.max_steps", "4", "--trainer.val_check_interval", "2", "--trainer.limit_val_batches", "1.0")
 FAST = ("t5",)
@@ -51,7 +49,7 @@ def exported(module: RunModule, folder: Path) -> dict[str, Tensor]:
     """The weights that a trainer would export, by part and name."""
     if isinstance(module, ReRagTrainer):
         module.model().save(folder)
-    elif isinstance(module, RewriterTrainer | DpoTrainer):
+    elif isinstance(module, RewriterTrainer):
         module.rewriter.save(folder, [], {})
     elif isinstance(module, SpanCorruptionTrainer):
         module.network.save_pretrained(folder / "t5")

@@ -19,7 +19,6 @@ from torch.distributed.tensor import DTensor
 
 from common.errors import PREEMPTED, UserError
 from common.ranges import NonNegativeFloat, PositiveInt
-from trainers.run.collapse import collapse_of
 from trainers.run.lightning_private import set_max_steps, validate_now, validation_follows
 from trainers.run.resume import in_folder
 from trainers.run.stop_signals import RunStoppedError, StopSignals
@@ -123,13 +122,13 @@ class RunCheckpoint(ModelCheckpoint):
         self.signals.install()
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Run the validation that was due, and end a run that early stopping or a guard had ended."""
+        """Run the validation that was due, and end a run that early stopping had ended."""
         super().on_train_start(trainer, module)
         self.signals.install()
         self._step, self._saved_at = trainer.global_step, time.monotonic()
         trainer.should_stop = any(  # patience 0 allows no validation without improvement; a new run has had none
             stopping.wait_count >= max(1, stopping.patience) for stopping in trainer.early_stopping_callbacks
-        ) or bool(collapse_of(trainer))
+        )
         if self._resumed[VALIDATION_DUE]:
             # Lightning's own loop then skips it, as after a checkpoint that was written when a validation had ended.
             validate_now(trainer)

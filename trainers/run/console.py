@@ -15,7 +15,6 @@ from pytorch_lightning.trainer.states import TrainerFn
 
 from common.errors import as_typed
 from common.progress import say
-from trainers.run.collapse import collapse_of
 from trainers.run.learning import CURE, doubts
 from trainers.run.module import RunModule
 
@@ -89,8 +88,6 @@ def _improves(value: float, best: Any, mode: str) -> bool:
 
 def why_ended(trainer: pl.Trainer) -> str:
     """Why a run has ended."""
-    if collapse := collapse_of(trainer):
-        return f"ended early: {collapse}"
     for stopping in trainer.early_stopping_callbacks:
         if stopping.wait_count >= max(1, stopping.patience):
             return f"ended early: {stopping.monitor} has not improved in {stopping.wait_count} validations"

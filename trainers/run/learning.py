@@ -38,10 +38,8 @@ RULES = {
     EXPLAINED: LearningRule(0.01, True, "the scores explain {:.1%} of the labels, and a constant explains 0%"),
     LOSS_DROP: LearningRule(0.01, True, "the loss is {:.1%} below that of the starting model on the same examples"),
     REFUSED: LearningRule(0.95, False, "the refusal threshold refuses {:.0%} of the answerable questions"),
-    **dict.fromkeys(
-        ("unchanged", "unchanged_share"), LearningRule(0.95, False, "{:.0%} of the rewrites are the question")
-    ),
-    **dict.fromkeys(("empty", "empty_share"), LearningRule(0.95, False, "{:.0%} of the rewrites hold no query")),
+    "unchanged": LearningRule(0.95, False, "{:.0%} of the rewrites are the question"),
+    "empty": LearningRule(0.95, False, "{:.0%} of the rewrites hold no query"),
 }
 
 

@@ -4,7 +4,6 @@ tests/trainers/run/test_lightning_private.py fails when a release of Lightning c
 """
 
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import ModelCheckpoint
 
 
 def validation_follows(trainer: pl.Trainer) -> bool:
@@ -26,8 +25,3 @@ def validate_now(trainer: pl.Trainer) -> None:
 def set_max_steps(trainer: pl.Trainer, steps: int) -> None:
     """Change the number of optimizer steps at which `fit` ends."""
     trainer.fit_loop.epoch_loop.max_steps = steps
-
-
-def mark_saved(callback: ModelCheckpoint, step: int) -> None:
-    """Let the callback of checkpoints take a step's state as saved: it saves none twice, and takes 0 as saved."""
-    callback._last_global_step_saved = step

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from datamodules.formats.rewrites import read_rewrites
-from harness.synthesis import rewrites
+from harness.rewriters import distilled
 from models.dmqr.strategies import POOL, Pool
 from tests.conftest import NAMES
 from tests.helpers.commands import Ended, command
@@ -154,7 +154,7 @@ def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
     with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.1) as server:
         write_model(tmp_path, server, concurrency=2)
         code = (
-            f"import harness.synthesis.rewrites as r, infer, sys; r.QUESTIONS_AT_ONCE = 4; sys.argv[1:] = {GIVEN!r}; "
+            f"import harness.rewriters.distilled as r, infer, sys; r.QUESTIONS_AT_ONCE = 4; sys.argv[1:] = {GIVEN!r}; "
             "infer.main()"
         )
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -177,7 +177,7 @@ def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_continues_without_a_response_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewrites, "QUESTIONS_AT_ONCE", 3)
+    monkeypatch.setattr(distilled, "QUESTIONS_AT_ONCE", 3)
     asked = texts(10)
     write_rows(tmp_path, asked)
     replies = {prompt(text): said(made_of(text)) for text in asked}

@@ -1,4 +1,4 @@
-"""Trained rewriters: batches, fallbacks, costs, and samples, which depend on the question and the seed alone."""
+"""Trained rewriters: batches, fallbacks and costs."""
 
 from pathlib import Path
 
@@ -8,7 +8,6 @@ import torch
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Question
 from harness.interfaces import Rewriter
-from harness.rewriters.sample_seeds import seed_of
 from harness.rewriters.trained import EMPTY, TrainedRewriter
 from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
@@ -88,50 +87,9 @@ def test_other_folders_are_refused(tmp_path: Path, serving: Path) -> None:
         weights.write_bytes(kept)
 
 
-def test_seeds_differ_by_seed_and_by_every_part() -> None:
-    seeds = [seed_of(*parts) for parts in ((0, "a", "b"), (1, "a", "b"), (0, "ab"), (0, "a"), (0, "a", "b", 1))]
-    assert len(set(seeds)) == len(seeds)
-    assert all(0 <= seed < 2**63 for seed in seeds)
-
-
-def test_texts_with_the_log_probabilities_of_training(generative: TrainedRewriter) -> None:
-    names = ["gqr", "decomposition"]
-    sampled = generative.sample(QUESTIONS, names, 6, 1.5, 0)
-    model = generative.model
-    used = model.rewrite([(each.text, each.history) for each in QUESTIONS], names)
-    for question, texts, by_strategy in zip(QUESTIONS, used, sampled, strict=True):
-        for name, candidates in by_strategy.items():
-            assert not isinstance(candidates, str)
-            assert [each.rewrite for each in candidates if each.greedy] == [texts[name]] * bool(texts[name])
-            assert len({each.rewrite for each in candidates}) == len(candidates) > 1
-            assert 0 < sum(each.times for each in candidates) <= 6
-            for each in candidates:
-                assert each.queries == model.queries(each.rewrite, name)
-                (source,) = model.encode([model.task(question.text, name, question.history)])
-                assert source is not None
-                with torch.inference_mode():
-                    batch = model.batch([source], model.encode.targets([each.rewrite]))
-                    logp = float(model(*batch, [name]).sum())
-                assert each.log_probability == pytest.approx(logp, abs=1e-3)
-
-
-def test_texts_do_not_depend_on_the_batch_but_on_the_seed(generative: TrainedRewriter) -> None:
-    together = generative.sample(QUESTIONS, ["gqr", "decomposition"], 4, 1.5, 3)
-    for question, by_strategy in zip(QUESTIONS, together, strict=True):
-        for name, candidates in by_strategy.items():
-            ((alone),) = generative.sample([question], [name], 4, 1.5, 3)
-            assert [(c.rewrite, c.times, c.greedy) for c in alone[name]] == [  # type: ignore[union-attr]
-                (c.rewrite, c.times, c.greedy)
-                for c in candidates  # type: ignore[union-attr]
-            ]
-    assert generative.sample(QUESTIONS, ["gqr"], 4, 1.5, 4) != generative.sample(QUESTIONS, ["gqr"], 4, 1.5, 3)
-
-
 def test_a_question_that_is_too_long_is_cut_and_unknown_strategies_are_refused(generative: TrainedRewriter) -> None:
     long, cut = generative.model.rewrite([("name1 " * 300, ()), ("name1 " * 200, ())], ["gqr"])
     assert long == cut
     assert generative.model.cut_note("name1 " * 300).startswith("reads the first ")
-    for refused in (lambda names: generative.sample(QUESTIONS, names, 2, 1.0, 0),
-                    lambda names: generative.rewrite(QUESTIONS, names)):  # fmt: skip
-        with pytest.raises(UserError, match=r"does not know the strategy 'kwr'; it knows: gqr, decomposition\."):
-            refused(["gqr", "kwr"])
+    with pytest.raises(UserError, match=r"does not know the strategy 'kwr'; it knows: gqr, decomposition\."):
+        generative.rewrite(QUESTIONS, ["gqr", "kwr"])

@@ -58,7 +58,6 @@ def test_groups_have_their_own_constants_and_one_without_both_labels_is_left_out
         ({"loss_drop": -0.2}, "-20.0%"),
         ({"loss_drop": 0.5}, ""),
         ({"unchanged": 0.97}, "97% of the rewrites are the question (val/unchanged 0.97, below 0.95"),
-        ({"unchanged_share": 1.0}, "100% of the rewrites are the question"),
         ({"empty": 1.0}, "hold no query"),
         ({"unchanged": 0.9, "empty": 0.1}, ""),
         ({"refused_answerable": 1.0, "explained": 0.3}, "refuses 100% of the answerable questions"),

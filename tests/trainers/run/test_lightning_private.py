@@ -1,13 +1,11 @@
 """What `trainers.run.lightning_private` uses of Lightning does what it is used for, in plain runs of Lightning."""
 
-from pathlib import Path
-
 import pytest
 import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader
 
-from trainers.run.lightning_private import mark_saved, set_max_steps, validate_now, validation_follows
+from trainers.run.lightning_private import set_max_steps, validate_now, validation_follows
 
 
 class Recorder(pl.Callback):
@@ -91,21 +89,3 @@ def test_a_validation_can_be_run_before_the_first_step() -> None:
 
 def test_the_last_step_can_be_changed() -> None:
     assert run(Recorder(), steps=7, max_steps=3).global_step == 7
-
-
-@pytest.mark.parametrize(("marked", "files"), [(-1, 1), (4, 0)])
-def test_a_marked_step_is_not_saved(tmp_path: Path, marked: int, files: int) -> None:
-    class Marks(pl.Callback):
-        """Marks a step before the callback of checkpoints sees its validation."""
-
-        def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-            """Mark it."""
-            mark_saved(trainer.checkpoint_callback, marked)
-
-    callback = pl.callbacks.ModelCheckpoint(tmp_path, save_on_train_epoch_end=False)
-    trainer = pl.Trainer(
-        accelerator="cpu", logger=False, enable_progress_bar=False, num_sanity_val_steps=0, max_steps=4,
-        enable_model_summary=False, callbacks=[Marks(), callback], val_check_interval=4,
-    )  # fmt: skip
-    trainer.fit(Line(), DataLoader(torch.arange(10.0)), DataLoader(torch.arange(2.0)))
-    assert len(list(tmp_path.iterdir())) == files

@@ -28,7 +28,6 @@ REFUSED: dict[str, dict[str, Any]] = {  # trainer -> option -> its new value
     "drrag": {"model.max_tokens": 95, "data.sampling.mixed_share": 0.25, "data.train.0.limit": 5},
     "rerag": {"model.loss.kl_weight": 0.5, "model.text.max_answer_tokens": 3, "data.contexts": 3},
     "rewriter": {"model.lora.rank": 5, "model.adapters": "per_strategy", "data.rewrites_per_step": 11},
-    "dpo": {"model.loss.beta": 0.7, "model.lora.alpha": 17, "data.candidates": 3},
     "extractive": {"model.stays_weight": 0.3, "data.passages": 2},
     "adaptive": {"model.strategies": "[kwr]", "model.kept_gain": 0.5, "data.targets": "best"},
     "t5": {"model.gradient_checkpointing": "true", "data.noise_share": 0.2, "data.steps_per_epoch": 5},
