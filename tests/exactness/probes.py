@@ -8,7 +8,6 @@ import torch
 from common.records import Passage, nfkc
 from models.dmqr.candidates import candidate_batch, candidates_logp
 from models.dmqr.rewriter import RewriterModel
-from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import TripleClassifier
 from models.length_batching import IGNORE
@@ -69,13 +68,6 @@ def _words(serving: Path) -> list[float]:
     ]
 
 
-def _choice(serving: Path) -> list[float]:
-    classifier = StrategyClassifier.load(serving, "cpu", "fp32")
-    rows = [ids for ids in classifier.encode([(q, ("Who made it?",)) for q in QUESTIONS]) if ids is not None]
-    with torch.inference_mode():
-        return list(classifier(*classifier.encode.pad(rows)).flatten().tolist())
-
-
 def _t5(serving: Path) -> list[float]:
     network, tokenizer = load_seq2seq(str(serving / "t5"), "t5", 0.0, False)
     batch = tokenizer([nfkc(passage.text) for passage in PASSAGES], return_tensors="pt", padding=True)
@@ -88,7 +80,7 @@ def _t5(serving: Path) -> list[float]:
 
 _KINDS: dict[str, Callable[[Path], list[float]]] = {
     "drrag": _triples, "rerag": _rerag, "reader": _rerag, "rewriter": _rewriter, "dpo": _rewriter,
-    "extractive": _words, "adaptive": _choice, "t5": _t5,
+    "extractive": _words, "t5": _t5,
 }  # fmt: skip
 
 

@@ -116,20 +116,6 @@ RUNS: dict[str, dict[str, Any]] = {
         ),
         "monitor": "val/stays_auc",
     },
-    "adaptive_choice": {
-        "model": (
-            "trainers.dmqr_adaptive.StrategyClassifierTrainer",
-            {
-                "pretrained": "models/bert", "max_tokens": 160, "strategies": ["gqr", "kwr", "par", "cce"],
-                "dropout": 0.0, **HEADS,
-            },
-        ),
-        "data": (
-            "datamodules.dmqr_adaptive.StrategyClassifierData",
-            {"train": _source("rewrite_preferences", "gains"), "validation_fraction": 0.2, "tokens_per_step": 300},
-        ),
-        "monitor": "val/average_precision",
-    },
     "dpo": {
         "model": (
             "trainers.dmqr_dpo.DpoTrainer",

@@ -25,16 +25,13 @@ def rows(path: Path) -> list[dict]:
 
 
 def write_workplace(folder: Path) -> Path:
-    """A folder with `world/`, `models/` to start trainings from, and `preferences/` and `gains/` to learn from."""
+    """A folder with `world/`, `models/` to start trainings from, and `preferences/` to learn from."""
     write_world(WORLD, folder / "world")
     for name, save in {"bert": save_bert, "big_bird": save_big_bird, "t5": save_t5, "qwen": save_qwen}.items():
         (folder / "models" / name).mkdir(parents=True)
         save(folder / "models" / name, words_of_the_world(folder))
     rewrites = _by_question(rows(folder / "world/rewrites_train.jsonl"))
     _write_preferences(folder / "preferences", [_sampled(question, made) for question, made in rewrites.items()])
-    _write_preferences(
-        folder / "gains", [row for question, made in rewrites.items() for row in _greedy(question, made)]
-    )
     return folder
 
 
@@ -63,15 +60,6 @@ def _sampled(question: str, made: dict[str, str]) -> RewritePreferences:
         Candidate(text, _reward(text), -float(len(text.split())), 2, place == 0) for place, text in enumerate(texts)
     ]
     return RewritePreferences(question, question, "gqr", 0.5, tuple(candidates))
-
-
-def _greedy(question: str, made: dict[str, str]) -> list[RewritePreferences]:
-    """One rewrite by each of the paper's strategies."""
-    return [
-        RewritePreferences(question, question, name, 0.5, (Candidate(made[name], _reward(made[name]), greedy=True),))
-        for name in STRATEGIES
-        if name in made
-    ]
 
 
 def _write_preferences(folder: Path, found: Sequence[RewritePreferences]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import adaptive_runs, dpo_runs, rewrite_runs
+from tests.helpers import dpo_runs, rewrite_runs
 from tests.helpers.tiny_runs import use
 from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training, test_t5
 
@@ -47,7 +47,6 @@ PREPARE: dict[str, Callable[[Place], None]] = {
     "extractive": lambda place: test_dmqr_extractive.write_run(
         place.folder, place.model("bert")
     ),  # the extractive rewriter
-    "adaptive": lambda place: adaptive_runs.write(place.folder, place.model("bert")),
     "dpo": lambda place: dpo_runs.write(place.folder, place.made("rewrite_toy")),  # learns from rewards
     "t5": lambda place: test_t5.write_run(place.folder, place.model("t5")),
 }

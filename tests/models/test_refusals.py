@@ -18,7 +18,6 @@ from models.cross_encoder import RelevanceEstimator
 from models.dmqr.rewrite_tokenizer import RewriteEncoder
 from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
-from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import TripleClassifier
 from models.lora import Lora, add_adapter
@@ -90,8 +89,6 @@ WITHOUT_START, OF_UMT5 = {"decoder_start_token_id": None}, {"model_type": "umt5"
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda at: StrategyClassifier.build(at.t5, ("kwr",)), "not an encoder"),
-        (lambda at: StrategyClassifier.build(at.bert, ("kwr",), 129), "beyond the 128 positions"),
         (lambda at: WordSelector.build(at.t5), "not an encoder"),
         (lambda at: WordSelector.build(at.bert, 129), "beyond the 128 positions"),
         (lambda at: RewriterModel.build(at.bert, 40, 20, POOL), "is a 'bert', which generates no text"),

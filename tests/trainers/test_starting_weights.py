@@ -1,5 +1,6 @@
 """What a trainer starts from: the serving folder, its part or a checkpoint of another run; all else begins anew."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from common.files import digests
 from tests.helpers.every_trainer import PREPARE, Place
 from tests.helpers.tiny_runs import checkpoint_of, fit
 from trainers.dmqr import RewriterTrainer
-from trainers.dmqr_adaptive import StrategyClassifierTrainer
 from trainers.dmqr_dpo import DpoTrainer
 from trainers.dmqr_extractive import ExtractiveTrainer
 from trainers.drrag import DrRagTrainer
@@ -29,7 +29,6 @@ TRAINERS: dict[str, tuple[type[RunModule], tuple[str, ...]]] = {  # class, parts
     "rerag": (ReRagTrainer, ("estimator", "generator")),
     "t5": (SpanCorruptionTrainer, ("t5",)),
     "extractive": (ExtractiveTrainer, ("selector",)),
-    "adaptive": (StrategyClassifierTrainer, ("choice",)),
     "rewriter": (RewriterTrainer, ("rewriter",)),
     "dpo": (DpoTrainer, ("rewriter",)),
 }
@@ -103,17 +102,19 @@ def test_what_is_not_the_trainer_s_is_refused_in_one_line(place: Place) -> None:
     PREPARE["rewriter"](place)
     own = fit("own", *SHORT, "--model.adapters", "per_strategy")
     rewriter = fit("rewriter", *SHORT)
-    PREPARE["adaptive"](place)
-    adaptive = fit("adaptive", *SHORT)
+    PREPARE["extractive"](place)
+    words = fit("words", *SHORT)
     (place.folder / "notes.txt").write_text("no model")
     cut = Path(shutil.copytree(rewriter, place.folder / "cut"))
     (cut / "serving/rewriter/config.json").write_text("{}")
     (cut / "best.ckpt").write_bytes((cut / "best.ckpt").read_bytes()[:-9])
-    other = ["par", "kwr", "cce"]
+    other = Path(shutil.copytree(words / "serving/selector", place.folder / "other"))
+    named = {"id2label": {"0": "name", "1": "place"}, "label2id": {"name": 0, "place": 1}}
+    (other / "config.json").write_text(json.dumps(json.loads((other / "config.json").read_text()) | named))
     lora = {"lora": {"rank": None, "alpha": 32, "dropout": 0.0, "targets": None}}
     cases: list[tuple[str, dict[str, Any], type[Exception], str]] = [
-        ("rewriter", {"pretrained": f"{adaptive}/serving"}, ArtifactError, "holds a 'dmqr_.*'; allowed: dmqr_rewriter"),
-        ("rewriter", {"pretrained": f"{adaptive}/best.ckpt"}, ArtifactError, "holds chooser, not rewriter"),
+        ("rewriter", {"pretrained": f"{words}/serving"}, ArtifactError, "holds a 'dmqr_.*'; allowed: dmqr_rewriter"),
+        ("rewriter", {"pretrained": f"{words}/best.ckpt"}, ArtifactError, "holds selector, not rewriter"),
         ("rewriter", {"pretrained": f"{rewriter}"}, UserError, f"is the folder of a run: give {rewriter}/serving"),
         ("rewriter", {"pretrained": "notes.txt"}, UserError, "is a file: give a folder"),
         ("rewriter", {"pretrained": f"{rewriter}/none.ckpt"}, MissingInputError, "checkpoints in that folder: .*best"),
@@ -122,11 +123,10 @@ def test_what_is_not_the_trainer_s_is_refused_in_one_line(place: Place) -> None:
         ("rewriter", {"pretrained": f"{own}/serving"}, UserError, "is the base model of adapters for each strategy"),
         ("rewriter", {"pretrained": f"{rewriter}/best.ckpt", **lora}, UserError, "holds an adapter: give model.lora"),
         ("rewriter", {"pretrained": f"{own}/best.ckpt"}, UserError, "adapters per_strategy: set model.adapters to it"),
-        ("adaptive", {"strategies": other}, UserError, "chooses among .*in this order"),
-        ("adaptive", {"strategies": other, "pretrained": f"{adaptive}/serving"}, UserError, "was trained for"),
+        ("extractive", {"pretrained": "other"}, UserError, "was trained for .*'name', 'place'.* not for .*'stays'"),
         ("t5", {"pretrained": f"{rewriter}/best.ckpt"}, ArtifactError, "holds rewriter, not network"),
     ]  # fmt: skip
-    runs = {"rewriter": rewriter, "adaptive": adaptive, "t5": t5}
+    runs = {"rewriter": rewriter, "extractive": words, "t5": t5}
     for name, changed, error, message in cases:
         with pytest.raises(error, match=message) as caught:
             started(name, runs[name], "best.ckpt", **changed)

@@ -30,7 +30,6 @@ REFUSED: dict[str, dict[str, Any]] = {  # trainer -> option -> its new value
     "rewriter": {"model.lora.rank": 5, "model.adapters": "per_strategy", "data.rewrites_per_step": 11},
     "dpo": {"model.loss.beta": 0.7, "model.lora.alpha": 17, "data.candidates": 3},
     "extractive": {"model.stays_weight": 0.3, "data.passages": 2},
-    "adaptive": {"model.strategies": "[kwr]", "model.kept_gain": 0.5, "data.targets": "best"},
     "t5": {"model.gradient_checkpointing": "true", "data.noise_share": 0.2, "data.steps_per_epoch": 5},
 }
 ALWAYS = {"model.optimizer.learning_rate": 9e-4, "seed_everything": 1, "trainer.accumulate_grad_batches": 2}
