@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers import dpo_runs, rewrite_runs
 from tests.helpers.tiny_runs import use
-from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training, test_t5
+from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training
 
 
 class Place:
@@ -48,5 +48,4 @@ PREPARE: dict[str, Callable[[Place], None]] = {
         place.folder, place.model("bert")
     ),  # the extractive rewriter
     "dpo": lambda place: dpo_runs.write(place.folder, place.made("rewrite_toy")),  # learns from rewards
-    "t5": lambda place: test_t5.write_run(place.folder, place.model("t5")),
 }

@@ -22,7 +22,7 @@ from tests.helpers.rerag_data import fid_rows
 from tests.helpers.retrieval_world import corpus, write_jsonl
 from tests.helpers.runs import fit_here
 from tests.helpers.tiny_runs import write_config
-from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training, test_t5
+from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training
 
 BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}}
 DEAD = {  # a language model that no server answers for
@@ -118,12 +118,12 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     (folder / "judged.yaml").write_text(yaml.safe_dump(judged))
 
 
-def t5(folder: Path, models: dict[str, Path]) -> None:
-    """A corpus, configs with and without a model to start from, a finished run `whole`, and a damaged one, `torn`."""
-    test_t5.write_run(folder, Path("no-such-model"))
+def trained(folder: Path, models: dict[str, Path]) -> None:
+    """Rewrites, configs with and without a model to start from, a finished run `whole`, and a damaged one, `torn`."""
+    rewrite_runs.write_run(folder, Path("no-such-model"))
     (folder / "config.yaml").rename(folder / "nomodel.yaml")
-    test_t5.write_run(folder, models["t5"])
-    (folder / "torn.jsonl").write_text('{"title": "a", "text": "b"}\n{"title": ')
+    rewrite_runs.write_run(folder, models["t5"])
+    (folder / "torn.jsonl").write_text('{"question": "a", "strategy": "gqr", "rewrite": "b"}\n{"question": ')
     fit_here(folder, "--name", "whole")
     shutil.copytree(folder / "checkpoints/whole", folder / "checkpoints/torn")
     (folder / "checkpoints/torn/last.ckpt.sha256").write_text("{}")
@@ -188,5 +188,5 @@ def dpo(folder: Path, models: dict[str, Path]) -> None:
     dpo_runs.write(folder, models["rewrite_toy"])
 
 
-EACH = (nothing, asking, t5, mt5, scores, rewriter, drrag, rerag, words, dpo)
+EACH = (nothing, asking, trained, mt5, scores, rewriter, drrag, rerag, words, dpo)
 PLACES = {each.__name__: each for each in EACH}

@@ -23,7 +23,6 @@ from models.drrag.triple_classifier import TripleClassifier
 from models.lora import Lora, add_adapter
 from models.quantization import check_base_bits
 from models.rerag.generator import Generator
-from models.t5.span_corruption import text_length
 from tests.conftest import save_t5, save_t5_tokenizer
 from tests.helpers.mt5 import mt5_tokenizer, save_mt5
 
@@ -121,7 +120,6 @@ WITHOUT_START, OF_UMT5 = {"decoder_start_token_id": None}, {"model_type": "umt5"
         (lambda at: ContextEncoder(tokenizer_of(at.t5), 64, "sentence_pair"), "sentence_pair does not fit"),
         (lambda at: ContextEncoder(tokenizer_of(at.bert), 64, "fid"), "fid does not fit"),
         (lambda at: ContextEncoder(at.endless_tokenizer()), "does not end a text with </s>"),
-        (lambda at: text_length(2048, 0.15, 3.0, 100), "needs 114 sentinels, the tokenizer has 100"),
     ],
 )  # fmt: skip
 def test_it_is_refused(

@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 
+from tests.helpers import rewrite_runs
 from tests.helpers.runs import fit_here, metrics
-from tests.trainers import test_t5
+from trainers.dmqr import RewriterTrainer
 from trainers.run.collapse import CollapseGuard
 from trainers.run.durable_checkpoints import read_checkpoint
-from trainers.t5 import SpanCorruptionTrainer
 
 PLAN: dict[int, dict[str, float]] = {}  # optimizer steps -> measures of the validation after them
 # Two epochs of four steps, a validation after every second step
 RUN = (
-    "--model", "tests.trainers.run.test_collapse.Planned", "--data.steps_per_epoch", "4",
+    "--model", "tests.trainers.run.test_collapse.Planned",
     "--trainer.val_check_interval", "2", "--checkpoint.monitor", "val/reward", "--checkpoint.mode", "max",
     "--early_stopping.mode", "max", "--trainer.callbacks", "trainers.run.collapse.CollapseGuard",
 )  # fmt: skip
 
 
-class Planned(SpanCorruptionTrainer):
+class Planned(RewriterTrainer):
     """One whose validations give planned measures, too."""
 
     metric_names = ("reward", "loss_nats")
@@ -32,7 +32,7 @@ class Planned(SpanCorruptionTrainer):
 @pytest.fixture
 def place(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
-    test_t5.write_run(tmp_path, checkpoints["t5"])
+    rewrite_runs.write_run(tmp_path, checkpoints["t5"])
     PLAN.clear()
     return tmp_path
 
