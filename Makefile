@@ -84,6 +84,6 @@ size:  ## How large the project is, by folder: lines of code without docstrings 
 
 clean:  ## Remove what the quickstarts, the world's configurations and tests wrote; the environment stays
 	@rm -rf data/world{,.partial} data/mined/world.jsonl{,.partial} data/labels/world.jsonl{,.partial} indexes/world{,-all}{,.partial} indexes/library{,-chunks}{,.partial}
-	rm -rf checkpoints/{drrag,reader,rerag,rerag-mixed,rerag-free,t5,packed,msrag,msrag-mixed,dmqr-mixed}-world{,.partial} checkpoints/{library-weights,rerag-temperatures,dmqr-prior}.json{,.partial} checkpoints/msrag{,-mixed}-world/selector.json.partial checkpoints/{rerag,dmqr}-mixed-world/prior.json.partial checkpoints/dmqr{,-extractive,-adaptive}-world
-	rm -rf reports/{world,all-world,hiqa-world,dmqr-world,dmqr-adaptive-world,msrag-world,msrag-world-segmentation,rerag-world,rerag-world-open}{,.partial} reports/{world,rerag-world-open,dmqr-prior,dmqr-world,hiqa-world}.log
+	rm -rf checkpoints/{drrag,reader,rerag,rerag-mixed,rerag-free,t5,packed,msrag,msrag-mixed,dmqr-mixed}-world{,.partial} checkpoints/{library-weights,rerag-temperatures,dmqr-prior}.json{,.partial} checkpoints/msrag{,-mixed}-world/selector.json.partial checkpoints/{rerag,dmqr}-mixed-world/prior.json.partial checkpoints/dmqr{,-extractive}-world
+	rm -rf reports/{world,all-world,hiqa-world,dmqr-world,msrag-world,msrag-world-segmentation,rerag-world,rerag-world-open}{,.partial} reports/{world,rerag-world-open,dmqr-prior,dmqr-world,hiqa-world}.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis

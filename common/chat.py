@@ -98,7 +98,6 @@ def named_calls(costs: dict[str, float], what: str) -> dict[str, float]:
     """Costs of replies, with the calls named after their purpose.
 
     So a failed call does not count as the reader's: model_calls becomes WHAT_calls, failed_calls failed_WHAT_calls.
-    Calls that already have a name of their own (choice_calls) keep it.
     """
     generic = ("model_calls", "cached_calls", "failed_calls", "truncated_calls")  # as in reply_costs
     return {

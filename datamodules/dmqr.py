@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from common.errors import DataError, UserError
-from common.preferences import RewritePreferences
 from common.progress import track
 from common.ranges import OpenShare, PositiveInt, Share
 from common.records import Question, nfkc
@@ -320,7 +319,7 @@ class RewriteData(StepData):
         }
 
 
-def dialogue(example: RewriteExample | RewritePreferences) -> str:
+def dialogue(example: RewriteExample) -> str:
     """The key of a dialogue: its first turn, which in the first example is the question."""
     return example.history[0] if example.history else example.question
 

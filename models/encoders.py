@@ -38,7 +38,7 @@ def is_trained(pretrained: str, family: Any, labels: Mapping[int, str]) -> bool:
 
 
 def new_classifier(
-    family: Any, pretrained: str, labels: Mapping[int, str], max_tokens: int, dropout: float | None, **options: Any
+    family: Any, pretrained: str, labels: Mapping[int, str], max_tokens: int, dropout: float | None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """An encoder with a head, in fp32, and its tokenizer; the head is new unless the model has one of as many labels.
 
@@ -48,7 +48,6 @@ def new_classifier(
         labels: Names of the head's labels.
         max_tokens: Maximum length of an input, in tokens.
         dropout: Rate for hidden states and attention; the checkpoint's when None.
-        options: Further values of the configuration.
 
     Raises:
         MissingInputError: If the model is not on this machine.
@@ -67,9 +66,7 @@ def new_classifier(
         raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
     tokenizer = load_tokenizer(folder)
     named = {"num_labels": len(labels), "id2label": dict(labels), "label2id": {name: i for i, name in labels.items()}}
-    network = load_network(
-        family, folder, new_head=True, dtype=torch.float32, **dropout_rates(dropout), **named, **options
-    )
+    network = load_network(family, folder, new_head=True, dtype=torch.float32, **dropout_rates(dropout), **named)
     check_vocabulary(tokenizer, network, folder)
     return network, tokenizer
 

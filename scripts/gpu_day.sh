@@ -84,7 +84,7 @@ tests() {
 measure card 25
 tests equal 60 4 "" "embeddings or relevance_logits and t5" \
   tests/gpu/test_inference.py tests/harness/llm/test_local.py tests/models/test_fused_kernels.py
-tests bf16 90 8 "" "drrag-lora or adaptive" tests/gpu/test_exports.py tests/trainers/test_bf16.py
+tests bf16 90 8 "" "drrag-lora or extractive" tests/gpu/test_exports.py tests/trainers/test_bf16.py
 tests ranks 120 4 "ranks or divided" "divided and bf16" tests/gpu/test_training.py
 measure training-triples 40
 measure training-contexts 55

@@ -29,14 +29,13 @@ from models.lora import Lora, adapter_names, adapter_parameters, adapters_of, ad
 from models.pretrained import base_model
 from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
 from models.serving_manifest import CURE, MANIFEST
+from models.t5.from_scratch import INSTEAD
 from models.text_formats import InputTokens
 from trainers.dmqr_export import export_difference, on_fp32_base, tell_quantization
 from trainers.run.module import BASES, RunModule
 from trainers.run.optimizers import Optimizer, decay_groups
 from trainers.run.starting_weights import Start, StartOption
 from trainers.run.throughput import flops_per_token
-from trainers.t5 import KIND as T5_KIND
-from trainers.t5 import PART as T5_PART
 
 
 class RewriterModule(RunModule):
@@ -72,7 +71,7 @@ class RewriterModule(RunModule):
         UserError: If adapters for each strategy or a quantized base are wanted without LoRA.
     """
 
-    starts: ClassVar = {"pretrained": StartOption("rewriter", {KIND: PART, T5_KIND: T5_PART})}
+    starts: ClassVar = {"pretrained": StartOption("rewriter", {KIND: PART}, INSTEAD)}
 
     def __init__(
         self,

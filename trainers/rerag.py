@@ -25,6 +25,7 @@ from models.prompt_tokenizer import PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.rerag.model import GENERATOR, Relevance, ReRagModel
+from models.t5.from_scratch import INSTEAD
 from models.t5.word_neighbours import nearest_words
 from models.text_formats import InputTokens
 from trainers.rerag_forward import ContextScores, score_contexts
@@ -38,8 +39,6 @@ from trainers.run.module import BASES, RunModule
 from trainers.run.optimizers import decay_groups
 from trainers.run.starting_weights import Start, StartOption
 from trainers.run.throughput import flops_per_token
-from trainers.t5 import KIND as T5_KIND
-from trainers.t5 import PART as T5_PART
 
 OPTIMIZER = JointOptimizer(weight_decay=1e-3, schedule="constant")  # the paper's
 LORA = Lora(16, dropout=0.05)
@@ -91,7 +90,7 @@ class ReRagTrainer(RunModule):
         "set model.bucket_checkpointing"
     )
     checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
-    starts: ClassVar = {part: StartOption(part, {KIND: part, T5_KIND: T5_PART}) for part in (ESTIMATOR, GENERATOR)}
+    starts: ClassVar = {part: StartOption(part, {KIND: part}, INSTEAD) for part in (ESTIMATOR, GENERATOR)}
 
     def __init__(
         self,

@@ -3,8 +3,7 @@
     python -m trainers.t5_from_scratch --corpus '[data/world/train.json]' --layout hotpotqa --out checkpoints/t5-start
     python -m trainers.t5_from_scratch --tokenizer t5/spiece.model --out checkpoints/t5-start --sizes.d_model 512
 
-A trainer's `estimator` or `generator` names the folder.  Train the network on a task, or first on the corpus with
-`python train.py fit --config configs/quickstart/t5_train.yaml`.
+A trainer's `estimator`, `generator` or `pretrained` names the folder.
 """
 
 import os

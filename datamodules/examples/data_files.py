@@ -18,8 +18,7 @@ class DataFile:
         path: The file (JSON, JSON Lines, CSV, TSV, Parquet, packed or not), FILE:SPLIT, or a Hugging Face data set as
             hf:<id>[:<config>]:<split>.
         layout: Layout of the file, e.g. hotpotqa, musique, fid, questions; auto: by the fields of its first row.
-        limit: Read only this many rows from the start, empty ones included; of a folder of preferences the rows of this
-            many questions; all when None.
+        limit: Read only this many rows from the start, empty ones included; all when None.
         dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.
         language: Language of the texts (ISO 639-1), for the model card; unknown when None.
     """

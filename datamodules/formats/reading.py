@@ -273,7 +273,6 @@ def read_passages(
     sources: Sequence[str],
     repeated: bool = False,
     counts: RowCounts | None = None,
-    limit: int | None = None,
 ) -> Iterator[Passage]:
     """The distinct passages of a corpus, or of the questions of a data set, from all sources, in file order.
 
@@ -285,7 +284,6 @@ def read_passages(
         repeated: Whether passages with the title and text of an earlier one are yielded too, for a caller that drops
             them.
         counts: Counts what is unusual.
-        limit: Maximum number of rows of each source that are read; all by default.
 
     Raises:
         UserError: Immediately, if the layout is unknown or no source is given.
@@ -296,7 +294,7 @@ def read_passages(
     counts = counts or RowCounts()
     if not sources:
         raise UserError("no source of passages is given: give at least one file")
-    opened = [(source, islice(rows(source), limit)) for source in sources]
+    opened = [(source, rows(source)) for source in sources]
     passages = chain.from_iterable(_passages(layout, source, found, counts) for source, found in opened)
     return _filled(passages if repeated else _distinct(passages, counts), layout, sources)
 

@@ -36,7 +36,7 @@ QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR
 KINDS_OF = ("EM", "F1", "recall of gold", "has-answer recall")  # also shown by kind of question
 PLOTTED = ("EM", "recall of gold", "has-answer recall")
 COSTS = (
-    "retriever_calls", "model_calls", "rewriter_calls", "choice_calls", "fallbacks", "tokens", "reply_tokens",
+    "retriever_calls", "model_calls", "rewriter_calls", "fallbacks", "tokens", "reply_tokens",
     "failed_calls", "truncated_calls", "usd",
 )  # fmt: skip
 Values = NDArray[np.float64]  # (N,) of one measure, 0 to 1, NaN where it is undefined

@@ -1,15 +1,12 @@
 """Fallbacks of rewriters: a strategy without a valid query gets the question itself, which is recorded and counted."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 
 from common.progress import say
 from common.rewrites import Rewrites
 
 _SHOWN_REASONS = 3  # different reasons that one line names
-_TOGETHER: ContextVar[list[Rewrites] | None] = ContextVar("_TOGETHER", default=None)
 
 
 def with_fallbacks(
@@ -50,27 +47,8 @@ def tell_fallbacks(name: str, found: Sequence[Rewrites]) -> None:
         name: Of the rewriter.
         found: What it made of the questions.
     """
-    if (together := _TOGETHER.get()) is not None:
-        together += found
-        return
     reasons = Counter(why for each in found for why in each.fallbacks.values())
     if reasons:
         count = sum(len(each.queries) for each in found)
         shown = "; ".join(f"{why} ({times})" for why, times in reasons.most_common(_SHOWN_REASONS))
         say(f"{name}: {sum(reasons.values())} of {count} rewrites fell back to the question: {shown}.")
-
-
-@contextmanager
-def told_together(name: str) -> Iterator[None]:
-    """Several calls of `tell_fallbacks` become one line.
-
-    Args:
-        name: Of the rewriter that makes the calls.
-    """
-    together: list[Rewrites] = []
-    before = _TOGETHER.set(together)
-    try:
-        yield
-    finally:
-        _TOGETHER.reset(before)
-    tell_fallbacks(name, together)

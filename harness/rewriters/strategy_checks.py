@@ -23,16 +23,12 @@ def check_known(rewriter: object, strategies: Sequence[str]) -> None:
 
 
 def check_strategies(rewriter: object, strategies: Sequence[str]) -> None:
-    """Raise UserError if the strategies are not named once each, or one is unknown to a rewriter or to the one in it.
+    """Raise UserError if the strategies are not named once each, or one is unknown to a rewriter.
 
     Of a trained rewriter it reads the manifest alone, so that a wrong name is refused before a model is loaded.
     """
     check_each_once(strategies)
     check_known(rewriter, strategies)
-    if other := [name for name in getattr(rewriter, "always", ()) if name not in strategies]:
-        raise UserError(f"always names {other[0]!r}, which is not among the strategies: {', '.join(strategies)}.")
-    if (inner := getattr(rewriter, "rewriter", None)) is not None:
-        check_strategies(inner, strategies)
 
 
 def check_found(rewriter: FeedbackRewriter, questions: Sequence[Question], found: Sequence[Sequence[Ranked]]) -> None:

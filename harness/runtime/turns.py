@@ -10,14 +10,8 @@ from models.long_questions import HISTORY_NOTE
 
 
 def reads_history(system: object) -> bool:
-    """Whether a system or retriever takes the earlier turns of a question.
-
-    Its rewriter has `reads_history`, or the rewriter around which that one is built.
-    """
-    rewriter = getattr(system, "rewriter", None)
-    if rewriter is None:
-        return False
-    return bool(getattr(rewriter, "reads_history", False)) or reads_history(rewriter)
+    """Whether a system or retriever takes the earlier turns of a question: its rewriter has `reads_history`."""
+    return bool(getattr(getattr(system, "rewriter", None), "reads_history", False))
 
 
 def joined(turns: Sequence[str], question: str) -> str:

@@ -25,8 +25,6 @@ from common.warning_filters import unwanted_hidden
 from models.context_tokenizer import text_format
 from models.cross_encoder import ESTIMATOR, FORMATS, checked_parts, load_scorer
 from models.cross_encoder import KIND as RERAG
-from models.dmqr.strategy_classifier import KIND as CHOICE
-from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import KIND as WORDS
 from models.dmqr.word_selector import LABELS, WordSelector
 from models.drrag.triple_classifier import KIND as TRIPLES
@@ -36,8 +34,8 @@ from models.serving_manifest import CARD, CURE, MANIFEST, card_metadata, read_ma
 
 MODEL_FILE = "model.onnx"
 EXPORTED = (
-    "DR-RAG's classifier (BigBird of up to 1,024 tokens), RE-RAG's encoder-only estimator, DMQR-RAG's extractive "
-    "rewriter and its adaptive choice"
+    "DR-RAG's classifier (BigBird of up to 1,024 tokens), RE-RAG's encoder-only estimator and DMQR-RAG's extractive "
+    "rewriter"
 )
 MAX_FULL_TOKENS = 1024  # block-sparse attention, beyond, cannot be traced
 TRIPLE_PROBES = (
@@ -51,7 +49,7 @@ TRIPLE_PROBES = (
 )
 PAIR_PROBES = [(question, passage) for question, _, passage in TRIPLE_PROBES]
 COPIED = (  # from the serving folder's manifest
-    *("threshold", "calibration", "refusal_threshold", "refusal_contexts", "strategies"),
+    *("threshold", "calibration", "refusal_threshold", "refusal_contexts"),
     *("validation", "data", "versions", "commit"),
 )
 
@@ -127,21 +125,8 @@ def _of_words(serving: Path) -> Encoder:
     )  # fmt: skip
 
 
-def _of_questions(serving: Path) -> Encoder:
-    served = StrategyClassifier.load(serving, "cpu", "fp32")
-    asked = [(question, (passage.text,) if passage.title else ()) for question, passage in PAIR_PROBES]
-    ids_PT, attention_PT = served.encode.pad(served.encode(asked))
-    return Encoder(
-        served, served, {"input_ids": ids_PT, "attention_mask": attention_PT},
-        "log_odds", ("P", len(served.strategies)),
-        f"log-odds (nats) that a rewrite by the strategy adds relevant passages, for {', '.join(served.strategies)} in "
-        "this order; earlier turns stand before the question, with a blank between",
-        '["where was she born"]',
-    )  # fmt: skip
-
-
 ENCODERS: dict[str, Callable[[Path], Encoder]] = {  # by the kind of the serving folder
-    TRIPLES: _of_triples, RERAG: _of_pairs, WORDS: _of_words, CHOICE: _of_questions,
+    TRIPLES: _of_triples, RERAG: _of_pairs, WORDS: _of_words,
 }  # fmt: skip
 
 

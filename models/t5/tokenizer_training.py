@@ -12,7 +12,7 @@ from io import BytesIO
 from itertools import chain
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from common.errors import UserError
 from common.records import clean
@@ -64,23 +64,6 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int = 8000) -> PreTrainedT
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>",
         additional_special_tokens=SENTINELS, clean_up_tokenization_spaces=False,
     )  # fmt: skip
-
-
-def sentinel_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Ids of the sentinels that the tokenizer has, from <extra_id_0> on; mT5's are ordinary pieces that begin a word.
-
-    Raises:
-        UserError: If it has none.
-    """
-    vocab = tokenizer.get_vocab()
-    names = [next((each for each in (name, _BLANK + name) if each in vocab), None) for name in reversed(SENTINELS)]
-    ids = [vocab[name] for name in names if name is not None]
-    if not ids:
-        raise UserError(
-            f"the tokenizer {tokenizer.name_or_path} has no sentinels <extra_id_0>, ...: use one of the T5 family, or "
-            "train one: python -m trainers.t5_from_scratch."
-        )
-    return ids
 
 
 def _unigram(vocab: Pieces) -> Tokenizer:

@@ -12,7 +12,7 @@ from tests.docs.documents import ROOT, commands_of
 
 WORLD = [yaml.safe_load(each.read_text()) for each in sorted((ROOT / "configs/quickstart").glob("*.yaml"))]
 SYSTEMS = ("drrag", "rerag", "dmqr", "msrag", "hiqa", "all")
-KEPT = ["data/labels/hotpotqa.jsonl", "checkpoints/dmqr-adaptive-hotpotqa",
+KEPT = ["data/labels/hotpotqa.jsonl", "checkpoints/dmqr-extractive-hotpotqa",
     "data/hotpotqa", "indexes/mine", ".venv"]  # fmt: skip
 
 

@@ -5,13 +5,10 @@ from pathlib import Path
 
 import torch
 
-from common.records import Passage, nfkc
+from common.records import Passage
 from models.dmqr.rewriter import RewriterModel
-from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import TripleClassifier
-from models.length_batching import IGNORE
-from models.pretrained import load_seq2seq
 from models.rerag.model import ReRagModel
 
 QUESTIONS = ("Which company financed the film?", "Where was the author of the novel born?", "Who?")
@@ -68,26 +65,9 @@ def _words(serving: Path) -> list[float]:
     ]
 
 
-def _choice(serving: Path) -> list[float]:
-    classifier = StrategyClassifier.load(serving, "cpu", "fp32")
-    rows = [ids for ids in classifier.encode([(q, ("Who made it?",)) for q in QUESTIONS]) if ids is not None]
-    with torch.inference_mode():
-        return list(classifier(*classifier.encode.pad(rows)).flatten().tolist())
-
-
-def _t5(serving: Path) -> list[float]:
-    network, tokenizer = load_seq2seq(str(serving / "t5"), "t5", 0.0, False)
-    batch = tokenizer([nfkc(passage.text) for passage in PASSAGES], return_tensors="pt", padding=True)
-    labels = tokenizer([*ANSWERS, "yes"], return_tensors="pt", padding=True)["input_ids"]
-    labels = labels.masked_fill(labels == tokenizer.pad_token_id, IGNORE)
-    with torch.inference_mode():
-        logits = network.eval()(**batch, labels=labels).logits
-    return list(logits.logsumexp(-1).flatten().tolist())
-
-
 _KINDS: dict[str, Callable[[Path], list[float]]] = {
     "drrag": _triples, "rerag": _rerag, "reader": _rerag, "rewriter": _rewriter,
-    "extractive": _words, "adaptive": _choice, "t5": _t5,
+    "extractive": _words,
 }  # fmt: skip
 
 

@@ -18,9 +18,6 @@ from models.calibration import Calibration
 from models.cross_encoder import RelevanceEstimator
 from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import Pool
-from models.dmqr.strategy_classifier import KIND as CHOICE_KIND
-from models.dmqr.strategy_classifier import TEXT_FORMAT as CHOICE_FORMAT
-from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import KIND as WORDS_KIND
 from models.dmqr.word_selector import WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT as WORDS_FORMAT
@@ -102,9 +99,6 @@ def _hiqa(**options: Any) -> dict[str, Any]:
 FILE = _part("harness.rewriters.file.FileRewriter", rewrites="world/rewrites_test.jsonl")
 GENERATIVE = _part("harness.rewriters.trained.TrainedRewriter", serving="serving/rewriter", precision="fp32")
 EXTRACTIVE = _part("harness.rewriters.extractive.ExtractiveRewriter", serving="serving/extractive", precision="fp32")
-ADAPTIVE = _part(
-    "harness.rewriters.adaptive.AdaptiveRewriter", rewriter=FILE, serving="serving/choice", precision="fp32"
-)  # fmt: skip
 MULTI_HOP, SINGLE, NOISY = (
     ("hotpotqa", "world/test.json"),
     ("fid", "world/fid_test.json"),
@@ -134,9 +128,6 @@ SYSTEMS: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
         _dmqr(GENERATIVE, ("gqr", "kwr"), fusion="rrf"), NOISY,
     ),
     "dmqr_extractive": (_dmqr(EXTRACTIVE, ("kwr", "par", "hop"), judged_by="kwr"), NOISY),
-    "dmqr_adaptive": (
-        _dmqr(ADAPTIVE, fusion="rrf"), NOISY,
-    ),
     "msrag_relevance": (_msrag(None), SOURCES),
     "msrag_learned": (_msrag(_part("harness.answer_selection.learned.LearnedSelector", file="serving/selector.json")),
     SOURCES),
@@ -170,7 +161,7 @@ def write_serving(noise: int | None) -> None:
     """
     folder = Path("serving")
     pairs = TripleClassifier.build("models/bert", 160)
-    words, classifier = WordSelector.build("models/bert", 160), StrategyClassifier.build("models/bert", STRATEGIES, 160)
+    words = WordSelector.build("models/bert", 160)
     rewriter = RewriterModel.build("models/t5", 192, 12, Pool.load(None).strategies)
     t5_estimator, generator = RelevanceEstimator.build("models/t5", 128), Generator.build("models/t5", 128)
     rerag = {
@@ -178,17 +169,16 @@ def write_serving(noise: int | None) -> None:
         "reranker": ReRagModel(RelevanceEstimator.build("models/bert", 128), None, Calibration(), 0.5, 5),
     }
     parts = [part for model in rerag.values() for part in (model.estimator, model.generator) if part is not None]
-    for part in (pairs, words, classifier, rewriter, *parts):
+    for part in (pairs, words, rewriter, *parts):
         fill(part, T5_GAIN if any("shared" in name for name, _ in part.named_parameters()) else ENCODER_GAIN, noise)
     for network in (rewriter.lm.network, *(part.network for part in parts if isinstance(part, Generator))):
         network.get_input_embeddings().weight.data[network.config.eos_token_id] = 0  # or most texts are empty
     for name, facts in {
         "drrag": (PAIRS_KIND, PAIRS_FORMAT, {"threshold": 0.5, "attention": "auto"}),
         "extractive": (WORDS_KIND, WORDS_FORMAT, {}),
-        "choice": (CHOICE_KIND, CHOICE_FORMAT, {"strategies": list(STRATEGIES), "threshold": 0.5}),
     }.items():
         (folder / name).mkdir(parents=True)
-        {"drrag": pairs, "extractive": words, "choice": classifier}[name].save(folder / name)
+        {"drrag": pairs, "extractive": words}[name].save(folder / name)
         write_manifest(folder / name, facts[0], facts[1], 160, **facts[2])
     (folder / "rewriter").mkdir()
     rewriter.save(folder / "rewriter", ["gqr", "kwr"], {})

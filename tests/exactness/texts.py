@@ -11,7 +11,6 @@ from datamodules.formats.reading import read_passages, read_questions
 from models.context_tokenizer import ContextEncoder, answer_labels
 from models.dmqr.rewrite_tokenizer import RewriteEncoder, RewriteFormat, RewriteTask
 from models.dmqr.strategies import POOL
-from models.dmqr.strategy_classifier import QuestionEncoder
 from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
 from models.drrag.triple_tokenizer import TripleEncoder
 from tests.exactness.tiny_models import byte_pairs
@@ -88,8 +87,6 @@ def token_ids() -> dict[str, Any]:
         found |= _rewrites(name, t5 if name == "seq2seq" else byte_pairs(words, chat=name == "chat"), asked)
     pairs = WordPairEncoder(encoder, 96)([(question, three[0]) for question, three in zip(asked, several, strict=True)])
     found["words"] = [_placed(pair) for pair in pairs]
-    turns = [asked[max(0, place - place % 4) : place] for place in range(len(asked))]
-    found["choice"] = QuestionEncoder(encoder, 48)(list(zip(asked, turns, strict=True)))
     return {name: [inputs[:SHOWN], [digest(each) for each in inputs]] for name, inputs in found.items()}
 
 

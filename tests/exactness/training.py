@@ -116,34 +116,6 @@ RUNS: dict[str, dict[str, Any]] = {
         ),
         "monitor": "val/stays_auc",
     },
-    "adaptive_choice": {
-        "model": (
-            "trainers.dmqr_adaptive.StrategyClassifierTrainer",
-            {
-                "pretrained": "models/bert", "max_tokens": 160, "strategies": ["gqr", "kwr", "par", "cce"],
-                "dropout": 0.0, **HEADS,
-            },
-        ),
-        "data": (
-            "datamodules.dmqr_adaptive.StrategyClassifierData",
-            {"train": _source("rewrite_preferences", "gains"), "validation_fraction": 0.2, "tokens_per_step": 300},
-        ),
-        "monitor": "val/average_precision",
-    },
-    "t5": {
-        "model": (
-            "trainers.t5.SpanCorruptionTrainer",
-            {"pretrained": "models/t5", "optimizer": {"learning_rate": 2e-4, "warmup_steps": 5}},
-        ),
-        "data": (
-            "datamodules.t5.SpanCorruptionData",
-            {
-                "corpora": _source("jsonl", "world/corpus.jsonl"), "max_tokens": 64, "sequences_per_step": 8,
-                "steps_per_epoch": 10, "validation_fraction": 0.1, "validation_sequences": 8, "streams": 4,
-            },
-        ),
-        "monitor": "val/loss_nats", "mode": "min",
-    },
 }  # fmt: skip
 
 

@@ -1,13 +1,8 @@
-"""The folder in which values are computed: a small world, tiny models to train, and files to learn from."""
+"""The folder in which values are computed: a small world, and tiny models to train."""
 
 import json
-import zlib
-from collections.abc import Sequence
 from pathlib import Path
 
-from common.preferences import Candidate, RewritePreferences
-from common.records import TEXT_VERSION
-from datamodules.formats.preferences import LAYOUT, MANIFEST, ROWS, preference_lines
 from datamodules.world.world import WorldConfig
 from datamodules.world.writing import write_world
 from tests.exactness.tiny_models import common_words, save_bert, save_big_bird, save_qwen, save_t5
@@ -25,47 +20,14 @@ def rows(path: Path) -> list[dict]:
 
 
 def write_workplace(folder: Path) -> Path:
-    """A folder with `world/`, `models/` to start trainings from, and `gains/` to learn from."""
+    """A folder with `world/`, and `models/` to start trainings from."""
     write_world(WORLD, folder / "world")
     for name, save in {"bert": save_bert, "big_bird": save_big_bird, "t5": save_t5, "qwen": save_qwen}.items():
         (folder / "models" / name).mkdir(parents=True)
         save(folder / "models" / name, words_of_the_world(folder))
-    rewrites = _by_question(rows(folder / "world/rewrites_train.jsonl"))
-    _write_preferences(
-        folder / "gains", [row for question, made in rewrites.items() for row in _greedy(question, made)]
-    )
     return folder
 
 
 def words_of_the_world(folder: Path) -> list[str]:
     """Words of the tokenizers: the most frequent ones of the world's corpus."""
     return common_words(row["contents"] for row in rows(folder / "world/corpus.jsonl"))
-
-
-def _by_question(found: Sequence[dict]) -> dict[str, dict[str, str]]:
-    """Question -> strategy -> rewrite."""
-    grouped: dict[str, dict[str, str]] = {}
-    for row in found:
-        grouped.setdefault(row["question"], {})[row["strategy"]] = row["rewrite"]
-    return grouped
-
-
-def _reward(text: str) -> float:
-    """A reward in tenths that the text determines."""
-    return zlib.crc32(text.encode()) % 11 / 10
-
-
-def _greedy(question: str, made: dict[str, str]) -> list[RewritePreferences]:
-    """One rewrite by each of the paper's strategies."""
-    return [
-        RewritePreferences(question, question, name, 0.5, (Candidate(made[name], _reward(made[name]), greedy=True),))
-        for name in STRATEGIES
-        if name in made
-    ]
-
-
-def _write_preferences(folder: Path, found: Sequence[RewritePreferences]) -> None:
-    folder.mkdir()
-    (folder / ROWS).write_text("".join(preference_lines(found)), encoding="utf-8")
-    manifest = {"layout": LAYOUT, "text_version": TEXT_VERSION, "round": 1, "fused": True, "depth": 5}
-    (folder / MANIFEST).write_text(json.dumps(manifest))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import adaptive_runs, rewrite_runs
+from tests.helpers import rewrite_runs
 from tests.helpers.tiny_runs import use
-from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training, test_t5
+from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training
 
 
 class Place:
@@ -47,6 +47,4 @@ PREPARE: dict[str, Callable[[Place], None]] = {
     "extractive": lambda place: test_dmqr_extractive.write_run(
         place.folder, place.model("bert")
     ),  # the extractive rewriter
-    "adaptive": lambda place: adaptive_runs.write(place.folder, place.model("bert")),
-    "t5": lambda place: test_t5.write_run(place.folder, place.model("t5")),
 }

@@ -34,11 +34,12 @@ def rows(count: int) -> list[dict[str, Any]]:
     return made
 
 
-def write_config(folder: Path, model: Path) -> None:
-    """The configuration of a run on the folder's rewrites."""
+def write_config(folder: Path, model: Path, **changed: Any) -> None:
+    """The configuration of a run on the folder's rewrites, with some options of the trainer changed."""
     options = {
         "pretrained": str(model), "max_tokens": 40, "max_rewrite_tokens": 8, "dropout": 0.0,
         "lora": {"rank": 4, "dropout": 0.1}, "optimizer": {"learning_rate": 1e-2, "warmup_steps": 2},
+        **changed,
     }  # fmt: skip
     data = {
         "train": [{"layout": "rewrites", "path": str(folder / "rewrites.jsonl")}], "validation_fraction": 0.2,
@@ -51,6 +52,13 @@ def write_rewrites(folder: Path, made: Sequence[Mapping[str, Any]]) -> Path:
     """The folder's file of rewrites."""
     (folder / "rewrites.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
     return folder / "rewrites.jsonl"
+
+
+def write_run(folder: Path, model: Path) -> None:
+    """Data and the configuration of a run of two epochs of four steps, which trains all weights of a T5."""
+    write_rewrites(folder, rows(60))
+    optimizer = {"learning_rate": 5e-3, "warmup_steps": 3, "schedule": "linear"}
+    write_config(folder, model, dropout=0.1, lora={"rank": None}, optimizer=optimizer)
 
 
 def prepare(folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

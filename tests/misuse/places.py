@@ -15,13 +15,11 @@ from tests.conftest import hotpot_rows
 from tests.helpers import rerag_world, rewrite_runs, river_corpus
 from tests.helpers.layout_rows import ROWS
 from tests.helpers.mt5 import save_mt5
-from tests.helpers.preference_files import greedy_preferences, write_preferences
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.retrieval_world import corpus, write_jsonl
 from tests.helpers.runs import fit_here
-from tests.helpers.strategy_classifiers import save_classifier
 from tests.helpers.tiny_runs import write_config
-from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training, test_t5
+from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training
 
 BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}}
 DEAD = {  # a language model that no server answers for
@@ -76,7 +74,6 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     build_bm25([Passage.of("Alba", "alba mountain railway"), Passage.of("Elbe", "elbe river")], folder / "other")
     rerag_world.write_serving(models["t5"], folder / "both")
     rerag_world.write_serving(models["t5"], folder / "estimator", generator=None)
-    save_classifier(models["bert"], folder / "chooser", ("kwr", "par"), threshold=0.0)
     made = [{"question": "alba river", "strategy": name, "rewrite": f"{name} alba"} for name in ("gqr", "kwr")]
     write_rows(folder / "made.jsonl", made)
     written = part("rewriters.file.FileRewriter", rewrites="made.jsonl")
@@ -86,8 +83,6 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     hyde = part("rewriters.prompted.PromptRewriter", llm=DEAD, prompt="hyde")
     config("hyde", "dmqr.Dmqr", fusion="rrf", rewriter=hyde, original=False)
     config("file", "dmqr.Dmqr", fusion="rrf", rewriter=written)
-    adaptive = part("rewriters.adaptive.AdaptiveRewriter", rewriter=written, serving="chooser")
-    config("adaptive", "dmqr.Dmqr", fusion="rrf", rewriter=adaptive, strategies=["kwr"])
     config("rm3", "retrieve_read.RetrieveRead", retriever=part("retrievers.rm3.Rm3Retriever", retriever=BM25))
     config("plain", "retrieve_read.RetrieveRead", k=2)
     config("rerag", "rerag.ReRag", serving="both", device="cpu")
@@ -100,12 +95,12 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     (folder / "judged.yaml").write_text(yaml.safe_dump(judged))
 
 
-def t5(folder: Path, models: dict[str, Path]) -> None:
-    """A corpus, configs with and without a model to start from, a finished run `whole`, and a damaged one, `torn`."""
-    test_t5.write_run(folder, Path("no-such-model"))
+def trained(folder: Path, models: dict[str, Path]) -> None:
+    """Rewrites, configs with and without a model to start from, a finished run `whole`, and a damaged one, `torn`."""
+    rewrite_runs.write_run(folder, Path("no-such-model"))
     (folder / "config.yaml").rename(folder / "nomodel.yaml")
-    test_t5.write_run(folder, models["t5"])
-    (folder / "torn.jsonl").write_text('{"title": "a", "text": "b"}\n{"title": ')
+    rewrite_runs.write_run(folder, models["t5"])
+    (folder / "torn.jsonl").write_text('{"question": "a", "strategy": "gqr", "rewrite": "b"}\n{"question": ')
     fit_here(folder, "--name", "whole")
     shutil.copytree(folder / "checkpoints/whole", folder / "checkpoints/torn")
     (folder / "checkpoints/torn/last.ckpt.sha256").write_text("{}")
@@ -149,23 +144,6 @@ def rewriter(folder: Path, models: dict[str, Path]) -> None:
     build_bm25([Passage.of("name1", "another corpus")], folder / "index")
 
 
-def choice(folder: Path, models: dict[str, Path]) -> None:
-    """Rewards of one strategy's rewrites, and of rewrites that gain nothing; a config that names two strategies."""
-    found = [row for n in range(20) for row in greedy_preferences(f"who is name{n}", {"kwr": 0.5})]
-    write_preferences(folder / "preferences", found)
-    write_preferences(folder / "flat", greedy_preferences("who is nobody", {"kwr": 0.0}))
-    options = {"strategies": ["kwr", "par"], "pretrained": str(models["bert"]), "max_tokens": 24}
-    data = {"train": [{"layout": "rewrite_preferences", "path": "preferences"}]}
-    write_config(
-        folder,
-        "dmqr_adaptive.StrategyClassifierTrainer",
-        options,
-        "dmqr_adaptive.StrategyClassifierData",
-        data,
-        "val/average_precision",
-    )
-
-
 def drrag(folder: Path, models: dict[str, Path]) -> None:
     """Questions in HotpotQA's layout."""
     (folder / "hotpot.json").write_text(json.dumps(hotpot_rows(40)))
@@ -182,5 +160,5 @@ def words(folder: Path, models: dict[str, Path]) -> None:
     test_dmqr_extractive.write_run(folder, models["bert"])
 
 
-EACH = (nothing, asking, t5, mt5, scores, rewriter, choice, drrag, rerag, words)
+EACH = (nothing, asking, trained, mt5, scores, rewriter, drrag, rerag, words)
 PLACES = {each.__name__: each for each in EACH}

@@ -134,7 +134,7 @@ def test_module_commands_and_python(run: Run) -> None:
     world = run("python", "-m", "lightning_rag", "datamodules.world", "--out", "world", "--questions", "few")
     assert world.stderr.endswith(" All options: python -m lightning_rag datamodules.world --help\n")
     assert run("python", "-m", "lightning_rag", "trainers.t5_from_scratch", "--help").returncode == 0
-    assert run("python", "-m", "lightning_rag", "trainers.t5").returncode == 2
+    assert run("python", "-m", "lightning_rag", "trainers.dmqr").returncode == 2
     code = "import lightning_rag; from harness.systems.drrag import DrRag; print(DrRag.__module__)"
     assert run("python", "-c", code).stdout == "harness.systems.drrag\n"
     code = "import lightning_rag; from harness.evaluation.page import page; print(page('', [], [], '', {}, [], {}, {}))"

@@ -9,7 +9,6 @@ from pytorch_lightning.strategies import ModelParallelStrategy, StrategyRegistry
 from common.errors import UserError
 from trainers.drrag import DrRagTrainer
 from trainers.run.strategies import SHOWN, refuse_strategy
-from trainers.t5 import SpanCorruptionTrainer
 
 
 def test_every_strategy_of_lightning_is_decided() -> None:
@@ -19,11 +18,11 @@ def test_every_strategy_of_lightning_is_decided() -> None:
         else:
             with pytest.raises(UserError, match=f"trainer.strategy is {name}, which has not been shown"):
                 refuse_strategy(name, DrRagTrainer)
-    refuse_strategy("fsdp2", SpanCorruptionTrainer)
+    refuse_strategy("fsdp2", DrRagTrainer.shardable)
 
 
 def test_a_trainer_made_in_python_is_refused_too(checkpoints: dict[str, Path]) -> None:
-    module = SpanCorruptionTrainer(str(checkpoints["t5"]))
+    module = DrRagTrainer(str(checkpoints["bert"]), 96)
     module.trainer = pl.Trainer(
         accelerator="cpu", devices=1, strategy=ModelParallelStrategy(), logger=False, enable_checkpointing=False
     )

@@ -24,7 +24,7 @@ FIT = ("fit", "--config", "config.yaml")
 @pytest.fixture(scope="module")
 def place(made: Callable[[str], Path]) -> Path:
     """A folder with a config and a finished run, `whole`."""
-    return made("t5")
+    return made("trained")
 
 
 def test_a_checkpoint_of_another_model_is_refused(place: Path, tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, PreTrainedModel
 
+from models.dmqr.rewriter import RewriterModel
+from models.dmqr.strategies import POOL
 from models.drrag.triple_classifier import TripleClassifier
 from models.full_precision import FullPrecisionLinear, keep_heads_in_fp32
 from models.length_batching import IGNORE
-from models.rerag.generator import T5Generator
 from tests.helpers.rerag_parts import CROWD, PAIRS, estimator, generator, reading_batch
 from tests.helpers.tolerances import fp32_tolerance
-from trainers.t5 import SpanCorruptionTrainer, token_nll
 
 ENCODERS = ("bert", "big_bird", "roberta", "longformer")
 TRIPLES = [(question, passage, CROWD[-row - 1]) for row, (question, passage) in enumerate(PAIRS)]
@@ -125,18 +125,16 @@ def test_tokens_of_greedy_answers_are_chosen_in_fp32(checkpoints: dict[str, Path
     assert chosen == ["name30" if text == word else text for text in written]
 
 
-def test_the_loss_of_span_corruption_is_fp32(checkpoints: dict[str, Path]) -> None:
-    trainer = SpanCorruptionTrainer(str(checkpoints["t5"])).load().eval()
-    states = decoder_states(trainer.network)
-    reader = T5Generator(trainer.network, generator(checkpoints).encode)
-    ids, attention = reading_batch(reader)
-    labels = reader.labels(["<extra_id_0> name3 <extra_id_1> the city", "<extra_id_0> no"] * 6)
-    batch = type("Batch", (), {"ids_PT": ids, "attention_PT": attention, "labels_PA": labels})
+def test_the_loss_of_a_rewriter_is_fp32(checkpoints: dict[str, Path]) -> None:
+    rewriter = RewriterModel.build(str(checkpoints["t5"]), 40, 20, POOL).eval()
+    states = decoder_states(rewriter.network)
+    inputs = rewriter.encode([rewriter.task(question, "gqr") for question, _ in PAIRS])
+    batch = rewriter.batch(inputs, rewriter.encode.targets(["name3 the city", "no"] * (len(PAIRS) // 2)))
     with bf16():
-        nll = token_nll(trainer(batch), labels)
-    assert_fp32(nll.sum(dim=1), nll_in_double(states[0], trainer.network, labels).sum(dim=1))
-    nll.sum().backward()
-    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in trainer.network.parameters())
+        logp = rewriter(*batch)
+    assert_fp32(-logp.sum(dim=1), nll_in_double(states[0], rewriter.network, batch[2]).sum(dim=1))
+    logp.sum().backward()
+    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in rewriter.network.parameters())
 
 
 @pytest.mark.parametrize("family", ["t5", *ENCODERS])

@@ -13,7 +13,6 @@ from models.causal_lm import CausalLanguageModel
 from models.cross_encoder import RelevanceEstimator
 from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
-from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import TripleClassifier
 from models.rerag.generator import Generator
@@ -28,7 +27,6 @@ LOADERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "a rewriter, T5": ("t5", lambda folder: RewriterModel.build(folder, 40, 20, POOL)),
     "a rewriter, LM": ("lm", lambda folder: RewriterModel.build(folder, 40, 20, POOL)),
     "a language model": ("lm", CausalLanguageModel.build),
-    "adaptive choice": ("bert", lambda folder: StrategyClassifier.build(folder, ("kwr",), 64)),
     "an extractive rewriter": ("bert", lambda folder: WordSelector.build(folder, 64)),
     "dense retrieval": ("bert", lambda folder: SentenceEncoder(folder, "cpu")),
 }

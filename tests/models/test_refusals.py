@@ -18,13 +18,11 @@ from models.cross_encoder import RelevanceEstimator
 from models.dmqr.rewrite_tokenizer import RewriteEncoder
 from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
-from models.dmqr.strategy_classifier import StrategyClassifier
 from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import TripleClassifier
 from models.lora import Lora, add_adapter
 from models.quantization import check_base_bits
 from models.rerag.generator import Generator
-from models.t5.span_corruption import text_length
 from tests.conftest import save_t5, save_t5_tokenizer
 from tests.helpers.mt5 import mt5_tokenizer, save_mt5
 
@@ -90,8 +88,6 @@ WITHOUT_START, OF_UMT5 = {"decoder_start_token_id": None}, {"model_type": "umt5"
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda at: StrategyClassifier.build(at.t5, ("kwr",)), "not an encoder"),
-        (lambda at: StrategyClassifier.build(at.bert, ("kwr",), 129), "beyond the 128 positions"),
         (lambda at: WordSelector.build(at.t5), "not an encoder"),
         (lambda at: WordSelector.build(at.bert, 129), "beyond the 128 positions"),
         (lambda at: RewriterModel.build(at.bert, 40, 20, POOL), "is a 'bert', which generates no text"),
@@ -124,7 +120,6 @@ WITHOUT_START, OF_UMT5 = {"decoder_start_token_id": None}, {"model_type": "umt5"
         (lambda at: ContextEncoder(tokenizer_of(at.t5), 64, "sentence_pair"), "sentence_pair does not fit"),
         (lambda at: ContextEncoder(tokenizer_of(at.bert), 64, "fid"), "fid does not fit"),
         (lambda at: ContextEncoder(at.endless_tokenizer()), "does not end a text with </s>"),
-        (lambda at: text_length(2048, 0.15, 3.0, 100), "needs 114 sentinels, the tokenizer has 100"),
     ],
 )  # fmt: skip
 def test_it_is_refused(

@@ -9,18 +9,19 @@ from torch import nn
 
 from harness.indexing.sentence_encoder import SentenceEncoder
 from models.cross_encoder import RelevanceEstimator
+from models.dmqr.rewriter import RewriterModel
+from models.dmqr.strategies import POOL
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.rerag.generator import Generator
 from models.serving_manifest import write_manifest
 from tests.helpers.half import saved_in_bf16
-from trainers.t5 import SpanCorruptionTrainer
 
 PARTS: dict[str, Callable[[str], nn.Module]] = {
     "classifier": lambda folder: TripleClassifier.build(folder, 96),
     "estimator": lambda folder: RelevanceEstimator.build(folder, 64),
     "generator": lambda folder: Generator.build(folder, 64),
-    "t5 trainer": lambda folder: SpanCorruptionTrainer(folder).load(),
+    "rewriter": lambda folder: RewriterModel.build(folder, 40, 20, POOL),
     "sentence encoder": lambda folder: SentenceEncoder(folder, "cpu").model,
 }
 
@@ -31,7 +32,7 @@ PARTS: dict[str, Callable[[str], nn.Module]] = {
         *(("classifier", family) for family in ("big_bird", "longformer", "bert", "roberta")),
         *(("estimator", family) for family in ("t5", "big_bird", "bert", "roberta")),
         ("generator", "t5"),
-        ("t5 trainer", "t5"),
+        ("rewriter", "t5"),
         ("sentence encoder", "bert"),
     ],
 )

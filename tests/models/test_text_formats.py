@@ -11,7 +11,6 @@ from common.records import Passage, nfkc
 from harness.indexing.sentence_encoder import SentenceEncoder
 from models.context_tokenizer import ContextEncoder, answer_labels
 from models.dmqr.rewrite_tokenizer import RewriteEncoder, RewriteTask
-from models.dmqr.strategy_classifier import QuestionEncoder
 from models.dmqr.word_tokenizer import WordPairEncoder
 from models.drrag.triple_tokenizer import TripleEncoder
 
@@ -53,7 +52,6 @@ READERS: dict[str, tuple[str, Callable[[Any, str, Passage], object]]] = {
     "answers": ("t5", lambda tokenizer, text, passage: answer_labels(tokenizer, "", None, [text, passage.text])),
     "rewrites": ("t5", _rewrites),
     "triples": ("bert", lambda tokenizer, text, passage: TripleEncoder(tokenizer, 64)(text, passage, passage)),
-    "choice": ("bert", lambda tokenizer, text, passage: QuestionEncoder(tokenizer, 64)([(text, [passage.text])])),
     "words": ("bert", lambda tokenizer, text, passage: WordPairEncoder(tokenizer, 64)([(text, passage)])),
 }
 

@@ -29,9 +29,10 @@ from common.files import digests
 from datamodules.formats.reading import read_passages
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import hotpot_rows, save_bert, save_t5
+from tests.helpers import rewrite_runs
 from tests.helpers.retrieval_world import corpus, write_encoder, write_jsonl
 from tests.helpers.runs import logged
-from tests.trainers import test_drrag, test_rerag_training, test_t5
+from tests.trainers import test_drrag, test_rerag_training
 
 ROOT = Path(__file__).parents[2]
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
@@ -158,7 +159,7 @@ def mining(work: Path) -> Job:
 
 def prepare(work: Path) -> list[Job]:
     """Write models, data and configs, and list the jobs."""
-    for trainer in ("drrag", "rerag", "t5"):
+    for trainer in ("drrag", "rerag", "rewriter"):
         (work / trainer).mkdir(parents=True)
     save_t5(work / "t5-start")
     save_bert(work / "bert-start")
@@ -166,11 +167,11 @@ def prepare(work: Path) -> list[Job]:
     data.write_text(json.dumps(hotpot_rows(40)))
     test_drrag.write_config(work / "drrag", work / "bert-start", data)
     test_rerag_training.write_config(work / "rerag", work / "t5-start")
-    test_t5.write_run(work / "t5", work / "t5-start")
+    rewrite_runs.write_run(work / "rewriter", work / "t5-start")
     write_jsonl(work / "corpus.jsonl", corpus(6000))
     write_encoder(work / "encoder")
     (work / "mine.json").write_text(json.dumps(hotpot_rows(3000)))
-    trainings = [training(work, trainer, ranks) for trainer in ("drrag", "rerag", "t5") for ranks in (1, 2)]
+    trainings = [training(work, trainer, ranks) for trainer in ("drrag", "rerag", "rewriter") for ranks in (1, 2)]
     trainings.append(training(work, "drrag", 2, accumulated=2))
     return [*trainings, indexing(work), mining(work)]
 

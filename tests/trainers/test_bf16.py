@@ -10,14 +10,15 @@ from statistics import mean
 import pytest
 import torch
 from torch import Tensor
-from transformers import AutoModelForSeq2SeqLM
 
+from models.dmqr.rewriter import RewriterModel
 from models.drrag.triple_classifier import TripleClassifier
 from models.rerag.model import ReRagModel
+from tests.helpers import rewrite_runs
 from tests.helpers.devices import cpu_and_gpu, training_options
 from tests.helpers.half import saved_in_bf16
 from tests.helpers.runs import fit_here, metrics, weights
-from tests.trainers import test_drrag, test_rerag_training, test_t5
+from tests.trainers import test_drrag, test_rerag_training
 
 PRECISION = ("--trainer.precision", "bf16-mixed")
 BF16_ROUNDING = 2.0**-9
@@ -31,7 +32,7 @@ def prepare(system: str, folder: Path, checkpoints: dict[str, Path], hotpot_file
     if system == "rerag":
         test_rerag_training.write_config(folder, checkpoints["t5"], dropout=0.0)
         return "train/loss", ["--trainer.max_epochs", "3", "--trainer.check_val_every_n_epoch", "3"]
-    test_t5.write_run(folder, checkpoints["t5"])
+    rewrite_runs.write_run(folder, checkpoints["t5"])
     schedule = ["--model.optimizer.schedule", "inverse_sqrt"]
     return "train/loss_nats", ["--trainer.max_epochs", "3", "--model.dropout", "0", *schedule]
 
@@ -44,12 +45,11 @@ def exported(system: str, serving: Path) -> dict[str, Tensor]:
         model = ReRagModel.load(serving, "cpu")
         parts = {"estimator": model.estimator, "generator": model.generator}
         return {f"{name}.{key}": p for name, part in parts.items() for key, p in part.state_dict().items()}
-    network = AutoModelForSeq2SeqLM.from_pretrained(serving / "t5")
-    return {f"network.{name}": p for name, p in network.state_dict().items()}
+    return {f"rewriter.{name}": p for name, p in RewriterModel.load(serving, "cpu").state_dict().items()}
 
 
 @cpu_and_gpu("bf16 training of every trainer, its export, and its throughput line")
-@pytest.mark.parametrize("system", ["drrag", "rerag", pytest.param("t5", marks=pytest.mark.numeric)])
+@pytest.mark.parametrize("system", ["drrag", "rerag", pytest.param("rewriter", marks=pytest.mark.numeric)])
 def test_a_bf16_run_learns_and_exports_what_it_trained(
     system: str, device: str, tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path,
     capsys: pytest.CaptureFixture[str]

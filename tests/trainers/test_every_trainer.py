@@ -41,9 +41,7 @@ CASES = {
     "drrag": Case(500 // 20, ("head_learning_rate",), WITHOUT_DROPOUT, "val/loss_nats"),
     "rerag": Case(8 * 4, (), (*WITHOUT_DROPOUT, "--model.loss.label_weight", "0.5"), "val/gen_nats"),
     "rerag_lm": Case(8 * 4, (), ("--model.lora.dropout", "0"), "val/gen_nats"),
-    "t5": Case(8, (), (*WITHOUT_DROPOUT, "--trainer.max_steps", "6"), "val/loss_nats"),  # beyond its warmup
     "extractive": Case(8, ("head_learning_rate",)),
-    "adaptive": Case(24, ("head_learning_rate",)),
     "rewriter": Case(12, (), ("--model.lora.dropout", "0"), "val/f1", variants={
         "two": (), "whole": ("--model.lora.rank", "null"),
         "own": (*PER_STRATEGY, "--data.rewrites_per_step", "3", "--trainer.max_steps", "8"),  # steps without a strategy
@@ -70,8 +68,7 @@ def test_two_processes_and_accumulation_train_as_one(name: str, place: Place) ->
 @pytest.mark.parametrize(
     ("name", "step", "options"),
     [
-        ("drrag", 2, ()), ("rerag", 2, ()), ("rerag_lm", 2, ()), ("t5", 5, ()), ("extractive", 3, ()),
-        ("adaptive", 3, ()),
+        ("drrag", 2, ()), ("rerag", 2, ()), ("rerag_lm", 2, ()), ("extractive", 3, ()),
         ("rewriter", 2, ()), ("rewriter", 5, PER_STRATEGY),
     ],
 )  # fmt: skip

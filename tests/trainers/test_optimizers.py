@@ -11,10 +11,11 @@ import torch
 from torch import nn
 
 from common.errors import UserError
+from tests.helpers import rewrite_runs
 from tests.helpers.recorder import RECORDED, adamw, recorded
 from tests.helpers.runs import fit_here, metrics, trained
 from tests.helpers.tolerances import fp32_tolerance
-from tests.trainers import test_drrag, test_rerag_training, test_t5
+from tests.trainers import test_drrag, test_rerag_training
 from trainers.run.optimizers import decay_groups, total_steps
 
 pytestmark = pytest.mark.numeric
@@ -117,7 +118,7 @@ def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(
 def test_a_t5_warms_up_and_decays(
     tmp_path: Path, checkpoints: dict[str, Path], schedule: str, factors: list[float]
 ) -> None:
-    test_t5.write_run(tmp_path, checkpoints["t5"])
+    rewrite_runs.write_run(tmp_path, checkpoints["t5"])
     fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "2.0e-3",
              "--model.optimizer.warmup_steps", "2", "--model.optimizer.schedule", schedule,
              "--trainer.max_steps", "6")  # fmt: skip
@@ -128,7 +129,7 @@ def test_a_t5_warms_up_and_decays(
 def test_a_run_that_is_made_longer_follows_the_schedule_of_its_new_length(
     tmp_path: Path, checkpoints: dict[str, Path]
 ) -> None:
-    test_t5.write_run(tmp_path, checkpoints["t5"])
+    rewrite_runs.write_run(tmp_path, checkpoints["t5"])
     fit_here(tmp_path, "--name", "whole", *RECORDED)  # two epochs of four steps, linear decay
     fit_here(tmp_path, "--name", "longer", "--trainer.max_epochs", "1")
     fit_here(tmp_path, "--name", "longer", *RECORDED, "--trainer.val_check_interval", "2", "--resume", "auto")

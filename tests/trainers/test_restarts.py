@@ -12,8 +12,8 @@ import yaml
 
 from common.errors import UserError
 from common.files import digests
+from tests.helpers import rewrite_runs
 from tests.helpers.runs import assert_repeated, fit_here, metrics, weights
-from tests.trainers import test_t5
 from trainers.run.cli import RESTARTS
 
 
@@ -21,7 +21,7 @@ from trainers.run.cli import RESTARTS
 def stopped(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
     """A folder with a whole run of two epochs, four steps each, and one that was killed after the first epoch."""
     place = tmp_path_factory.mktemp("stopped")
-    test_t5.write_run(place, checkpoints["t5"])
+    rewrite_runs.write_run(place, checkpoints["t5"])
     fit_here(place, "--name", "whole")
     # what a kill after the first epoch leaves: the run's folder with the checkpoint of that moment
     fit_here(place, "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1", "--checkpoint.filename",
@@ -98,14 +98,14 @@ def test_a_runs_own_config_resumes_it_again_and_repeats_it(workplace: Path) -> N
 
 def test_a_moved_file_is_read_on_and_a_changed_one_refused(workplace: Path) -> None:
     (config,) = workplace.glob("config.yaml")
-    corpus = Path(yaml.safe_load(config.read_text())["data"]["init_args"]["corpora"][0]["path"])
-    moved = Path(shutil.copy(corpus, workplace / "moved.jsonl"))
-    given = ("--data.corpora", f"[{{layout: jsonl, path: {moved}}}]", "--resume", "auto")
+    rewrites = Path(yaml.safe_load(config.read_text())["data"]["init_args"]["train"][0]["path"])
+    moved = Path(shutil.copy(rewrites, workplace / "moved.jsonl"))
+    given = ("--data.train", f"[{{layout: rewrites, path: {moved}}}]", "--resume", "auto")
     fit_here(workplace, *given)
     assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
     moved.write_text(moved.read_text() + "\n")
     before = digests(workplace)
-    with pytest.raises(UserError, match=r"data\.corpora\.0\.path: .*moved\.jsonl has changed since the run began"):
+    with pytest.raises(UserError, match=r"data\.train\.0\.path: .*moved\.jsonl has changed since the run began"):
         fit_here(workplace, *given)
     assert digests(workplace) == before
 

@@ -1,5 +1,6 @@
 """What a trainer starts from: the serving folder, its part or a checkpoint of another run; all else begins anew."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,26 +14,23 @@ from torch import Tensor
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests
+from models.serving_manifest import write_manifest
 from tests.helpers.every_trainer import PREPARE, Place
 from tests.helpers.tiny_runs import checkpoint_of, fit
 from trainers.dmqr import RewriterTrainer
-from trainers.dmqr_adaptive import StrategyClassifierTrainer
 from trainers.dmqr_extractive import ExtractiveTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.run.module import RunModule
-from trainers.t5 import SpanCorruptionTrainer
 
 TRAINERS: dict[str, tuple[type[RunModule], tuple[str, ...]]] = {  # class, parts of its serving folder
     "drrag": (DrRagTrainer, ("classifier",)),
     "rerag": (ReRagTrainer, ("estimator", "generator")),
-    "t5": (SpanCorruptionTrainer, ("t5",)),
     "extractive": (ExtractiveTrainer, ("selector",)),
-    "adaptive": (StrategyClassifierTrainer, ("choice",)),
     "rewriter": (RewriterTrainer, ("rewriter",)),
 }
 SHORT = ("--trainer.max_steps", "4", "--trainer.val_check_interval", "2", "--trainer.limit_val_batches", "1.0")
-FAST = ("t5",)
+FAST = ("extractive",)
 
 
 def started(name: str, run: Path, source: str, **changed: Any) -> RunModule:
@@ -51,8 +49,6 @@ def exported(module: RunModule, folder: Path) -> dict[str, Tensor]:
         module.model().save(folder)
     elif isinstance(module, RewriterTrainer):
         module.rewriter.save(folder, [], {})
-    elif isinstance(module, SpanCorruptionTrainer):
-        module.network.save_pretrained(folder / "t5")
     else:
         getattr(module, module.starts["pretrained"].part).save(folder)
     return served(folder)
@@ -96,22 +92,22 @@ def test_a_trainer_starts_from_all_that_a_run_leaves_with_its_weights(name: str,
 
 @pytest.mark.whole_run
 def test_what_is_not_the_trainer_s_is_refused_in_one_line(place: Place) -> None:
-    PREPARE["t5"](place)
-    t5 = fit("t5", *SHORT)
     PREPARE["rewriter"](place)
     own = fit("own", *SHORT, "--model.adapters", "per_strategy")
     rewriter = fit("rewriter", *SHORT)
-    PREPARE["adaptive"](place)
-    adaptive = fit("adaptive", *SHORT)
+    PREPARE["extractive"](place)
+    words = fit("words", *SHORT)
     (place.folder / "notes.txt").write_text("no model")
     cut = Path(shutil.copytree(rewriter, place.folder / "cut"))
     (cut / "serving/rewriter/config.json").write_text("{}")
     (cut / "best.ckpt").write_bytes((cut / "best.ckpt").read_bytes()[:-9])
-    other = ["par", "kwr", "cce"]
+    other = Path(shutil.copytree(words / "serving/selector", place.folder / "other"))
+    named = {"id2label": {"0": "name", "1": "place"}, "label2id": {"name": 0, "place": 1}}
+    (other / "config.json").write_text(json.dumps(json.loads((other / "config.json").read_text()) | named))
     lora = {"lora": {"rank": None, "alpha": 32, "dropout": 0.0, "targets": None}}
     cases: list[tuple[str, dict[str, Any], type[Exception], str]] = [
-        ("rewriter", {"pretrained": f"{adaptive}/serving"}, ArtifactError, "holds a 'dmqr_.*'; allowed: dmqr_rewriter"),
-        ("rewriter", {"pretrained": f"{adaptive}/best.ckpt"}, ArtifactError, "holds chooser, not rewriter"),
+        ("rewriter", {"pretrained": f"{words}/serving"}, ArtifactError, "holds a 'dmqr_.*'; allowed: dmqr_rewriter"),
+        ("rewriter", {"pretrained": f"{words}/best.ckpt"}, ArtifactError, "holds selector, not rewriter"),
         ("rewriter", {"pretrained": f"{rewriter}"}, UserError, f"is the folder of a run: give {rewriter}/serving"),
         ("rewriter", {"pretrained": "notes.txt"}, UserError, "is a file: give a folder"),
         ("rewriter", {"pretrained": f"{rewriter}/none.ckpt"}, MissingInputError, "checkpoints in that folder: .*best"),
@@ -120,18 +116,25 @@ def test_what_is_not_the_trainer_s_is_refused_in_one_line(place: Place) -> None:
         ("rewriter", {"pretrained": f"{own}/serving"}, UserError, "is the base model of adapters for each strategy"),
         ("rewriter", {"pretrained": f"{rewriter}/best.ckpt", **lora}, UserError, "holds an adapter: give model.lora"),
         ("rewriter", {"pretrained": f"{own}/best.ckpt"}, UserError, "adapters per_strategy: set model.adapters to it"),
-        ("adaptive", {"strategies": other}, UserError, "chooses among .*in this order"),
-        ("adaptive", {"strategies": other, "pretrained": f"{adaptive}/serving"}, UserError, "was trained for"),
-        ("t5", {"pretrained": f"{rewriter}/best.ckpt"}, ArtifactError, "holds rewriter, not network"),
+        ("extractive", {"pretrained": "other"}, UserError, "was trained for .*'name', 'place'.* not for .*'stays'"),
+        ("extractive", {"pretrained": f"{rewriter}/best.ckpt"}, ArtifactError, "holds rewriter, not selector"),
     ]  # fmt: skip
-    runs = {"rewriter": rewriter, "adaptive": adaptive, "t5": t5}
+    runs = {"rewriter": rewriter, "extractive": words}
     for name, changed, error, message in cases:
         with pytest.raises(error, match=message) as caught:
             started(name, runs[name], "best.ckpt", **changed)
         assert "\n" not in str(caught.value)
-    generator = ReRagTrainer(estimator=None, generator=f"{t5}/serving", max_tokens=24).load().generator
-    assert generator is not None
-    trained = checkpoint_of(t5)["state_dict"]["network.shared.weight"]
-    assert torch.equal(generator.network.shared.weight, trained)
-    with pytest.raises(ArtifactError, match="holds network, not generator"):
-        ReRagTrainer(estimator=None, generator=f"{t5}/best.ckpt", max_tokens=24).load()
+    with pytest.raises(ArtifactError, match="holds rewriter, not generator"):
+        ReRagTrainer(estimator=None, generator=f"{rewriter}/best.ckpt", max_tokens=24).load()
+
+
+def test_a_t5_of_an_earlier_release_is_refused_with_what_to_give(place: Place) -> None:
+    """Its serving folder, of span corruption; the plain folder in it is a T5 like any other."""
+    serving = Path("serving")
+    shutil.copytree(place.model("t5"), serving / "t5")
+    write_manifest(serving, "t5", "title. text, passages joined, spans as <extra_id_n>; nfkc, single blanks; v1", 64)
+    line = r"serving holds a 't5', .* give the folder t5 in it, or a T5 of `python -m trainers\.t5_from_scratch`\."
+    for start in (lambda folder: ReRagTrainer(None, folder, max_tokens=24), lambda folder: RewriterTrainer(folder, 40)):
+        with pytest.raises(ArtifactError, match=line):
+            start("serving").load()
+        start("serving/t5").load()

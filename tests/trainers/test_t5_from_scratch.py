@@ -18,7 +18,6 @@ from common.records import Passage, clean
 from models.context_tokenizer import ContextEncoder
 from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
-from models.t5.tokenizer_training import sentinel_ids
 from models.text_formats import neutralize
 from tests.helpers.tolerances import fp32_tolerance
 from trainers.t5_from_scratch import main
@@ -61,7 +60,8 @@ def test_ids_are_where_t5_has_them(tokenizer: PreTrainedTokenizerBase, folder: P
     assert tokenizer.convert_tokens_to_ids(["<pad>", "</s>", "<unk>"]) == [0, 1, 2]
     assert (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id) == (0, 1, 2)
     size = len(tokenizer)
-    assert sentinel_ids(tokenizer) == list(range(size - 1, size - 101, -1))
+    sentinels = [f"<extra_id_{number}>" for number in range(100)]
+    assert tokenizer.convert_tokens_to_ids(sentinels) == list(range(size - 1, size - 101, -1))
     assert sorted(tokenizer.get_vocab().values()) == list(range(size))
     for word in ("true", "false", "question", "title", "context", "document"):
         assert tokenizer.tokenize(word) == [f"▁{word}"]
@@ -154,7 +154,7 @@ def test_t5s_own_tokenizer_file_is_taken(tmp_path: Path) -> None:
     main(["--tokenizer", str(spiece), "--out", str(tmp_path / "t5"), "--sizes.d_model", "8", "--sizes.layers", "1"])
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "t5")
     assert len(tokenizer) == 32100
-    assert sentinel_ids(tokenizer)[0] == 32099
+    assert tokenizer.convert_tokens_to_ids("<extra_id_0>") == 32099
     assert tokenizer.encode("true") == [1176, 1]
 
 

@@ -22,7 +22,6 @@ from datamodules.cache.content_digests import content_digest
 from datamodules.cache.record_cache import DEFAULT
 from datamodules.formats.file_kinds import rereadable
 from datamodules.formats.open_data import file_of
-from datamodules.formats.preferences import MANIFEST as PREFERENCES
 from models.pretrained import resolve
 from models.serving_manifest import MANIFEST
 
@@ -42,7 +41,7 @@ MAY_CHANGE = {
 }  # fmt: skip
 LONGEST = 80  # characters of a value in a message
 _SEALED = (MANIFEST, "index.json")  # files that hold the digests of all other files of their folder
-_OPENED = (*_SEALED, "config.json", "modules.json", PREFERENCES)  # a folder with one of them is an input
+_OPENED = (*_SEALED, "config.json", "modules.json")  # a folder with one of them is an input
 _UNREAD = re.compile(r"\.md$|^\.|__pycache__|\.lock$")  # files and folders that no program reads
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _ABSENT = object()

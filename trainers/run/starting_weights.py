@@ -25,10 +25,12 @@ class StartOption:
     Args:
         part: The trainer's attribute with the model.
         kinds: Kind of a serving folder -> its part that holds such a model.
+        instead: Kind of a serving folder that earlier releases wrote -> what to give in its place.
     """
 
     part: str
     kinds: Mapping[str, str]
+    instead: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,24 +85,29 @@ def start_of(name: str, option: str, means: StartOption) -> Start:
     if path.is_file():
         raise UserError(f"{option} {name} is a file: give a folder with a model, a hub id, or a checkpoint, FILE.ckpt.")
     if (path / MANIFEST).is_file():
-        return Start(str(_part_of(path, option, means.kinds)))
+        return Start(str(_part_of(path, option, means)))
     if not (path / "config.json").is_file() and path.is_dir() and holds_run(path):
         raise UserError(f"{option} {name} is the folder of a run: give {path}/serving, or one of its checkpoints.")
     return Start(name)
 
 
-def _part_of(serving: Path, option: str, kinds: Mapping[str, str]) -> Path:
+def _part_of(serving: Path, option: str, means: StartOption) -> Path:
     """The folder of a serving folder's part; its files are compared with the manifest's digests."""
     file = serving / MANIFEST
     manifest = read_json(file, CURE)
     if SEAL in manifest:
         manifest = unsealed(file, manifest, CURE)
     kind = manifest.get("kind")
-    part = kinds.get(str(kind))
+    part = means.kinds.get(str(kind))
+    if str(kind) in means.instead:
+        raise ArtifactError(
+            f"{option} {serving} holds a {kind!r}, which no trainer of this release writes: give "
+            f"{means.instead[str(kind)]}."
+        )
     if part is None:
         raise ArtifactError(
-            f"{option} {serving} holds a {kind!r}; allowed: {', '.join(kinds)}. Give another folder, or one of its "
-            "folders with a config.json."
+            f"{option} {serving} holds a {kind!r}; allowed: {', '.join(means.kinds)}. Give another folder, or one of "
+            "its folders with a config.json."
         )
     digests = {name: digest for name, digest in manifest.get("sha256", {}).items() if name.startswith(f"{part}/")}
     if not digests:

@@ -110,8 +110,7 @@ def restricted(rewrites: Rewrites, strategies: Sequence[str]) -> Rewrites:
     queries = {name: rewrites.queries[name] for name in strategies if name in rewrites.queries}
     fallbacks = {name: rewrites.fallbacks[name] for name in strategies if name in rewrites.fallbacks}
     share = len(queries) / len(rewrites.queries) if calls >= len(rewrites.queries) else 1.0
-    whole = ("choice_calls", "retriever_calls")
-    shares = {name: 1.0 if name in whole else share for name in rewrites.costs if name != "fallbacks"}
+    shares = {name: 1.0 if name == "retriever_calls" else share for name in rewrites.costs if name != "fallbacks"}
     costs = {name: rewrites.costs[name] * own for name, own in shares.items()}
     return Rewrites(
         queries, fallbacks, rewrites.reason, costs | ({"fallbacks": float(len(fallbacks))} if fallbacks else {})

@@ -446,11 +446,6 @@ def test_a_rewriter_that_writes_one_by_one_is_charged_one_by_one() -> None:
     assert restricted(each, STRATEGIES) is each
 
 
-def test_the_cost_of_the_choice_is_not_divided_among_the_strategies() -> None:
-    each = Rewrites({name: (name,) for name in STRATEGIES}, {}, "", {"model_calls": 3.0, "choice_calls": 1.0})
-    assert restricted(each, ("par",)).costs == {"model_calls": 1.0, "choice_calls": 1.0}
-
-
 def test_an_index_without_the_gold_passages_is_measured_by_has_answer(tmp_path: Path) -> None:
     retriever = Bm25Retriever(write_index(tmp_path))
     gold = Passage.of("Other", "of another corpus")

@@ -14,7 +14,7 @@ from common.errors import ArtifactError, UserError
 from common.records import Passage
 from harness.serving.onnx_export import export_onnx
 from models.cross_encoder import RelevanceEstimator, load_scorer
-from models.dmqr import strategy_classifier, word_selector, word_tokenizer
+from models.dmqr import word_selector, word_tokenizer
 from models.drrag import triple_tokenizer
 from models.drrag.triple_classifier import TripleClassifier
 from models.rerag.model import ReRagModel
@@ -81,24 +81,6 @@ def of_words_in_one_segment(model: Path, serving: Path) -> Callable[[], tuple[An
     return of_words(folder, serving)
 
 
-def of_questions(model: Path, serving: Path) -> Callable[[], tuple[Any, ...]]:
-    """An adaptive choice."""
-    strategies = ["gqr", "kwr", "par"]
-    classifier = strategy_classifier.StrategyClassifier.build(str(model), strategies, 64)
-    decide(classifier.network)
-    classifier.save(serving)
-    write_manifest(
-        serving, strategy_classifier.KIND, strategy_classifier.TEXT_FORMAT, 64, strategies=strategies, threshold=0.5
-    )
-
-    def expected() -> tuple[Any, ...]:
-        served = strategy_classifier.StrategyClassifier.load(serving, "cpu")
-        given = served.encode.pad(served.encode([(question, (passage.text,)) for question, passage in PAIRS]))
-        return dict(zip(("input_ids", "attention_mask"), given, strict=True)), served(*given)
-
-    return expected
-
-
 @pytest.mark.whole_run
 @pytest.mark.parametrize(
     ("save", "model", "shape"),
@@ -108,7 +90,6 @@ def of_questions(model: Path, serving: Path) -> Callable[[], tuple[Any, ...]]:
         (of_pairs, "big_bird", ["P"]),
         (of_words, "bert", ["P", "T", 2]),
         (of_words_in_one_segment, "roberta", ["P", "T", 2]),
-        (of_questions, "bert", ["P", 3]),
     ],
 )
 def test_onnx_answers_as_the_folder_it_comes_from(
@@ -157,7 +138,7 @@ def test_what_is_no_encoder_is_refused(checkpoints: dict[str, Path], tmp_path: P
     write_manifest(none, "re_rag", "fid; nfkc, single blanks; v1", 64, parts={})
     write_manifest(rewriter, "rewriter", "x", 64)
     for folder, held in ((t5, "a generative estimator"), (none, "no estimator"), (rewriter, "a rewriter")):
-        with pytest.raises(UserError, match=f"DMQR-RAG's extractive rewriter and its adaptive choice; .* holds {held}"):
+        with pytest.raises(UserError, match=f"DMQR-RAG's extractive rewriter; .* holds {held}"):
             export_onnx(folder, tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
 

@@ -6,23 +6,23 @@ from pathlib import Path
 import pytest
 
 from common.errors import ArtifactError
+from tests.helpers import rewrite_runs
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.runs import assert_repeated, fit_here, logged, weights
 from tests.helpers.signal_at import signal_at
-from tests.trainers import test_t5
 from trainers.run.checkpoints import LAST
 from trainers.run.durable_checkpoints import DurableCheckpointIO, read_checkpoint
 from trainers.run.resume import newest_checkpoint
 
 # Two epochs of six steps, a validation after steps 2, 4, 6, ...
-STEPS = ("--data.steps_per_epoch", "6", "--trainer.val_check_interval", "2")
+STEPS = ("--data.rewrites_per_step", "8", "--trainer.val_check_interval", "2")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
     """A folder with a config, and the unbroken runs: `whole` of two epochs, `ten` of ten steps."""
     place = tmp_path_factory.mktemp("checkpoints")
-    test_t5.write_run(place, checkpoints["t5"])
+    rewrite_runs.write_run(place, checkpoints["t5"])
     fit_here(place, "--name", "whole", *STEPS)
     fit_here(place, "--name", "ten", *STEPS, "--trainer.max_steps", "10")
     return place

@@ -10,18 +10,15 @@ from torch import Tensor
 
 from common.errors import MemoryShortError
 from datamodules.drrag import DrRagData
-from datamodules.examples.data_files import DataFile, QuestionDataFile
-from datamodules.t5 import SpanCorruptionData
+from datamodules.examples.data_files import QuestionDataFile
 from tests.gpu.test_largest_batch import TRIED
 from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.runs import fit_here, fit_in_turn, metrics, trained, weights
 from tests.helpers.tiny_runs import set_up
 from tests.trainers import test_drrag, test_rerag_training
-from tests.trainers.test_t5 import write_corpus
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_options import Loss
-from trainers.t5 import SpanCorruptionTrainer
 
 
 def sizes(batches: Iterable[Any]) -> list[int]:
@@ -54,23 +51,6 @@ def test_it_is_the_one_with_the_longest_contexts(
     assert len(fid_rows(40)) > len(data.questions) > 20
     assert largest.tokens == pytest.approx(max(sizes(real)), rel=0.1)  # the plan knows characters, the batch tokens
     assert largest.tokens > sum(sizes(real)) / len(real)
-
-
-def test_no_stream_is_read_for_it(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    write_corpus(tmp_path / "corpus.jsonl")
-    module = SpanCorruptionTrainer(str(checkpoints["t5"])).load()
-    data = SpanCorruptionData(
-        [DataFile(str(tmp_path / "corpus.jsonl"), "jsonl")], max_tokens=24, mean_span=2.0, sequences_per_step=7,
-        steps_per_epoch=3, validation_fraction=0.2,
-    )  # fmt: skip
-    set_up(data, module, rank=0, ranks=2)
-    positions = dict(data.stream._next)
-    largest = data.largest_batch(1)
-    assert data.stream._next == positions
-    real = list(data.train_dataloader())
-    assert {batch.ids_PT.shape for batch in real} == {largest.ids_PT.shape}
-    assert {batch.labels_PA.shape for batch in real} == {largest.labels_PA.shape}
-    assert module.training_step(largest, 0).isfinite()
 
 
 class Cramped(DrRagTrainer):

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from datamodules.dmqr import RewriteData, RewriteDataFile
 from datamodules.drrag import DrRagData
-from datamodules.examples.data_files import DataFile, QuestionDataFile
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.step_loader import StepData
-from datamodules.t5 import SpanCorruptionData
+from tests.helpers import rewrite_runs
 from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.tiny_runs import set_up
+from trainers.dmqr import RewriterTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_options import Loss
@@ -35,8 +37,10 @@ def contexts(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> Step
     return context_data(file, module, RANKS, questions_per_step=size)
 
 
-def sequences(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
-    return SpanCorruptionData([DataFile(str(hotpot_file), "hotpotqa")], sequences_per_step=size)
+def rewrites(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
+    file = rewrite_runs.write_rewrites(hotpot_file.parent, rewrite_runs.rows(60))
+    data = RewriteData([RewriteDataFile(str(file), "rewrites")], validation_fraction=0.2, rewrites_per_step=size)
+    return set_up(data, RewriterTrainer(str(checkpoints["t5"]), 40, 8).load())
 
 
 @pytest.mark.parametrize(
@@ -44,7 +48,7 @@ def sequences(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> Ste
     [
         (triples, 200, "tokens_per_step", r"[12]\.\d triples"),
         (contexts, 4, "questions_per_step", r"[345]\.\d question-context pairs"),
-        (sequences, 12, "sequences_per_step", r"3\.0 sequences"),
+        (rewrites, 12, "rewrites_per_step", r"[23]\.\d rewrites"),
     ],
 )
 def test_a_step_too_small_for_the_processes_is_one_line_with_a_size_that_is_enough(

@@ -29,8 +29,6 @@ REFUSED: dict[str, dict[str, Any]] = {  # trainer -> option -> its new value
     "rerag": {"model.loss.kl_weight": 0.5, "model.text.max_answer_tokens": 3, "data.contexts": 3},
     "rewriter": {"model.lora.rank": 5, "model.adapters": "per_strategy", "data.rewrites_per_step": 11},
     "extractive": {"model.stays_weight": 0.3, "data.passages": 2},
-    "adaptive": {"model.strategies": "[kwr]", "model.kept_gain": 0.5, "data.targets": "best"},
-    "t5": {"model.gradient_checkpointing": "true", "data.noise_share": 0.2, "data.steps_per_epoch": 5},
 }
 ALWAYS = {"model.optimizer.learning_rate": 9e-4, "seed_everything": 1, "trainer.accumulate_grad_batches": 2}
 
@@ -88,7 +86,7 @@ def begin(place: Place, name: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ("drrag", "t5") else pytest.param(name, marks=pytest.mark.whole_run) for name in REFUSED]
+    "name", [n if n in ("drrag", "rewriter") else pytest.param(n, marks=pytest.mark.whole_run) for n in REFUSED]
 )
 def test_a_run_goes_on_with_its_options_and_names_every_one_that_differs(name: str, place: Place) -> None:
     begin(place, name)
@@ -151,7 +149,7 @@ def test_only_what_a_run_reads_counts_as_its_inputs(tmp_path: Path, monkeypatch:
 
 
 def test_a_run_of_another_release_or_without_its_config_is_told_in_one_line(place: Place) -> None:
-    folder = begin(place, "t5")
+    folder = begin(place, "extractive")
     config = folder / "config.yaml"
     values = yaml.safe_load(config.read_text())
     del values["model"]["init_args"][
@@ -172,7 +170,7 @@ def test_a_run_of_another_release_or_without_its_config_is_told_in_one_line(plac
 
 
 def test_a_run_does_not_end_before_its_checkpoint_and_is_not_another_trainer_s(place: Place) -> None:
-    begin(place, "t5")
+    begin(place, "extractive")
     assert "trainer.max_steps is 3, but checkpoints/tiny/last.ckpt has made 4 steps" in refuse(
         ["--trainer.max_steps=3"]
     )
@@ -180,5 +178,5 @@ def test_a_run_does_not_end_before_its_checkpoint_and_is_not_another_trainer_s(p
     Path("config.yaml").unlink()
     PREPARE["rewriter"](place)
     line = refuse([])
-    assert 'model is "trainers.dmqr.RewriterTrainer" and was "trainers.t5.SpanCorruptionTrainer"' in line
+    assert 'model is "trainers.dmqr.RewriterTrainer" and was "trainers.dmqr_extractive.ExtractiveTrainer"' in line
     assert 'data is "datamodules.dmqr.RewriteData"' in line
