@@ -5,7 +5,6 @@ Figure 5 stands in the page for every question, in the report for two.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from harness.evaluation.dmqr.methods import ALL_STRATEGIES
 from harness.evaluation.dmqr.search import DmqrResults
 from harness.evaluation.dmqr.tables import Scored, is_relevant
 from harness.evaluation.page import QuestionCase
-from harness.evaluation.plots import axes_of, save, write_png
 from harness.evaluation.tables import Cell, Cells, ReportTable
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryHits, QueryHits
 
@@ -114,20 +112,6 @@ def strategies_of(hits: MultiQueryHits) -> int:
     return len({*hits.rewrites.queries} - {*hits.rewrites.fallbacks}) if hits.rewrites else 0
 
 
-def plot_rewrites(table: ReportTable, path: Path) -> None:
-    """Figure 2: bars of the number of rewrites, from its table."""
-    figure, (axes,) = axes_of()
-    numbers = np.arange(len(table.columns) - 2)
-    width = 0.8 / len(table.rows)
-    for place, (name, (_, mean, *cells)) in enumerate(table.rows.items()):
-        label = f"{name}, mean {mean.value:.2f}" if mean else name
-        axes.bar(numbers + width * place, [cell.value if cell else 0.0 for cell in cells], width, label=label)
-    axes.set_xticks(numbers + 0.4 - width / 2, [str(number) for number in numbers])
-    axes.set(xlabel="different queries besides the question", ylabel="questions, %", title=table.title)
-    axes.legend(fontsize="small")
-    write_png(figure, path)
-
-
 CHOSEN, DIFFERENCE = "with choice", "difference"
 _CHOICE_NOTE = """\
 Per question, {fewer:.0f}% fewer rewrites are made with the choice, and {searches:.0f}% fewer different queries \
@@ -176,21 +160,3 @@ def choice_table(
         ("rewrites", "different queries", *(f"{name} %" for name in known)), rows,
         note=_CHOICE_NOTE.format(fewer=fewer, searches=searches), signed=frozenset({DIFFERENCE}),
     )  # fmt: skip
-
-
-def plot_choice(table: ReportTable, path: Path) -> None:
-    """Figure 3: bars of the metrics with and without the choice, with their intervals, from its table."""
-    figure, (axes,) = axes_of()
-    names = [name for name in table.columns if name.endswith(" %")]
-    first = len(table.columns) - len(names)
-    for place, row in enumerate((CHOSEN, ALL_STRATEGIES)):
-        cells = [cell or Cell(np.nan) for cell in table.rows[row][first:]]
-        errors = [
-            [abs(cell.value - cell.interval[side]) if cell.interval else 0.0 for cell in cells] for side in (0, 1)
-        ]
-        label = f"{row}, {(table.rows[row][0] or Cell(np.nan)).value:.2f} rewrites"
-        places = np.arange(len(names)) + 0.4 * place
-        axes.bar(places, [cell.value for cell in cells], 0.4, yerr=errors, capsize=3, label=label)
-    axes.set_xticks(np.arange(len(names)) + 0.2, [name.removesuffix(" %") for name in names])
-    axes.set(ylabel="%", title=table.title)
-    save(figure, [axes], path)

@@ -275,10 +275,8 @@ def _add_tables(
     whole = {name: each for name, each in found.items() if each.method.rewriter is not None and not each.method.part}
     if shown := {name: each for name, each in whole.items() if not name.endswith(FUSED)}:
         findings.tables.append(figures.rewrites_table(shown))
-        findings.plots["rewrites.png"] = partial(figures.plot_rewrites, findings.tables[-1])
     if ALL_STRATEGIES in found:
         findings.tables.append(figures.choice_table(found, scored, own.method.name, columns, bootstrap))
-        findings.plots["choice.png"] = partial(figures.plot_choice, findings.tables[-1])
     if own.method.rewriter is not None:
         cases = [figures.query_case(*each, by_gold) for each in zip(questions, own.hits, strict=True)]
         hits = [scored[name][f"H@{k}"] for name in (own.method.name, OQR if OQR in scored else own.method.name)]
