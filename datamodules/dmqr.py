@@ -17,13 +17,12 @@ from torch import Tensor
 
 from common.errors import DataError, UserError
 from common.progress import track
-from common.ranges import OpenShare, PositiveInt, Share
+from common.ranges import OpenShare, PositiveInt
 from common.records import Question, nfkc
 from common.retrieval import Retriever
 from common.rewrites import RewriteExample
 from common.validation_split import validation_shares
 from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
-from datamodules.dmqr_substitution import WordSubstitution
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.data_files import DataFile, QuestionDataFile, paths_of
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
@@ -101,10 +100,6 @@ class RewriteData(StepData):
         rewrites_per_validation_batch: Rewrites of one validation batch, per rank.
         generated_rewrites: Validation questions, drawn by hash, that are also rewritten: for exact match and token F1.
         sampling_seed: Seed of the order.
-        substitution: Words that a training question shares with its rewrite are replaced by random ones, the same in
-            both: each with a probability that is drawn anew up to this share. 0 replaces none. For small
-            models, which otherwise know the names of their training questions by heart; needs a tokenizer of the kind
-            of SentencePiece's.
         retriever: Searches with validation questions and their rewrites, for the metric val/recall_at_K, K being
             recall_k: a class of harness.retrievers with its options, such as an index of `infer.py index`. Null
             measures no recall.
@@ -135,7 +130,6 @@ class RewriteData(StepData):
         gold_questions: list[QuestionDataFile] | None = None,
         recall_k: PositiveInt = 10,
         recall_questions: PositiveInt = 200,
-        substitution: Share = 0.0,
         strict: bool = False,
     ) -> None:
         super().__init__()
@@ -145,14 +139,13 @@ class RewriteData(StepData):
             raise UserError(f"data.{given} is given without data.{missing}: recall on validation needs both.")
         self.rewrites_per_step, self.generated_rewrites = rewrites_per_step, generated_rewrites
         self.rewrites_per_validation_batch = rewrites_per_validation_batch
-        self.sampling_seed, self.substitution = sampling_seed, substitution
+        self.sampling_seed = sampling_seed
         self.retriever, self.gold_questions = retriever, gold_questions or []
         self.recall_k, self.recall_questions = recall_k, recall_questions
         self.training: list[Tokenized] = []
         self.held_out: list[Tokenized] = []  # longest first
         self.generated: frozenset[int] = frozenset()  # rows of `held_out`
         self.gold: dict[int, tuple[frozenset[str], ...]] = {}  # rows of `held_out` that are searched -> gold passages
-        self._substitute: WordSubstitution | None = None
         self._unusual = RowCounts(strict)
         self._places: dict[RewriteExample, str] = {}  # file and line of each example until it is tokenized
         self.strategies: list[str] = []  # of the training examples, in the order of the pool
@@ -198,8 +191,6 @@ class RewriteData(StepData):
         self.steps_per_epoch = math.ceil(len(self.training) / self.rewrites_per_step)
         self.units_per_step = len(self.training) / self.steps_per_epoch
         self.audit = self._audit()
-        if self.substitution:
-            self._substitute = WordSubstitution(rewriter.encode, rewriter.max_rewrite_tokens)
         if self.retriever is not None:
             self.gold = self._gold(self.retriever)
         self.audit |= self._unusual.audit()
@@ -276,17 +267,8 @@ class RewriteData(StepData):
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> RewriteBatch:
         mine = rows or step[:1]
-        step_of = {row: self._varied(epoch, row) for row in step}  # of all ranks: their tokens weigh the loss
-        return self._batch([step_of[row] for row in mine], mine, [*step_of.values()], float(bool(rows)))
-
-    def _varied(self, epoch: int, row: int) -> Tokenized:
-        """A training example of an epoch, with other words if there is substitution and the question is whole."""
-        each = self.training[row]
-        if self._substitute is None or each.cut:
-            return each
-        rng = random.Random(f"substitution/{self.sampling_seed}/{epoch}/{row}")
-        share = rng.random() * self.substitution
-        return Tokenized(each.example, *self._substitute(each.input, each.target, each.example.question, share, rng))
+        whole = [self.training[row] for row in step]  # of all ranks: their tokens weigh the loss
+        return self._batch([self.training[row] for row in mine], mine, whole, float(bool(rows)))
 
     def _batch(
         self, chosen: Sequence[Tokenized], rows: list[int], step: Sequence[Tokenized], weight: float

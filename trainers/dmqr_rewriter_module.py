@@ -51,8 +51,6 @@ class RewriterModule(RunModule):
             with LoRA the adapter too, which is trained on.
         max_tokens: Maximum input length: strategy, history and question, in tokens.
         max_rewrite_tokens: Maximum length of a rewrite, in tokens.
-        merge_case: Whether a T5 reads and writes lower case: its capitalized pieces are renamed. For small T5s, which
-            cannot copy a name whose lower-case form their vocabulary lacks.
         no_repeat_ngram: Of a T5: no generated rewrite has a sequence of so many tokens twice, in validation and in use;
             0 for no such limit.
         pool: YAML file with strategies of your own, as `models.dmqr.strategies.Pool.load` reads it; none when null.
@@ -78,7 +76,6 @@ class RewriterModule(RunModule):
         pretrained: str = "google/flan-t5-base",
         max_tokens: InputTokens = 256,
         max_rewrite_tokens: PositiveInt = 64,
-        merge_case: bool = False,
         no_repeat_ngram: NonNegativeInt = 0,
         pool: str | None = None,
         lora: Lora = Lora(16, dropout=0.05),
@@ -109,7 +106,7 @@ class RewriterModule(RunModule):
         strategies = Pool.load(Path(given.pool) if given.pool else None).strategies
         self.rewriter = RewriterModel.build(
             self.source, given.max_tokens, given.max_rewrite_tokens, strategies, given.dropout,
-            given.gradient_checkpointing, given.base_bits, given.merge_case, given.no_repeat_ngram,
+            given.gradient_checkpointing, given.base_bits, given.no_repeat_ngram,
         )  # fmt: skip
         if given.base_bits is not None:
             self.shape = unquantized_shape(self.rewriter.network)
@@ -126,7 +123,8 @@ class RewriterModule(RunModule):
         """See `RunModule`; of a checkpoint with LoRA these are the adapter's weights.
 
         Raises:
-            UserError: If one of the runs trains an adapter and the other all weights, or its pieces are other ones.
+            UserError: If one of the runs trains an adapter and the other all weights, its adapters are other ones, or
+                it was trained with an option of an earlier release, such as another tokenizer.
             ArtifactError: Also if the adapter belongs to another model.
         """
         adapted = bool(adapter_names(start.state))
@@ -135,9 +133,13 @@ class RewriterModule(RunModule):
                 f"{start.file} holds {'an adapter' if adapted else 'all weights'}: give model.lora as in its run, or "
                 "start from the serving folder of that run."
             )
-        for name in ("merge_case", "adapters"):
-            if (value := start.options.get(name, self.hparams[name])) != self.hparams[name]:
-                raise UserError(f"{start.file} was trained with {name} {value}: set model.{name} to it, too.")
+        if (adapters := start.options.get("adapters", self.hparams.adapters)) != self.hparams.adapters:
+            raise UserError(f"{start.file} was trained with adapters {adapters}: set model.adapters to it, too.")
+        if left := [name for name, value in start.options.items() if value is True and name not in self.hparams]:
+            raise UserError(
+                f"{start.file} was trained with {left[0]}, an option that this release has not: start from the serving "
+                "folder of its run."
+            )
         self.check_bases(start.facts.get(BASES, {}))
         if self.hparams.adapters == "per_strategy":
             self._add_adapters(adapter_names(start.state))

@@ -105,10 +105,6 @@ class RewriteEncoder:
         history = f" history: {' '.join(words)}" if words else ""
         return f"strategy: {self._clean(task.title)}{history} question: {self._clean(task.question)}"
 
-    def question_tokens(self, question: str) -> int:
-        """Tokens at the end of a seq2seq input that are the question's, end token included."""
-        return len(self._ids([self._clean(question)])[0])
-
     def targets(self, rewrites: Sequence[str]) -> list[list[int]]:
         """Token ids of rewrites to learn from, end token included."""
         if not rewrites:

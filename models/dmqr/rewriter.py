@@ -25,7 +25,6 @@ from common.ranges import Precision
 from common.sealed_json import check_fields
 from models.causal_lm import HEADS, CausalLanguageModel
 from models.devices import compute_dtype, resolve_device
-from models.dmqr.case_merging import merge_case as merged_case
 from models.dmqr.rewrite_outputs import queries_of
 from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, RewriteTask, format_of
 from models.dmqr.strategies import Strategy
@@ -99,7 +98,6 @@ class RewriterModel(nn.Module):
         dropout: float | None = None,
         gradient_checkpointing: bool = False,
         base_bits: int | None = None,
-        merge_case: bool = False,
         no_repeat_ngram: int = 0,
     ) -> Self:
         """Load a model in fp32, or its linear layers in 4 or 8 bits, to train it or to serve it.
@@ -112,7 +110,6 @@ class RewriterModel(nn.Module):
             dropout: Rate of all dropout layers of a T5; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.
             base_bits: 4 or 8: bits of the linear layers' weights, which are then not trained; 32 when None.
-            merge_case: Whether a T5 reads and writes lower case; see `models.dmqr.case_merging`.
             no_repeat_ngram: See the class.
 
         Raises:
@@ -123,7 +120,7 @@ class RewriterModel(nn.Module):
         config = load_config(resolve(pretrained))
         if config.is_encoder_decoder:
             network, tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing, base_bits)
-            lm = Seq2SeqLanguageModel(network, merged_case(tokenizer) if merge_case else tokenizer)
+            lm = Seq2SeqLanguageModel(network, tokenizer)
             return cls(lm, max_tokens, max_rewrite_tokens, strategies, no_repeat_ngram)
         if not any(head in name for name in config.architectures or () for head in HEADS):
             raise UserError(
@@ -134,8 +131,6 @@ class RewriterModel(nn.Module):
             raise UserError(
                 f"dropout is for a T5, and {pretrained} is a {config.model_type!r}: omit it; see lora_dropout."
             )
-        if merge_case:
-            raise UserError(f"merge_case is for a T5, and {pretrained} is a {config.model_type!r}: set it to false.")
         causal = CausalLanguageModel.build(pretrained, base_bits)
         if gradient_checkpointing:
             causal.network.activation_checkpointing_enable({"use_reentrant": False})

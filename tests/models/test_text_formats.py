@@ -39,11 +39,7 @@ def _contexts(form: Any) -> Callable[[Any, str, Passage], object]:
 
 def _rewrites(tokenizer: Any, text: str, passage: Passage) -> object:
     encode = RewriteEncoder(tokenizer, "seq2seq", 64, [tokenizer.eos_token_id])
-    return (
-        encode([RewriteTask(text, passage.title, (passage.text,))]),
-        encode.targets([text]),
-        encode.question_tokens(text),
-    )
+    return encode([RewriteTask(text, passage.title, (passage.text,))]), encode.targets([text])
 
 
 READERS: dict[str, tuple[str, Callable[[Any, str, Passage], object]]] = {

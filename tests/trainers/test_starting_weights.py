@@ -21,6 +21,7 @@ from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_extractive import ExtractiveTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
+from trainers.run.durable_checkpoints import DurableCheckpointIO
 from trainers.run.module import RunModule
 
 TRAINERS: dict[str, tuple[type[RunModule], tuple[str, ...]]] = {  # class, parts of its serving folder
@@ -104,6 +105,10 @@ def test_what_is_not_the_trainer_s_is_refused_in_one_line(place: Place) -> None:
     other = Path(shutil.copytree(words / "serving/selector", place.folder / "other"))
     named = {"id2label": {"0": "name", "1": "place"}, "label2id": {"name": 0, "place": 1}}
     (other / "config.json").write_text(json.dumps(json.loads((other / "config.json").read_text()) | named))
+    older = Path(shutil.copytree(rewriter, place.folder / "older"))
+    saved = checkpoint_of(older)
+    saved["hyper_parameters"]["lower_case"] = True  # of an earlier release
+    DurableCheckpointIO().save_checkpoint(saved, older / "best.ckpt")
     lora = {"lora": {"rank": None, "alpha": 32, "dropout": 0.0, "targets": None}}
     cases: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         ("rewriter", {"pretrained": f"{words}/serving"}, ArtifactError, "holds a 'dmqr_.*'; allowed: dmqr_rewriter"),
@@ -113,6 +118,7 @@ def test_what_is_not_the_trainer_s_is_refused_in_one_line(place: Place) -> None:
         ("rewriter", {"pretrained": f"{rewriter}/none.ckpt"}, MissingInputError, "checkpoints in that folder: .*best"),
         ("rewriter", {"pretrained": "cut/serving"}, ArtifactError, "config.json is corrupt"),
         ("rewriter", {"pretrained": "cut/best.ckpt"}, ArtifactError, "best.ckpt is corrupt"),
+        ("rewriter", {"pretrained": "older/best.ckpt"}, UserError, "trained with lower_case, .* the serving folder"),
         ("rewriter", {"pretrained": f"{own}/serving"}, UserError, "is the base model of adapters for each strategy"),
         ("rewriter", {"pretrained": f"{rewriter}/best.ckpt", **lora}, UserError, "holds an adapter: give model.lora"),
         ("rewriter", {"pretrained": f"{own}/best.ckpt"}, UserError, "adapters per_strategy: set model.adapters to it"),

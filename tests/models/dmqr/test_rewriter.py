@@ -1,13 +1,21 @@
 """Generative rewriters: the loss by hand, what is trained, and that adapter, merged model and trained module agree."""
 
 import math
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from tokenizers import normalizers
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedTokenizerFast,
+)
 
 from common.errors import ArtifactError, UserError
 from models.dmqr.rewriter import RewriterModel, read_rewriter_manifest
@@ -48,6 +56,20 @@ def batch(rewriter: RewriterModel, rewrites: tuple[str, ...] = ("name3", "who ; 
     inputs = rewriter.encode([rewriter.task(*row) for row in ROWS])
     assert all(inputs)
     return rewriter.batch([each for each in inputs if each], rewriter.encode.targets(rewrites))
+
+
+def test_a_folder_whose_tokenizer_reads_lower_case_keeps_it(folders: dict[str, Path], tmp_path: Path) -> None:
+    """As those of small T5s that an earlier release trained to read every name in lower case."""
+    older = Path(shutil.copytree(folders["t5"], tmp_path / "older"))
+    own = AutoTokenizer.from_pretrained(older)
+    backend = own.backend_tokenizer
+    backend.normalizer = normalizers.Lowercase()
+    PreTrainedTokenizerFast(tokenizer_object=backend, **own.special_tokens_map).save_pretrained(older)
+    build(older, "t5").save(tmp_path / "serving", ["gqr"], {})
+    served = RewriterModel.load(tmp_path / "serving", "cpu")
+    small, large = served.encode([served.task(text, "gqr") for text in ("who is name3", "WHO is NAME3")])
+    assert small == large
+    assert served.lm.tokenizer.unk_token_id not in small[-5:]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
