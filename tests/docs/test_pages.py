@@ -69,7 +69,7 @@ def test_every_page_is_reachable_from_the_readme() -> None:
 
 
 def spans(page: Path) -> list[str]:
-    """What is set as code in the prose of a page; of the changes that of the newest release, without what it removed."""
+    """What is set as code in the prose of a page; of the changes what the newest release has, not what it removed."""
     text = prose(page)
     if page.name == "CHANGELOG.md":
         text = re.sub(r"(?ms)^### Removed$.*?(?=^###? |\Z)", "", "".join(re.split(r"(?m)^(?=## )", text)[:2]))
