@@ -3,12 +3,11 @@
 Also the settings and records that an evaluation shares with it.
 """
 
-import importlib
-import importlib.util
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from common.answer_metrics import Normalization
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from harness.evaluation.judge import Judge
 
 What = Literal["study", "tuning"]
-OURS = "harness.systems"  # the package of this project's systems
 TUNE = "`infer.py tune`"
 NOT_ASKED = Answer("", "", ())  # in the place of a variant's answer to a question that its study cannot score
 
@@ -91,8 +89,7 @@ def partial_folder(out: Path) -> Path:
 class Study(Protocol):
     """The measures of one system's paper.
 
-    Class `Study` in `harness/evaluation/<word>/study.py`, or, for a system that is not in `harness/systems/`, in
-    `study.py` beside the system's file.
+    The system's class names it: `study = "module:class"`.
 
     The constructor's parameters are the options `--study.*`. A method `check(system, out, layout)` is called before
     anything is loaded, where there is one; `out` is the report's folder. A method `ask(system, questions, settings)`
@@ -117,9 +114,8 @@ class Study(Protocol):
 class Tuning(Protocol):
     """The fit of a system on validation questions, written to a file that the system or its study reads.
 
-    Class `Tuning` in `harness/tuning/<word>.py`, or, for a system that is not in `harness/systems/`, in
-    `tuning.py` beside the system's file. The constructor's parameters are the options `--tuning.*`. A method
-    `check(system)` is called before anything is loaded, where there is one.
+    The system's class names it: `tuning = "module:class"`. The constructor's parameters are the options `--tuning.*`.
+    A method `check(system)` is called before anything is loaded, where there is one.
     """
 
     output: OutputFile  # what the file is: another one is not replaced
@@ -142,29 +138,19 @@ def word_of(system: System) -> str:
 
 
 def class_of(system: System, what: What) -> type | None:
-    """The class of a system's study or of its tuning; None if there is none.
-
-    A system of `harness.systems` has its study in `harness.evaluation.<word>.study` and its tuning in
-    `harness.tuning.<word>`; any other one in the module `study` or `tuning` of its package.
+    """The class that a system's attribute `study` or `tuning` names, as module:class; None if it has none.
 
     Raises:
-        UserError: If that module has no class `Study` or `Tuning`.
+        UserError: If there is no such class.
     """
-    package, word, name = type(system).__module__.rpartition(".")[0], word_of(system), what.capitalize()
-    ours = {"study": f"harness.evaluation.{word}.study", "tuning": f"harness.tuning.{word}"}
-    home = ours[what] if package == OURS else package and f"{package}.{what}"
-    if not home or not _exists(home):
+    named: str | None = getattr(system, what, None)
+    if named is None:
         return None
-    found: type | None = getattr(importlib.import_module(home), name, None)
-    if found is None:
-        raise UserError(f"{home} has no class {name}: name the class so, or rename the module.")
+    try:
+        found: type = resolve_name(named)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"{type(system).__name__}.{what} is {named!r}, a module and a class: {error}.") from error
     return found
-
-
-def _exists(module: str) -> bool:
-    package = importlib.util.find_spec(module.rpartition(".")[0])
-    is_package = package is not None and package.submodule_search_locations is not None
-    return is_package and importlib.util.find_spec(module) is not None
 
 
 def study_options(system: System) -> list[str]:

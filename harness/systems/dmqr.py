@@ -70,6 +70,9 @@ class Dmqr:
             different corpora.
     """
 
+    study = "harness.evaluation.dmqr.study:Study"  # names, because imports run from evaluations to systems
+    tuning = "harness.tuning.dmqr:Tuning"
+
     def __init__(
         self,
         retriever: Retriever,

@@ -54,6 +54,9 @@ class DrRag:
             another classifier, or the retrievers search different corpora.
     """
 
+    study = "harness.evaluation.drrag.study:Study"  # names, because imports run from evaluations to systems
+    tuning = "harness.tuning.drrag:Tuning"
+
     def __init__(
         self,
         retriever: Retriever,

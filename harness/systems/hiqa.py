@@ -35,6 +35,9 @@ class HiQa:
         reader: Generates the answer; without a reader only the evidence is returned.
     """
 
+    study = "harness.evaluation.hiqa.study:Study"  # names, because imports run from evaluations to systems
+    tuning = "harness.tuning.hiqa:Tuning"
+
     def __init__(
         self, retriever: Retriever, k: PositiveInt = 5, max_words: PositiveInt = 1500, reader: Reader | None = None
     ) -> None:

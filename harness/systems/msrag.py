@@ -55,6 +55,9 @@ class Msrag:
             context.
     """
 
+    study = "harness.evaluation.msrag.study:Study"  # names, because imports run from evaluations to systems
+    tuning = "harness.tuning.msrag:Tuning"
+
     def __init__(
         self,
         reader: ClosedBookReader,

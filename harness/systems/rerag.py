@@ -75,6 +75,9 @@ class ReRag:
         ArtifactError: If one is corrupt, or the folder is of another kind or text format.
     """
 
+    study = "harness.evaluation.rerag.study:Study"  # names, because imports run from evaluations to systems
+    tuning = "harness.tuning.rerag:Tuning"
+
     def __init__(
         self,
         retriever: Retriever | None = None,

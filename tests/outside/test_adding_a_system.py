@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import harness.evaluation
-import harness.systems
 from common.records import Passage
-from harness.evaluation.study import class_of, word_of
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.bm25 import build_bm25
 from tests.docs.documents import ROOT, fences
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.reports import cells
@@ -160,30 +157,11 @@ def test_its_trainer_s_options_are_checked(place: Path) -> None:
     assert not (place / "checkpoints").exists()
 
 
-def test_as_a_part_of_this_project_it_brings_its_study_to_the_folder_of_its_word(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same two files, in a second `harness/systems/` and `harness/evaluation/` on the import path."""
-    for package, file, target in (
-        (harness.systems, "system.py", "strategies/expansion.py"),
-        (harness.evaluation, "study.py", "evaluation/expansion/study.py"),
-    ):
-        (place / target).parent.mkdir(parents=True)
-        shutil.copy(HERE / "expansion" / file, place / target)
-        monkeypatch.setattr(package, "__path__", [*package.__path__, str(place / target.split("/")[0])])
-    from harness.systems.expansion import TitleExpansion
-
-    system = TitleExpansion(Bm25Retriever(place / "indexes/world/bm25"))
-    study = class_of(system, "study")
-    assert word_of(system) == "expansion"
-    assert study is not None
-    assert study.__module__ == "harness.evaluation.expansion.study"
-
-
-def copied(place: Path, package: str) -> tuple[str, ...]:
-    """The system alone, as another package; its options."""
+def copied(place: Path, package: str, study: str | None) -> tuple[str, ...]:
+    """The system alone, as another package, with this study; its options."""
     (place / package).mkdir()
-    shutil.copy(HERE / "expansion/system.py", place / package)
+    text = (HERE / "expansion/system.py").read_text()
+    (place / package / "system.py").write_text(text.replace('"expansion.study:Study"', repr(study)))
     return (
         *("--system", f"{package}.system.TitleExpansion"),
         *("--system.retriever", "harness.retrievers.bm25.Bm25Retriever"),
@@ -193,7 +171,7 @@ def copied(place: Path, package: str) -> tuple[str, ...]:
 
 def test_a_system_without_a_study_is_measured_like_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(place))
-    options = copied(place, "plain")
+    options = copied(place, "plain", None)
     ended = evaluate(place, *options, "--study.plain_k", "3", configs=())
     refused(ended, 2, "study.plain_k: plain has no study of its own: omit the option.")
     ended = evaluate(place, *options, configs=())
@@ -203,6 +181,7 @@ def test_a_system_without_a_study_is_measured_like_all(place: Path, monkeypatch:
 
 def test_a_study_module_without_the_class_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(place))
-    options = copied(place, "halfway")
+    options = copied(place, "halfway", "halfway.study:Study")
     (place / "halfway/study.py").write_text('"""No study yet."""\n')
-    refused(evaluate(place, *options, configs=()), 2, "halfway.study has no class Study")
+    ended = evaluate(place, *options, configs=())
+    refused(ended, 2, "TitleExpansion.study is 'halfway.study:Study', a module and a class")

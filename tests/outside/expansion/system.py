@@ -30,6 +30,8 @@ class TitleExpansion:
         serving: Folder of the trained model that chooses the passage whose title is added; the first one when omitted.
     """
 
+    study = "expansion.study:Study"
+
     def __init__(
         self, retriever: Retriever, k: PositiveInt = 4, reader: Reader | None = None, serving: Path | None = None
     ) -> None:
