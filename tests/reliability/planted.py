@@ -1,15 +1,15 @@
 """Planted changes: one line of code is changed at a time, and the test that notices it is written down.
 
-    python -m tests.reliability.planted draw --without PATTERN   # 120 changes, drawn by hash, into planted.json
-    python -m tests.reliability.planted run                      # plants those that have no result, one by one
+    python -m tests.reliability.planted               # plants those of planted.json that have no result, one by one
+    python -m tests.reliability.planted --only 1..30
 
-A change is planted in a copy of the last commit, never in the checkout. The test files that import its module run
-until the first failure, the nearest by name first. A run that was stopped goes on where it was.
+The 120 changes were drawn by hash, as commit 3857baac has it: comparisons, signs, constants, dropped lines. A change is
+planted in a copy of the last commit, never in the checkout. The test files that import its module run until the first
+failure, the nearest by name first. A run that was stopped goes on where it was.
 """
 
 import argparse
 import ast
-import hashlib
 import json
 import os
 import re
@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -28,85 +27,15 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 RECORDS = Path(__file__).with_name("planted.json")
 FOLDERS = ("models", "trainers", "datamodules", "harness")
-OF_FOLDER, OF_FILE, TEST_FILES = 30, 2, 12
+TEST_FILES = 12
 LIMIT_S, WAITED = 180, 5  # of processor time; times as long by the clock, on a busy machine
 MARKS = "not slow and not gpu and not network"
-KINDS = ("comparison", "sign", "constant", "drop")
-SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "/", "+=": "-="}
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-MESSAGE = re.compile(r"(print|say|warn)\(")
 Record = dict[str, Any]
 
 
 def python_files(root: Path, *more: str) -> list[Path]:
     """All files of code, and of the folders named."""
     return sorted(path for name in (*FOLDERS, "common", "documents", *more) for path in (root / name).rglob("*.py"))
-
-
-def nodes(tree: ast.AST, name: str = "", function: bool = False) -> Iterator[tuple[str, ast.AST]]:
-    """What functions do, with their names: no annotations, defaults, errors, f-strings, messages and last returns."""
-    for child in tree.body if isinstance(tree, DEFINITIONS) else ast.iter_child_nodes(tree):
-        inner = f"{name}.{child.name}".lstrip(".") if isinstance(child, DEFINITIONS) else name
-        message = isinstance(child, ast.Expr | ast.Call) and MESSAGE.match(ast.unparse(child))
-        strict = isinstance(child, ast.keyword) and child.arg == "strict"  # of zip, where lengths are always equal
-        annotation = child is getattr(tree, "annotation", None)
-        if message or strict or annotation or isinstance(child, ast.Raise | ast.JoinedStr):
-            continue
-        if function and not (isinstance(child, ast.Return) and isinstance(tree, DEFINITIONS)):
-            yield name, child
-        yield from nodes(child, inner, not isinstance(child, ast.ClassDef) and (function or inner != name))
-
-
-def change(node: Any, line: str) -> tuple[str, str]:
-    """The kind of the change that can be made, or "", and the changed line."""
-    start, end = node.col_offset, node.end_col_offset
-    match node:
-        case ast.Compare(left, _, [right, *_]) | ast.BinOp(left, _, right) | ast.AugAssign(left, _, right):
-            kind = KINDS[0] if isinstance(node, ast.Compare) else KINDS[1]
-            operator = line[left.end_col_offset : right.col_offset].strip(" ()")
-            text = kind == KINDS[1] and re.search("[\"']", line[start:end])  # whose sum only joins
-            if operator in SWAPS and not text:
-                head, _, tail = line[left.end_col_offset :].partition(operator)
-                return kind, f"{line[: left.end_col_offset]}{head}{SWAPS[operator]}{tail}"
-        case ast.Constant(bool() | int() | float() as value):
-            changed = not value if isinstance(value, bool) else value + 1
-            return KINDS[2], f"{line[:start]}{changed!r}{line[end:]}"
-        case ast.Assign([ast.Attribute() | ast.Subscript()]) | ast.Expr(ast.Call()) | ast.Return():
-            return ("", "") if (line[:start] + line[end:]).strip() else (KINDS[3], f"{line[:start]}pass")
-    return "", ""
-
-
-def changes(path: Path, root: Path) -> Iterator[tuple[str, Record]]:
-    """All changes of a file that need one line, each with its hash."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    for function, node in nodes(ast.parse("\n".join(lines))):
-        at = getattr(node, "lineno", 0) - 1
-        if at >= 0 and node.end_lineno == at + 1 and lines[at].isascii():
-            kind, new = change(node, lines[at])
-            file = path.relative_to(root).as_posix()
-            yield hashlib.sha256(f"{file}:{function}:{lines[at]}:{kind}".encode()).hexdigest(), {
-                "file": file, "function": function, "kind": kind, "old": lines[at], "new": new,
-                "before": lines[max(at - 2, 0) : at], "after": lines[at + 1 : at + 3], "caught_by": None,
-            }  # fmt: skip
-
-
-def draw(root: Path, without: str) -> list[Record]:
-    """As many changes of each folder, the kinds in turn, the lowest hashes first."""
-    drawn: list[Record] = []
-    for folder in FOLDERS:
-        found: dict[str, Record] = {}
-        for path in sorted((root / folder).rglob("*.py")):
-            found = dict(changes(path, root)) | found
-        queues = {kind: iter(sorted(key for key in found if found[key]["kind"] == kind)) for kind in KINDS}
-        taken: list[Record] = []
-        while len(taken) < OF_FOLDER:
-            record = found[next(queues[KINDS[len(taken) % len(KINDS)]])]
-            often = [each["file"] for each in taken].count(record["file"]) >= OF_FILE
-            text = "\n".join([record["file"], *block(record)])
-            if not often and not re.search(without, text) and len(places(record, root)) == 1:
-                taken.append(record)
-        drawn += taken
-    return drawn
 
 
 def block(record: Record) -> list[str]:
@@ -212,14 +141,10 @@ def run(copy: Path, first: int, last: int) -> None:
 
 
 def main() -> None:
-    """Draw or run."""
+    """Plant the changes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["draw", "run"])
-    parser.add_argument("--without", default="(?!)", help="draw: a pattern of paths and lines that are left out")
-    parser.add_argument("--only", default="1..120", help="run: the changes of these numbers, N..M")
+    parser.add_argument("--only", default="1..120", help="the changes of these numbers, N..M")
     options = parser.parse_args()
-    if options.what == "draw":
-        return save(draw(ROOT, options.without))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copy = Path(folder) / "copy"
