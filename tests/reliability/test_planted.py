@@ -55,7 +55,9 @@ def test_a_change_is_caught_and_undone_also_where_its_file_has_moved(tmp_path: P
     assert (
         result(changed("        return LIMIT", "        pass"), tmp_path) == "tests/models/test_numbers.py::test_limit"
     )
-    assert result(changed("    if a < 0:", "    if a <= 0:"), tmp_path) == "nothing"
+    dropped, smaller = changed("        return LIMIT", "        pass"), changed("    if a < 0:", "    if a <= 0:")
+    assert result(dropped, tmp_path) == "tests/models/test_numbers.py::test_limit"
+    assert result(smaller, tmp_path) == "nothing"
     assert moved.read_text() == CODE
     moved.unlink()
     assert result(dropped, tmp_path) is None
