@@ -25,7 +25,6 @@ WITHOUT_GOLD = "a question without a gold answer and a gold passage"
 JOINED = RowKind("a row of an earlier question", "joined with it")
 REPEATED_QUESTION = RowKind("a row with the question of an earlier one", LEFT_OUT)
 REPEATED_REWRITE = RowKind("a row with the question and the rewrite of an earlier one", LEFT_OUT)
-REPEATED_REWRITES = RowKind("a row with the question and the strategy of an earlier one", LEFT_OUT)
 REPEATED_ID = RowKind("a question with the id of another one", "kept")
 IN_EARLIER_FILE = RowKind("a question of an earlier file", LEFT_OUT)
 
