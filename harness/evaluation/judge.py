@@ -6,7 +6,6 @@ Each request is asked once: systems that give the same answer or passage share i
 """
 
 import hashlib
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,22 +14,20 @@ from typing import Any, Literal
 
 from common.chat import Chat
 from common.errors import UserError
-from common.progress import say, track_batches
 from common.ranges import NonNegativeInt, PositiveInt
 from common.records import Passage, Question
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.llm.structured import (
     Check,
-    ParsedReply,
     ask_parsed,
     json_fields,
     one_of,
     text,
     true_or_false,
 )
-from harness.runtime.journal import Journal
 from harness.runtime.loading import load
+from harness.runtime.memo import Memo
 
 Kind = Literal["answers", "passages"]
 KINDS: tuple[Kind, ...] = ("answers", "passages")
@@ -39,8 +36,7 @@ REQUESTS_AT_ONCE = 64  # asked in one call of the model, then saved
 _PLACES: dict[Kind, tuple[str, ...]] = {  # of the prompts, what is judged first
     "answers": ("answer", "question", "gold"), "passages": ("documents", "question"),
 }  # fmt: skip
-_FORMAT = 1  # version of the saved lines; increase it when their meaning changes
-_WAIT_SECONDS = 60.0  # for another process that is saving
+_FORMAT = 2  # version of the saved lines; increase it when their meaning changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +81,7 @@ class Judge:
         self.llm, self.passages, self.repairs = llm, passages, repairs
         files = (answer_prompt, passage_prompt)
         self._files = {kind: file for kind, file in zip(KINDS, files, strict=True) if kind in verdicts}
-        self.seconds_before = 0.0  # computing time of verdicts reused from an interrupted run
-        self._known: dict[str, Verdict] = {}
-        self._saved: dict[str, Verdict] = {}  # by an interrupted run, not used yet
-        self._journal: Journal | None = None
+        self.memo = Memo()
 
     @cached_property
     def prompts(self) -> dict[Kind, Prompt]:
@@ -124,16 +117,14 @@ class Judge:
         """
         from harness.runtime.provenance import configuration, hardware
 
-        model = configuration(self.llm)
-        if model is None:
-            return
-        head = {"model": model, "repairs": self.repairs, "hardware": hardware(), "format": _FORMAT}
-        file = folder / "verdicts.jsonl"
-        self._journal = Journal(file, head)
-        for verdicts in self._journal.read(_parse):
-            self._saved |= {verdict.key: verdict for verdict in verdicts}
-        if self._saved:
-            say(f"{file}: reusing {len(self._saved):,} verdicts from an earlier run.")
+        if (model := configuration(self.llm)) is not None:
+            head = {"model": model, "repairs": self.repairs, "hardware": hardware(), "format": _FORMAT}
+            self.memo = Memo(folder / "verdicts.jsonl", head, "verdicts")
+
+    @property
+    def seconds_before(self) -> float:
+        """Computing time of verdicts that were reused from an interrupted run."""
+        return self.memo.seconds_before
 
     def on_answers(self, cases: Sequence[tuple[Question, str]]) -> list[Verdict]:
         """Verdicts `{"reason", "verdict"}` on answers, by the gold answers of their questions.
@@ -164,43 +155,24 @@ class Judge:
             for question, own in zip(questions, places, strict=True)
         ]
         keys = [hashlib.sha256(repr(chat).encode(errors="surrogatepass")).hexdigest() for chat in chats]
-        todo: dict[str, Chat] = {}
-        for key, chat in zip(keys, chats, strict=True):
-            if saved := self._saved.pop(key, None):
-                self._known[key] = saved
-                self.seconds_before += saved.seconds
-            elif key not in self._known:
-                todo[key] = chat
-        asked = list(todo)
-        batches = [asked[start : start + REQUESTS_AT_ONCE] for start in range(0, len(asked), REQUESTS_AT_ONCE)]
-        for batch in track_batches(batches, len(asked), what):
-            started = time.perf_counter()
-            replies = ask_parsed(
-                self.llm, [todo[key] for key in batch], lambda reply: json_fields(reply, fields), self.repairs
-            )
-            seconds = (time.perf_counter() - started) / len(batch)
-            self._remember([_verdict(key, each, seconds) for key, each in zip(batch, replies, strict=True)], replies)
-        return [self._known[key] for key in keys]
 
-    def _remember(self, verdicts: Sequence[Verdict], replies: Sequence[ParsedReply[Any]]) -> None:
-        """Keep verdicts, and save them; a call that failed is not saved: the next run makes it again."""
-        self._known |= {verdict.key: verdict for verdict in verdicts}
-        lasting = [each for each, reply in zip(verdicts, replies, strict=True) if not reply.replies[-1].error]
-        if self._journal is not None and lasting:
-            with self._journal.locked(_WAIT_SECONDS):
-                self._journal.append(
-                    [[each.key, each.fields, each.failure, dict(each.costs), each.seconds] for each in lasting]
-                )
+        def ask(rows: Sequence[int]) -> list[dict[str, Any]]:
+            asked = [chats[row] for row in rows]
+            replies = ask_parsed(self.llm, asked, lambda reply: json_fields(reply, fields), self.repairs)
+            return [
+                {
+                    "fields": each.value, "failure": each.failure,
+                    "costs": each.costs | {"repairs": float(len(each.replies) - 1)},
+                    "lost": bool(each.replies[-1].error),  # the call failed: the next run makes it again
+                }
+                for each in replies
+            ]  # fmt: skip
 
-
-def _verdict(key: str, parsed: ParsedReply[dict[str, Any]], seconds: float) -> Verdict:
-    costs = parsed.costs | {"repairs": float(len(parsed.replies) - 1)}
-    return Verdict(key, parsed.value, parsed.failure, costs, seconds)
-
-
-def _parse(_: int, line: list[list[Any]]) -> list[Verdict]:
-    """The verdicts of a saved line."""
-    return [Verdict(*each) for each in line]
+        found = self.memo.values(keys, ask, what, REQUESTS_AT_ONCE, lasts=lambda verdict: not verdict["lost"])
+        return [
+            Verdict(key, each["fields"], each["failure"], each["costs"], self.memo.seconds_of(key))
+            for key, each in zip(keys, found, strict=True)
+        ]
 
 
 def _gold(question: Question) -> str:

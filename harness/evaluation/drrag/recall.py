@@ -185,7 +185,7 @@ def run(
         **{f"baseline {name}": value for name, value in baseline_seconds.items()},
         "first stage": first_seconds,
         "second stage": second_seconds,
-        "scoring": cache.seconds if cache is not None else 0.0,
+        "scoring": cache.memo.seconds if cache is not None else 0.0,
     }
     return Evaluation(list(questions), outcomes, passages, stage_seconds, results, by_row.get(own_key) if own else None)
 

@@ -109,7 +109,7 @@ class Study:
         answers = {id(each): selected_answers(evaluation, each, read_of.get(id(each)), seconds) for each in of_own_k}
         names = {id(each): each.name if each.name != OWN else system.selection.method for each in of_own_k}
         found = DrRagResults(
-            evaluation, read, seconds, cache.scored if cache else 0, index_records(baselines),
+            evaluation, read, seconds, cache.memo.count if cache else 0, index_records(baselines),
             {names[place]: each for place, each in answers.items()},
         )  # fmt: skip
         variants = {each.name: answers[id(each)] for each in of_own_k if each is not evaluation.own}

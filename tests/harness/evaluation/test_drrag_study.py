@@ -269,7 +269,7 @@ def test_an_interrupted_bank_resumes(tmp_path, monkeypatch):
     assert cache.probabilities(wanted) == [0.1] * 10
     assert len(resumed.asked) == 2
     assert sorted(interrupted.asked + resumed.asked) == sorted((q, a.title, b.title) for q, a, b in wanted)
-    assert cache.scored == 10
+    assert cache.memo.count == 10
     assert cache.probabilities(wanted[::-1]) == [0.1] * 10
     assert len(resumed.asked) == 2
 

@@ -27,7 +27,7 @@ passages = [Passage.of(f"t{i}", f"text {i}") for i in range(9)]
 sys.stdin.readline()
 for question in sys.argv[3].split():
     cache.probabilities([(question, d1, d2) for d1 in passages for d2 in passages])
-print(cache.scored)
+print(cache.memo.count)
 """
 
 
@@ -52,9 +52,7 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
         each.communicate(timeout=60)
         assert each.returncode == 0
     saved = {
-        (question, d1, d2): score
-        for line in file.read_text().splitlines()[1:]
-        for question, d1, d2, score in json.loads(line)[1]["pairs"]
+        key: score for line in file.read_text().splitlines()[1:] for key, score in json.loads(line)[1]["values"].items()
     }
     assert len(saved) == 18 * 9 * 9
     assert len(set(saved.values())) == len({len(question) for questions in asked for question in questions})
@@ -72,7 +70,7 @@ def test_scores_of_another_process_are_taken_over_but_never_change_a_score_in_us
     asked = len(one.scorer.asked)
     assert one.probabilities([*both, ("r", brune, alba)]) == [0.1] * 3
     assert len(one.scorer.asked) == asked  # they came from the file
-    assert ScoreCache(TableScorer(), file).scored == one.scored == 5
+    assert ScoreCache(TableScorer(), file).memo.count == one.memo.count == 5
 
 
 def test_a_line_torn_by_a_killed_process_does_not_spoil_the_file_of_a_running_one(tmp_path: Path) -> None:
@@ -83,7 +81,7 @@ def test_a_line_torn_by_a_killed_process_does_not_spoil_the_file_of_a_running_on
         killed.write(b'{"seconds": 1.0, "pai')
     running.probabilities(triples("r", 3))
     again = ScoreCache(TableScorer(), file)
-    assert again.scored == 6
+    assert again.memo.count == 6
     assert again.probabilities([*triples("q", 3), *triples("r", 3)]) == [0.1] * 6
     assert not again.scorer.asked
 
@@ -91,5 +89,5 @@ def test_a_line_torn_by_a_killed_process_does_not_spoil_the_file_of_a_running_on
 def test_scores_of_another_classifier_are_not_used(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     ScoreCache(TableScorer(), tmp_path / "scores-a.jsonl").probabilities(triples("q", 2))
     (tmp_path / "scores-a.jsonl").rename(tmp_path / "scores-b.jsonl")
-    assert ScoreCache(TableScorer(), tmp_path / "scores-b.jsonl").scored == 0
+    assert ScoreCache(TableScorer(), tmp_path / "scores-b.jsonl").memo.count == 0
     assert "scores-b.jsonl: saved by a run that differs in: scores. Starting over." in capsys.readouterr().err
