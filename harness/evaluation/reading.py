@@ -1,10 +1,10 @@
 """One reader on the passages that several methods chose for each question.
 
-Equal choices are read once, in resumable batches.
+Equal choices are read once (`harness.runtime.memo`).
 """
 
 import hashlib
-import itertools
+import importlib.metadata
 import json
 import time
 from collections.abc import Sequence
@@ -15,10 +15,11 @@ from typing import Any
 from common.records import Answer, Question, Ranked
 from harness.evaluation.serialization import digest
 from harness.interfaces import Reader
-from harness.runtime.provenance import configuration, hardware
-from harness.runtime.resumable import ResumableBatches
+from harness.runtime.memo import Memo
+from harness.runtime.provenance import LIBRARIES, configuration, hardware
 
 CHOICES_AT_ONCE = 64
+_FORMAT = 5  # version of the lines; increase it when their meaning changes
 Choice = tuple[int, tuple[Ranked, ...]]  # a question's number, and passages, best first
 
 
@@ -42,7 +43,6 @@ def read_choices(
     questions: Sequence[Question],
     chosen: Sequence[Sequence[Sequence[Ranked]]],
     file: Path | None = None,
-    depends_on: object = None,
 ) -> ReadChoices:
     """The reader's answers to all questions with a gold answer, from the passages of each method.
 
@@ -53,30 +53,26 @@ def read_choices(
         questions: All of them.
         chosen: Passages by method and question.
         file: For the answers; nothing is saved if the reader's configuration is unknown.
-        depends_on: What else determines the choices, JSON types only.
     """
     started = time.perf_counter()
     choices = distinct_choices(questions, chosen)
-    saved = ResumableBatches()
+    memo = Memo()
     if file is not None and (configured := configuration(reader)) is not None:
-        keys = [[number, [(hit.passage.id, hit.score) for hit in hits]] for number, hits in choices.values()]
-        recipe = {"reader recipe": known} if (known := getattr(reader, "recipe", None)) else {}
-        saved = ResumableBatches(
-            file,
-            {
-                "reader": configured, "questions": digest(questions), "hardware": hardware(), **recipe,
-                "choices": hashlib.sha256(json.dumps([keys, depends_on]).encode()).hexdigest(),
-            },
-        )  # fmt: skip
+        versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
+        head = {"reader": configured, "reader recipe": getattr(reader, "recipe", None), "hardware": hardware()}
+        memo = Memo(file, {**head, "versions": versions, "format": _FORMAT}, "answers")
+    todo, asked = [*choices.values()], [digest([question]) for question in questions]
 
-    def work(batch: Sequence[Choice]) -> list[list[Any]]:
-        read = reader.read([questions[number] for number, _ in batch], [hits for _, hits in batch])
-        return [[each.text, each.logprob, each.costs, each.notes] for each in read]
+    def read(places: Sequence[int]) -> list[list[Any]]:
+        batch = [todo[place] for place in places]
+        answers = reader.read([questions[number] for number, _ in batch], [hits for _, hits in batch])
+        return [[each.text, each.logprob, each.costs, each.notes] for each in answers]
 
-    todo = [*choices.values()]
-    batches = [todo[start : start + CHOICES_AT_ONCE] for start in range(0, len(todo), CHOICES_AT_ONCE)]
-    results = itertools.chain.from_iterable(saved.run(batches, work, "reading, batches"))
-    found = dict(zip(choices, results, strict=True))
+    keys = [
+        hashlib.sha256(json.dumps([asked[number], [(hit.passage.id, hit.score) for hit in hits]]).encode()).hexdigest()
+        for number, hits in todo
+    ]
+    found = dict(zip(choices, memo.values(keys, read, "reading", CHOICES_AT_ONCE), strict=True))
     answers = [
         [
             Answer(question.id, text, (), logprob, costs, notes)
@@ -85,8 +81,8 @@ def read_choices(
         ]
         for row in chosen
     ]
-    seconds = time.perf_counter() - started + saved.seconds
-    return ReadChoices(answers, seconds, saved.seconds, len(choices))
+    seconds = time.perf_counter() - started + memo.seconds_before
+    return ReadChoices(answers, seconds, memo.seconds_before, len(choices))
 
 
 def distinct_choices(

@@ -128,7 +128,7 @@ class Study:
         texts, seconds_each, seconds_before = dict[str, list[Answer]](), 0.0, spent.seconds_before
         if system.reader is not None and any(question.answers for question in questions):
             chosen = [[hits.ranked[: system.k] for hits in each.hits] for each in found.values()]
-            read = read_choices(system.reader, questions, chosen, folder / "reading.jsonl", [*found])
+            read = read_choices(system.reader, questions, chosen, folder / "reading.jsonl")
             texts, seconds_each = dict(zip(found, read.answers, strict=True)), read.seconds_each
             seconds_before += read.seconds_before
         answers = {

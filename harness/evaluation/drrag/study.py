@@ -162,8 +162,7 @@ class Study:
         if reader is None or not any(question.answers for question in evaluation.questions):
             return None
         chosen = selected_documents(evaluation, outcomes)
-        of_rows = [[outcome.name, outcome.k] for outcome in outcomes]
-        read = read_choices(reader, evaluation.questions, chosen, folder / "reading.jsonl", of_rows)
+        read = read_choices(reader, evaluation.questions, chosen, folder / "reading.jsonl")
         evaluation.seconds["reading"] = read.seconds
         return read
 

@@ -94,7 +94,7 @@ def answer_rows(
     if system.reader is None:
         return found, 0.0
     chosen = [[answer.evidence for answer in answers] for answers in found.values()]
-    read = read_choices(system.reader, questions, chosen, file, [*found])
+    read = read_choices(system.reader, questions, chosen, file)
     return {
         name: [
             replace(

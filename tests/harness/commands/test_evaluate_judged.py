@@ -266,7 +266,7 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
     monkeypatch.setattr(CausalLm, "reply", counts)
     ended = evaluate(place, "stopped")
     assert ended.code == 0, ended.err
-    assert f"reusing {len(counted)} verdicts from an earlier run" in ended.err
+    assert f"reusing {len(counted)} verdicts from earlier runs" in ended.err
     assert not set(again) & set(counted)
     assert len(again) + len(counted) == report(single)["judge"]["verdicts"]
     unlike = {key for key, value in measured_cells(single).items() if measured_cells(place / "stopped")[key] != value}
