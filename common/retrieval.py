@@ -4,7 +4,7 @@ The interface of retrievers, reciprocal rank fusion, and batched searches with s
 library only.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 from typing import Protocol, runtime_checkable
@@ -25,8 +25,20 @@ class Retriever(Protocol):
         """
 
 
+Search = Callable[[Retriever, Sequence[str], int], list[list[Ranked]]]
+
+
+def plain_search(retriever: Retriever, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+    """`retriever.search`; the memo of an evaluation takes its place."""
+    return retriever.search(queries, k)
+
+
 def search_for(
-    retriever: Retriever, questions: Sequence[Question], k: int, queries: Sequence[str] | None = None
+    retriever: Retriever,
+    questions: Sequence[Question],
+    k: int,
+    queries: Sequence[str] | None = None,
+    search: Search = plain_search,
 ) -> list[list[Ranked]]:
     """The k best passages for each question, each text of several documents once (`without_copies`).
 
@@ -38,12 +50,13 @@ def search_for(
         questions: One for each query.
         k: Passages of each query.
         queries: What is searched; the questions' texts when None.
+        search: Calls the retriever.
     """
     texts = [question.text for question in questions] if queries is None else queries
     kept: list[list[Ranked]] = [[] for _ in questions]
     rows, depth = [*range(len(questions))], k + any(question.exclude_self for question in questions)
     while rows:
-        found = zip(rows, retriever.search([texts[row] for row in rows], depth), strict=True)
+        found = zip(rows, search(retriever, [texts[row] for row in rows], depth), strict=True)
         rows = []
         for row, hits in found:
             kept[row] = without_copies(without_itself(questions[row], hits))[:k]

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import UserError
+from common.progress import track
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table, withheld_tables
 from harness.evaluation.controls import Controls, verdict
@@ -26,6 +27,7 @@ from harness.evaluation.tables import ReportTable, not_measured
 from harness.interfaces import System
 from harness.retrievers.corpora import passages_of
 from harness.runtime.failures import Apart, FailedQuestions, as_answers, failure_of, may_be_of_one, with_cut_notes
+from harness.runtime.memo import Memo, settled
 from harness.runtime.provenance import configuration, hardware, models_of
 from harness.runtime.resumable import ResumableBatches
 
@@ -84,7 +86,10 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     """
     started = time.perf_counter()
     places: Sequence[int] = getattr(study, "scorable", lambda _, asked: range(len(asked)))(system, questions)
-    places, asked = _asked_by_study(system, questions, places, study, settings)
+    if rows := getattr(study, "rows_of", None):
+        asked = ask_rows(system, rows(system), questions, Memo(getattr(study, "scores", None) or settings.partial))
+    else:
+        places, asked = _asked_by_study(system, questions, places, study, settings)
     scorable = [questions[place] for place in places]
     findings = study.measure(system, scorable, asked, settings) if study else Findings()
     asked.found = None  # may hold all that was retrieved
@@ -109,6 +114,40 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     seconds = asked.seconds_before + time.perf_counter() - started
     tables += findings.tables
     return MeasuredSystem(word, list(questions), asked, findings, tables, measures, seconds, verdict=verdict)
+
+
+def ask_rows(system: System, rows: Mapping[Hashable, System], questions: Sequence[Question], memo: Memo) -> Asked:
+    """The answers of the rows of a study, of which one is the system itself.
+
+    All rows are asked a batch of questions before the next one, with one memo, so that each part computes once what
+    several rows need. Costs are those that a row has by itself.
+
+    Args:
+        system: One of the rows.
+        rows: By what its study calls them, in the order in which they are asked.
+        questions: All of them.
+        memo: Of this evaluation.
+    """
+    found: dict[Hashable, list[Answer]] = {row: [] for row in rows}
+    apart = {row: Apart(made.answer) for row, made in rows.items()}
+    for made in rows.values():
+        made.memo = memo  # type: ignore[attr-defined]
+    try:
+        starts = range(0, len(questions), QUESTIONS_AT_ONCE)
+        for start in track(starts, len(starts), "answering, batches"):
+            batch = questions[start : start + QUESTIONS_AT_ONCE]
+            for row in rows:
+                found[row] += as_answers(batch, apart[row](batch))
+        for each in apart.values():
+            each.end()
+    finally:
+        for made in rows.values():
+            made.memo = None  # type: ignore[attr-defined]
+    answers = {row: [settled(answer) for answer in each] for row, each in found.items()}
+    own = next(row for row, made in rows.items() if made is system)
+    for question, answer in zip(questions, answers[own], strict=True):
+        _check_excluded(system, question, answer)
+    return Asked(answers[own], {}, memo.seconds_before, (answers, own, memo))
 
 
 def _controlled(

@@ -27,7 +27,7 @@ from harness.llm.structured import (
     true_or_false,
 )
 from harness.runtime.loading import load
-from harness.runtime.memo import Memo
+from harness.runtime.memo import Values
 
 Kind = Literal["answers", "passages"]
 KINDS: tuple[Kind, ...] = ("answers", "passages")
@@ -81,7 +81,7 @@ class Judge:
         self.llm, self.passages, self.repairs = llm, passages, repairs
         files = (answer_prompt, passage_prompt)
         self._files = {kind: file for kind, file in zip(KINDS, files, strict=True) if kind in verdicts}
-        self.memo = Memo()
+        self.verdicts = Values()
 
     @cached_property
     def prompts(self) -> dict[Kind, Prompt]:
@@ -119,12 +119,12 @@ class Judge:
 
         if (model := configuration(self.llm)) is not None:
             head = {"model": model, "repairs": self.repairs, "hardware": hardware(), "format": _FORMAT}
-            self.memo = Memo(folder / "verdicts.jsonl", head, "verdicts")
+            self.verdicts = Values(folder / "verdicts.jsonl", head, "verdicts")
 
     @property
     def seconds_before(self) -> float:
         """Computing time of verdicts that were reused from an interrupted run."""
-        return self.memo.seconds_before
+        return self.verdicts.seconds_before
 
     def on_answers(self, cases: Sequence[tuple[Question, str]]) -> list[Verdict]:
         """Verdicts `{"reason", "verdict"}` on answers, by the gold answers of their questions.
@@ -168,9 +168,9 @@ class Judge:
                 for each in replies
             ]  # fmt: skip
 
-        found = self.memo.values(keys, ask, what, REQUESTS_AT_ONCE, lasts=lambda verdict: not verdict["lost"])
+        found = self.verdicts(keys, ask, what, REQUESTS_AT_ONCE, lasts=lambda verdict: not verdict["lost"])
         return [
-            Verdict(key, each["fields"], each["failure"], each["costs"], self.memo.seconds_of(key))
+            Verdict(key, each["fields"], each["failure"], each["costs"], self.verdicts.seconds_of(key))
             for key, each in zip(keys, found, strict=True)
         ]
 

@@ -1,6 +1,6 @@
 """The common style of all plots: figures without a display, grid, legend, size."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -27,3 +27,15 @@ def save(figure: Figure, panels: Sequence[Axes], path: Path) -> None:
 def write_png(figure: Figure, path: Path) -> None:
     """Write a figure; `Figure.savefig` would draw it twice."""
     FigureCanvasAgg(figure).print_png(path)
+
+
+def plot_recall(curves: Mapping[str, Sequence[tuple[int, float]]], title: str, path: Path) -> None:
+    """Recall in per cent by k, one line per row."""
+    figure, (axes,) = axes_of()
+    for name, points in curves.items():
+        axes.plot(*zip(*points, strict=True), marker="o", label=name)
+    axes.set(xlabel="k", ylabel="recall, %", title=title)
+    axes.set_xticks(sorted({k for points in curves.values() for k, _ in points}))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+    write_png(figure, path)

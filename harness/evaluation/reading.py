@@ -4,7 +4,6 @@ Equal choices are read once (`harness.runtime.memo`).
 """
 
 import hashlib
-import importlib.metadata
 import json
 import time
 from collections.abc import Sequence
@@ -15,8 +14,8 @@ from typing import Any
 from common.records import Answer, Question, Ranked
 from harness.evaluation.serialization import digest
 from harness.interfaces import Reader
-from harness.runtime.memo import Memo
-from harness.runtime.provenance import LIBRARIES, configuration, hardware
+from harness.runtime.memo import Values
+from harness.runtime.provenance import configuration, hardware, library_versions
 
 CHOICES_AT_ONCE = 64
 _FORMAT = 5  # version of the lines; increase it when their meaning changes
@@ -56,11 +55,11 @@ def read_choices(
     """
     started = time.perf_counter()
     choices = distinct_choices(questions, chosen)
-    memo = Memo()
+    memo = Values()
     if file is not None and (configured := configuration(reader)) is not None:
-        versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
+        versions = library_versions()
         head = {"reader": configured, "reader recipe": getattr(reader, "recipe", None), "hardware": hardware()}
-        memo = Memo(file, {**head, "versions": versions, "format": _FORMAT}, "answers")
+        memo = Values(file, {**head, "versions": versions, "format": _FORMAT}, "answers")
     todo, asked = [*choices.values()], [digest([question]) for question in questions]
 
     def read(places: Sequence[int]) -> list[list[Any]]:
@@ -72,7 +71,7 @@ def read_choices(
         hashlib.sha256(json.dumps([asked[number], [(hit.passage.id, hit.score) for hit in hits]]).encode()).hexdigest()
         for number, hits in todo
     ]
-    found = dict(zip(choices, memo.values(keys, read, "reading", CHOICES_AT_ONCE), strict=True))
+    found = dict(zip(choices, memo(keys, read, "reading", CHOICES_AT_ONCE), strict=True))
     answers = [
         [
             Answer(question.id, text, (), logprob, costs, notes)

@@ -4,15 +4,24 @@ Standard library only.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from common.records import Answer, Question
+from common.records import Answer, Question, Ranked
 from harness.interfaces import Reader
 from harness.runtime.stages import stage_ended
 
+Read = Callable[[Reader, Sequence[Question], Sequence[Sequence[Ranked]]], list[Answer]]
 
-def read_answers(reader: Reader | None, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
+
+def plain_read(reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+    """`reader.read`; the memo of an evaluation takes its place."""
+    return reader.read(questions, evidence)
+
+
+def read_answers(
+    reader: Reader | None, questions: Sequence[Question], answers: Sequence[Answer], read: Read = plain_read
+) -> list[Answer]:
     """The answers with the reader's text, log-probability, costs and notes added; as they are without a reader.
 
     The evidence stays in the system's order. Costs of one name are summed; `seconds/reading` is the time of the call
@@ -22,7 +31,7 @@ def read_answers(reader: Reader | None, questions: Sequence[Question], answers: 
         return list(answers)
     stage_ended("evidence", answers)
     started = time.perf_counter()
-    texts = reader.read(questions, [answer.evidence for answer in answers])
+    texts = read(reader, questions, [answer.evidence for answer in answers])
     seconds = (time.perf_counter() - started) / len(questions)
     return [
         replace(

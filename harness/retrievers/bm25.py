@@ -130,6 +130,8 @@ class Bm25Retriever:
         ArtifactError: If it is corrupt, incomplete, not a BM25 index, or of another analyser.
     """
 
+    any_depth = True  # the beginning of a list is what a search for fewer passages finds
+
     def __init__(self, index: Path, verify: Verify = "sampled", workers: PositiveInt | None = None) -> None:
         self.folder, self.verify, self.workers = Path(index), verify, workers
 

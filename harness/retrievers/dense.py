@@ -245,6 +245,11 @@ class VectorRetriever:
         """Embeddings of queries, float32 (Q, D): the first step of `search`, separate so that it can be timed."""
         return self.encoder.encode_queries(queries)
 
+    @property
+    def any_depth(self) -> bool:
+        """Whether the beginning of a list is what a search for fewer passages finds."""
+        return self.index.recipe["vectors"]["faiss_index"] == "flat"
+
     def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query vector: the second step of `search`."""
         raise NotImplementedError

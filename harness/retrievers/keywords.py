@@ -103,6 +103,8 @@ class KeywordRetriever:
         ArtifactError: If it is corrupt, incomplete, not a keyword index, or of another version.
     """
 
+    any_depth = True  # the beginning of a list is what a search for fewer passages finds
+
     def __init__(self, index: Path, verify: Verify = "sampled") -> None:
         self.folder, self.verify = Path(index), verify
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from common.records import Passage, Question, Ranked
-from common.retrieval import search_for
+from common.retrieval import Search, plain_search, search_for
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
 from harness.selection.algorithms import Rankings
@@ -66,6 +66,7 @@ def search_twice(
     concatenated_size: int,
     question_weight: int = 1,
     second_retriever: Retriever | None = None,
+    search: Search = plain_search,
 ) -> Retrieval:
     """Retrieve for every question, then for every question concatenated with each of its best documents.
 
@@ -77,9 +78,10 @@ def search_twice(
         concatenated_size: Documents per q*_i, d_i and other first-stage documents included.
         question_weight: See `concatenate`.
         second_retriever: Searches with q*_i, on the same corpus; `retriever` when None.
+        search: Calls the retrievers.
     """
     second = {question_weight: (concatenations, concatenated_size)}
-    return search_by_weight(retriever, questions, ranking_size, second, second_retriever)[question_weight]
+    return search_by_weight(retriever, questions, ranking_size, second, second_retriever, search)[question_weight]
 
 
 def search_by_weight(
@@ -88,6 +90,7 @@ def search_by_weight(
     ranking_size: int,
     second: Mapping[int, tuple[int, int]],
     second_retriever: Retriever | None = None,
+    search: Search = plain_search,
 ) -> dict[int, Retrieval]:
     """As `search_twice`, for several weights of the question in q*_i: the first stage is searched once.
 
@@ -97,12 +100,13 @@ def search_by_weight(
         ranking_size: Documents per question.
         second: `concatenations` and `concatenated_size` by question weight.
         second_retriever: Searches with q*_i, on the same corpus; `retriever` when None.
+        search: Calls the retrievers.
 
     Returns:
         Both stages' results by question weight; each has the time of the first stage.
     """
     started = time.perf_counter()
-    rankings = search_for(retriever, questions, ranking_size) if questions else []
+    rankings = search_for(retriever, questions, ranking_size, search=search) if questions else []
     first_seconds = time.perf_counter() - started
     found = {}
     for question_weight, (concatenations, concatenated_size) in second.items():
@@ -118,6 +122,7 @@ def search_by_weight(
                 [questions[question] for question, _ in queries],
                 concatenated_size,
                 [text for _, text in queries],
+                search,
             )
             if queries
             else []

@@ -1,18 +1,30 @@
-"""Memo: what costs is computed once for each key, and kept in a journal, so that a stopped command repeats nothing.
+"""Memo: what the parts of systems compute, once; kept in journals, so that a stopped command repeats nothing.
 
-Each line of the journal is {"seconds": 1.2, "tokens": 300, "values": {key: value}}, one chunk. Several processes may
-use one file at the same time: each appends its chunks under a lock, and reads those of the others before.
+It is given to the places that call a part: search (retriever, query), score (part, texts), read (reader, question,
+context). Each line of a journal is {"seconds": 1.2, "tokens": 300, "values": {key: value}}, one chunk. Several
+processes may use one file at the same time: each appends its chunks under a lock, and reads those of the others before.
 """
 
+import hashlib
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from common.progress import say, track_batches
+from common.records import Answer, Passage, Question, Ranked
+from harness.interfaces import PairScorer, Reader, Retriever
 from harness.runtime.journal import Journal
+from harness.runtime.provenance import configuration, hardware, library_versions
+from models.token_count import tokens_read
 
+Triple = tuple[str, Passage, Passage]  # question text, d1, d2
+NEEDED = "needed"  # note of an answer, while rows are asked: what it needs by itself (`Needed`)
+PAIRS_AT_ONCE, READ_AT_ONCE, SEARCHED_AT_ONCE = 512, 64, 4096  # computed, then saved: an interruption loses one chunk
+_FORMAT = 1  # version of the lines; increase it when their meaning changes
 _WAIT_SECONDS = 60.0  # for another process that is appending, which takes it a fraction of a second
 
 
@@ -23,8 +35,8 @@ class _Remembered:
     before: bool  # read from the file, not computed here
 
 
-class Memo:
-    """Values of JSON types by key.
+class Values:
+    """Values by key, of JSON types where they are saved.
 
     Args:
         file: Of the journal; None keeps the values in memory alone.
@@ -34,7 +46,7 @@ class Memo:
 
     Raises:
         ArtifactError: If the file is corrupt before its last line (an interruption may leave an incomplete last line).
-            `values` raises it if saving fails.
+            A call raises it if saving fails.
     """
 
     def __init__(
@@ -49,11 +61,24 @@ class Memo:
         if self.count:
             say(f"{file}: reusing {self.count:,} {what} from earlier runs.")
 
-    def values(
+    @property
+    def seconds_each(self) -> float:
+        """Mean time of a value; 0 before the first one."""
+        return self.seconds / self.count if self.count else 0.0
+
+    @property
+    def tokens_each(self) -> float:
+        """Mean tokens of a value; 0 before the first one."""
+        return self.tokens / self.count if self.count else 0.0
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._known
+
+    def __call__(
         self,
         keys: Sequence[str],
         work: Callable[[Sequence[int]], Sequence[Any]],
-        doing: str,
+        doing: str | None,
         at_once: int,
         length: Callable[[int], int] | None = None,
         tokens: Callable[[], int] = lambda: 0,
@@ -64,7 +89,7 @@ class Memo:
         Args:
             keys: May repeat.
             work: The values of the keys at some places.
-            doing: Of the progress line.
+            doing: Of the progress line; None for none.
             at_once: Most keys of a chunk.
             length: Of what stands at a place: similar ones are computed together, the longest first.
             tokens: Those that were read so far.
@@ -76,7 +101,7 @@ class Memo:
                 todo.setdefault(key, place)
         order = sorted(todo, key=lambda key: -length(todo[key])) if length else [*todo]
         chunks = [order[start : start + at_once] for start in range(0, len(order), at_once)]
-        for chunk in track_batches(chunks, len(todo), doing):
+        for chunk in chunks if doing is None else track_batches(chunks, len(todo), doing):
             started, before = time.perf_counter(), tokens()
             values = work([todo[key] for key in chunk])
             self._add(dict(zip(chunk, values, strict=True)), time.perf_counter() - started, tokens() - before, lasts)
@@ -111,3 +136,131 @@ class Memo:
         self.count += len(values)
         self.seconds += seconds
         self.tokens += tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What an answer needs of a part by itself, whatever the memo has saved it."""
+
+    stage: str
+    values: Values
+    count: int
+
+
+class Memo:
+    """The values of all parts of the systems that one command asks.
+
+    A part is saved under what it is: its `identity`, or the arguments that the command line built it from. One without
+    is remembered within the process.
+
+    Args:
+        folder: For the journals; None saves nothing.
+        option: Of the command line, which names the folder; for error lines.
+    """
+
+    def __init__(self, folder: Path | None = None, option: str = "--out") -> None:
+        self.folder, self.option = folder, option
+        self._values: dict[tuple[str, int, int], tuple[Values, object]] = {}  # with the part, whose id stays its own
+
+    def of(self, kind: str, part: object, depth: int = 0) -> Values:
+        """The values of a part: `scores`, `answers`, or the searches of one depth, which are not saved."""
+        key = kind, id(part), depth
+        if key not in self._values:
+            known = identity_of(part) if self.folder is not None and kind != "searches" else None
+            file = None
+            if known is not None and self.folder is not None:
+                head = {"part": known, "hardware": hardware(), "versions": library_versions(), "format": _FORMAT}
+                name = hashlib.sha256(json.dumps(head, sort_keys=True).encode()).hexdigest()[:16]
+                file = self.folder / f"{kind}-{name}.jsonl"
+            self._values[key] = Values(file, head if file else None, kind, self.option), part
+        return self._values[key][0]
+
+    @property
+    def seconds_before(self) -> float:
+        """Computing time of what was reused from earlier runs."""
+        return sum(values.seconds_before for values, _ in self._values.values())
+
+    def search(self, retriever: Retriever, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """As `Retriever.search`; the beginning of a deeper list is served where it is that of a search for k."""
+        depth_of = {text: self._depth(retriever, text, k) for text in dict.fromkeys(queries)}
+        found: dict[str, list[Ranked]] = {}
+        for depth in dict.fromkeys(depth_of.values()):
+            texts = [text for text, own in depth_of.items() if own == depth]
+
+            def work(places: Sequence[int], texts: Sequence[str] = texts, depth: int = depth) -> list[list[Ranked]]:
+                return retriever.search([texts[place] for place in places], depth)
+
+            lists = self.of("searches", retriever, depth)(texts, work, None, SEARCHED_AT_ONCE)
+            found |= {text: hits[:k] for text, hits in zip(texts, lists, strict=True)}
+        return [list(found[text]) for text in queries]
+
+    def _depth(self, retriever: Retriever, text: str, k: int) -> int:
+        """That of a known search whose beginning is the search for k; else k."""
+        most = getattr(retriever, "candidates", inf if getattr(retriever, "any_depth", False) else 0)
+        deeper = (depth for depth in self._depths(retriever) if k <= depth <= most)
+        return next((depth for depth in deeper if text in self.of("searches", retriever, depth)), k)
+
+    def _depths(self, retriever: Retriever) -> Iterator[int]:
+        return iter(sorted(depth for kind, part, depth in self._values if (kind, part) == ("searches", id(retriever))))
+
+    def searched(self, stage: str, retriever: Retriever, count: int, k: int) -> Needed:
+        """So many searches for k, at the mean time of the depth that served them."""
+        depth = next((depth for depth in self._depths(retriever) if depth >= k), k)
+        return Needed(stage, self.of("searches", retriever, depth), count)
+
+    def reading(self, reader: Reader | None) -> list[Needed]:
+        """One reading; none without a reader."""
+        return [Needed("reading", self.of("answers", reader), 1)] if reader else []
+
+    def scores(self, scorer: PairScorer, triples: Sequence[Triple]) -> list[float]:
+        """P(positive | q, d1, d2) of every triple, in order."""
+        keys = ["\n".join([_sha16(question), d1.id, d2.id]) for question, d1, d2 in triples]
+
+        def score(places: Sequence[int]) -> list[float]:
+            return [float(each) for each in scorer.probabilities([triples[place] for place in places])]
+
+        def length(place: int) -> int:
+            question, d1, d2 = triples[place]
+            return len(question) + len(d1.text) + len(d2.text)
+
+        values = self.of("scores", scorer)
+        return values(keys, score, "scoring pairs", PAIRS_AT_ONCE, length, lambda: tokens_read(scorer))
+
+    def read(self, reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        """As `Reader.read`; a question without a gold answer is not read, because nothing could be compared."""
+        asked = [each for each in zip(questions, evidence, strict=True) if each[0].answers]
+        keys = [
+            _sha16(repr(question) + json.dumps([(hit.passage.id, hit.score) for hit in hits]))
+            for question, hits in asked
+        ]
+
+        def read(places: Sequence[int]) -> list[list[Any]]:
+            batch = [asked[place] for place in places]
+            answers = reader.read([question for question, _ in batch], [hits for _, hits in batch])
+            return [[each.text, each.logprob, each.costs, each.notes] for each in answers]
+
+        found = iter(self.of("answers", reader)(keys, read, "reading", READ_AT_ONCE))
+        records = [next(found) if question.answers else ("", None, {}, {}) for question in questions]
+        return [
+            Answer(question.id, text, (), logprob, costs, notes)
+            for question, (text, logprob, costs, notes) in zip(questions, records, strict=True)
+        ]
+
+
+def settled(answer: Answer) -> Answer:
+    """An answer with the seconds and tokens that it needs by itself: counts times the means of the parts."""
+    needed: Sequence[Needed] = answer.notes.get(NEEDED, ())  # type: ignore[assignment]
+    seconds = {f"seconds/{each.stage}": each.count * each.values.seconds_each for each in needed}
+    tokens = sum(each.count * each.values.tokens_each for each in needed)
+    notes = {name: value for name, value in answer.notes.items() if name != NEEDED}
+    costs = {**answer.costs, **({"tokens": answer.costs.get("tokens", 0.0) + tokens} if needed else {}), **seconds}
+    return replace(answer, costs=costs, notes=notes)
+
+
+def identity_of(part: object) -> Mapping[str, object] | None:
+    """What determines a part's results, JSON types only; None if that is not known."""
+    return getattr(part, "identity", None) or configuration(part)
+
+
+def _sha16(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]

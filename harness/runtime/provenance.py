@@ -4,6 +4,7 @@ So saved results are reused only for the same configuration. Folders are identif
 names.
 """
 
+import importlib.metadata
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -176,6 +177,11 @@ def hardware() -> str:
 
     device = resolve_device("auto")
     return f"{device.type}, auto is {compute_dtype('auto', device)}"
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of the libraries that may change the last bits of a result."""
+    return {name: importlib.metadata.version(name) for name in LIBRARIES}
 
 
 def differences(recorded: dict, wanted: dict) -> str:

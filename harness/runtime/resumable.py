@@ -3,7 +3,6 @@
 Each line of the journal holds {"batch": 0, "seconds": 12.3, "result": ...}, in order of the batches.
 """
 
-import importlib.metadata
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext
@@ -12,7 +11,7 @@ from typing import Any, TypeVar
 
 from common.progress import Progress, say, track
 from harness.runtime.journal import Journal
-from harness.runtime.provenance import LIBRARIES
+from harness.runtime.provenance import library_versions
 
 _FORMAT = 4  # version of the lines; increase it when the meaning of a result changes
 _Batch = TypeVar("_Batch", bound=Sequence)
@@ -49,7 +48,7 @@ class ResumableBatches:
         if self.file is None:
             yield from map(work, batches if what is None else track(batches, len(batches), what))
             return
-        versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
+        versions = library_versions()
         size = len(batches[0]) if batches else 0
         journal = Journal(self.file, {**self.depends_on, "batch size": size, "versions": versions, "format": _FORMAT})
         with journal.locked():

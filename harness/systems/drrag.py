@@ -5,26 +5,32 @@ q -> d_1..d_k1 -> q*_i = Concat(q, d_i) -> candidates d' -> C(q, d_i, d') -> at 
 
 import time
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from common.errors import UserError
 from common.ranges import PositiveInt, Precision
 from common.records import Answer, Asked, Question, Ranked, as_questions
+from common.retrieval import plain_search
 from harness.interfaces import PairScorer, Reader, Retriever
-from harness.readers.read_answers import read_answers
+from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.retriever_tree import note_unknown_words
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
+from harness.runtime.memo import NEEDED, Memo, Needed
 from harness.runtime.stages import stage_ended
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
 from harness.selection.tuned import completed, read_selection
 from models.serving_manifest import manifest_sha256
 from models.token_count import tokens_read
+
+PAIRS = "pairs"  # note of an answer, while rows are asked: probability and titles of each pair that was scored
 
 
 class DrRag:
@@ -56,6 +62,7 @@ class DrRag:
 
     study = "harness.evaluation.drrag.study:Study"  # names, because imports run from evaluations to systems
     tuning = "harness.tuning.drrag:Tuning"
+    memo: Memo | None = None  # of an evaluation
 
     def __init__(
         self,
@@ -102,6 +109,14 @@ class DrRag:
         """The options as they are used."""
         return self.complete(self.given)
 
+    def with_selection(self, selection: SelectionOptions) -> Self:
+        """This system with another selection: its parts are the same objects."""
+        _ = self.scorer
+        other = copy(self)
+        other.given = selection
+        other.__dict__.pop("selection", None)
+        return other
+
     def complete(self, selection: SelectionOptions) -> SelectionOptions:
         """A selection with the options of `selection_file` and the classifier's threshold where it has None.
 
@@ -131,6 +146,7 @@ class DrRag:
             options.concatenated_size,
             options.question_copies,
             self.second_retriever,
+            self.memo.search if self.memo else plain_search,
         )
         first = [tuple(results.hits[0][: options.ranking_size]) for results in retrieval.results]
         stage_ended("retrieval", [Answer(each.id, "", hits) for each, hits in zip(questions, first, strict=True)])
@@ -148,8 +164,25 @@ class DrRag:
             selected_answer(self.selection, question, results, decision, per_question)
             for question, results, decision in zip(questions, retrieval.results, decisions, strict=True)
         ]
+        if self.memo is not None:
+            decided = zip(answers, retrieval.results, decisions, strict=True)
+            answers = [self._needing(*each, self.memo) for each in decided]
         note_unknown_words(self, questions, answers)
-        return read_answers(self.reader, questions, answers)
+        return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
+
+    def _needing(self, answer: Answer, found: StageResults, decision: Decision, memo: Memo) -> Answer:
+        """The answer with notes on what it needs by itself: searches, pairs with their scores, a reading."""
+        options, titles = self.selection, {id_: passage.title for id_, passage in found.passages.items()}
+        pairs = {(d1, d2): (p, titles[d1], titles[d2]) for (d1, d2), p in decision.scores.items()}
+        second, searches = self.second_retriever or self.retriever, int(answer.costs["retriever_calls"]) - 1
+        needed = [
+            memo.searched("first_stage", self.retriever, 1, options.ranking_size),
+            memo.searched("second_stage", second, searches, options.concatenated_size),
+            Needed("scoring", memo.of("scores", self.scorer), len(pairs)),
+            *memo.reading(self.reader),
+        ]
+        costs = {name: cost for name, cost in answer.costs.items() if name != "tokens"}
+        return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, PAIRS: pairs})
 
     def _decide(self, questions: Sequence[Question], results: Sequence[StageResults]) -> list[Decision]:
         """Select documents for all questions; a triple that several questions share is scored once."""
@@ -162,7 +195,9 @@ class DrRag:
                 key: (key[0], results[job].passages[pair[0]], results[job].passages[pair[1]])
                 for key, (job, pair) in zip(keys, requested, strict=True)
             }
-            scores = dict(zip(triples, scorer.probabilities(list(triples.values())), strict=True))
+            new = [*triples.values()]
+            known = self.memo.scores(scorer, new) if self.memo else scorer.probabilities(new)
+            scores = dict(zip(triples, known, strict=True))
             return [scores[key] for key in keys]
 
         return decide([(self.selection, each.rankings) for each in results], score_batch, self.lookahead)

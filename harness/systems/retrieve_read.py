@@ -6,16 +6,18 @@ q -> d_1..d_k -> answer
 """
 
 import time
+from dataclasses import replace
 
 from common.ranges import PositiveInt
 from common.records import Answer, Asked, as_questions, clean
-from common.retrieval import search_for
+from common.retrieval import plain_search, search_for
 from harness.interfaces import Reader, Retriever
-from harness.readers.read_answers import read_answers
+from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.question_passages import given_ranking
 from harness.retrievers.retriever_tree import failures_of, note_unknown_words
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
+from harness.runtime.memo import NEEDED, Memo
 
 
 class RetrieveRead:
@@ -29,6 +31,8 @@ class RetrieveRead:
         k: Number of passages.
         reader: Generates the answer; without a reader only the evidence is returned.
     """
+
+    memo: Memo | None = None  # of an evaluation
 
     def __init__(self, retriever: Retriever | None = None, k: PositiveInt = 5, reader: Reader | None = None) -> None:
         self.retriever, self.k, self.reader = retriever, k, reader
@@ -49,7 +53,8 @@ class RetrieveRead:
             return []
         started = time.perf_counter()
         if self.retriever is not None:
-            found = search_for(self.retriever, questions, self.k)
+            search = self.memo.search if self.memo else plain_search
+            found = search_for(self.retriever, questions, self.k, search=search)
         else:
             found = [given_ranking(question)[: self.k] for question in questions]
         costs = {
@@ -71,5 +76,8 @@ class RetrieveRead:
                     notes={"queries": [{"query": question.text, "found": [], "error": why}]} if why else {},
                 )
             )
+        if self.memo is not None and self.retriever is not None:
+            needed = [self.memo.searched("retrieval", self.retriever, 1, self.k), *self.memo.reading(self.reader)]
+            answers = [replace(answer, notes={**answer.notes, NEEDED: needed}) for answer in answers]
         note_unknown_words(self, questions, answers)
-        return read_answers(self.reader, questions, answers)
+        return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)

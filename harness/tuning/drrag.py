@@ -7,7 +7,7 @@ Shape legend: V settings of the grid, N questions.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -28,10 +28,10 @@ from harness.evaluation.study import TUNE, Settings
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import gold_not_in_index, index_records
 from harness.retrievers.two_stage import StageResults, search_by_weight
+from harness.runtime.memo import Memo, Triple
 from harness.selection import algorithms
 from harness.selection.algorithms import Rankings
 from harness.selection.options import SelectionOptions
-from harness.selection.score_cache import ScoreCache, Triple, scores_file
 from harness.selection.tuned import Tuned, is_selection_file, write_selection
 from harness.systems.drrag import DrRag
 from models.serving_manifest import manifest_sha256
@@ -159,12 +159,9 @@ class Tuning:
         if not known:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
         gold_not_in_index(system, known, count=False)
-        file = None
-        if system.serving is not None:
-            file = scores_file(self.scores or settings.partial, Path(system.serving), system.scorer)
         results = search_grid(system.retriever, known, self.ks, self.grid, system.second_retriever)
-        cache = ScoreCache(system.scorer, file)
-        tried = try_grid(known, results, self.ks, self.grid, cache, system.scorer.threshold)
+        score = partial(Memo(self.scores or settings.partial).scores, system.scorer)
+        tried = try_grid(known, results, self.ks, self.grid, score, system.scorer.threshold)
         limits = dict(zip(self.ks, self.max_documents or map(float, self.ks), strict=True))
         chosen = {each.k: each.settings[_best(each, limits[each.k])] for each in tried}
         chosen_on = {
@@ -263,7 +260,7 @@ def try_grid(
     results: dict[int, list[StageResults]],
     ks: Sequence[int],
     grid: Grid,
-    cache: ScoreCache,
+    score: Callable[[list[Triple]], list[float]],
     exported_threshold: float,
 ) -> list[Tried]:
     """CFS of every question under every setting, for every k.
@@ -273,14 +270,14 @@ def try_grid(
         results: From `search_grid`.
         ks: Document budgets.
         grid: What is tried.
-        cache: Scores pairs.
+        score: Scores pairs.
         exported_threshold: The classifier's own, which is the default.
     """
     starts = range(0, len(questions), _QUESTIONS_AT_ONCE)
     batches = [range(start, min(start + _QUESTIONS_AT_ONCE, len(questions))) for start in starts]
     best: list[float] = []
     for batch in track(batches, len(batches), "scoring the pairs of all options"):
-        for scores in _scores(questions, results, batch, ks, grid, cache).values():
+        for scores in _scores(questions, results, batch, ks, grid, score).values():
             best += _best_of_each(scores)
     thresholds = sorted({exported_threshold, *threshold_grid(best)})
     tried = []
@@ -292,7 +289,7 @@ def try_grid(
         empty = np.empty(shape, np.float32), np.empty(shape, np.int16)
         tried.append(Tried(k, default, settings, *empty, similarity_N))
     for batch in track(batches, len(batches), "trying options"):
-        scores_of = _scores(questions, results, batch, ks, grid, cache)
+        scores_of = _scores(questions, results, batch, ks, grid, score)
         for each, place in product(tried, batch):
             found = {weight: of[place].rankings for weight, of in results.items()}
             _try_one(each, place, questions[place], found, scores_of[place])
@@ -349,7 +346,7 @@ def _scores(
     batch: Sequence[int],
     ks: Sequence[int],
     grid: Grid,
-    cache: ScoreCache,
+    score: Callable[[list[Triple]], list[float]],
 ) -> dict[int, dict[tuple[str, str], float]]:
     """The scores of all pairs that some setting may need, by the question's place."""
     wanted: list[tuple[int, tuple[str, str]]] = []
@@ -367,6 +364,6 @@ def _scores(
         wanted += [(place, pair) for pair in pairs]
         triples += [(questions[place].text, passages[d1], passages[d2]) for d1, d2 in pairs]
     scores: dict[int, dict[tuple[str, str], float]] = {place: {} for place in batch}
-    for (place, pair), score in zip(wanted, cache.probabilities(triples), strict=True):
-        scores[place][pair] = score
+    for (place, pair), probability in zip(wanted, score(triples), strict=True):
+        scores[place][pair] = probability
     return scores

@@ -44,7 +44,7 @@ from models.lora import Lora, add_adapter
 from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
 from models.parallel_batches import each_batch
 from models.pretrained import resolve
-from models.serving_manifest import read_manifest
+from models.serving_manifest import manifest_sha256, read_manifest
 from models.token_count import CountsTokens
 
 KIND = "triple_classifier"
@@ -67,6 +67,7 @@ class TripleClassifier(CountsTokens, nn.Module):
     network: PreTrainedModel
     threshold = 0.5
     new_head = False  # whether the head starts from random weights
+    serving_sha256: str | None = None  # of the manifest that it was loaded from
     inference_dtype: torch.dtype | None = None  # of `log_odds`; None: as the caller's autocast says
 
     def __init__(self, network: PreTrainedModel, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
@@ -184,6 +185,7 @@ class TripleClassifier(CountsTokens, nn.Module):
         network = load_network(AutoModelForSequenceClassification, folder, **options)
         classifier = cls(network, TripleEncoder(folder, manifest["max_tokens"]), kind)
         classifier.threshold, classifier.inference_dtype = manifest["threshold"], dtype
+        classifier.serving_sha256 = manifest_sha256(serving)
         return classifier.to(where).eval()
 
     def save(self, folder: Path) -> None:
@@ -213,6 +215,12 @@ class TripleClassifier(CountsTokens, nn.Module):
         for name, parameter in self.network.base_model.named_parameters():
             if "pooler" in name.split("."):  # the head does not use it
                 parameter.requires_grad_(False)
+
+    @property
+    def identity(self) -> dict[str, object] | None:
+        """What determines its scores; None if it was not loaded from a serving folder."""
+        loaded = self.serving_sha256
+        return {"serving": loaded, "computed in": str(self.inference_dtype)} if loaded else None
 
     @property
     def padding(self) -> Padding:

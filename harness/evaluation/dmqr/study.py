@@ -32,6 +32,7 @@ from harness.evaluation.dmqr.methods import (
 )
 from harness.evaluation.dmqr.search import DmqrResults, Spent, find_all, method_answers, rewrite_all
 from harness.evaluation.paper_figures import DMQR, dmqr
+from harness.evaluation.plots import plot_recall
 from harness.evaluation.reading import read_choices
 from harness.evaluation.study import Asked, Findings, Settings, word_of
 from harness.evaluation.tables import ReportTable
@@ -262,7 +263,7 @@ def _add_tables(
     title = f"relevance by {rule}"
     recalls = tables.recall_tables(scored, settings.ks, title, bootstrap)
     findings.tables += [*tables.method_tables(scored, columns, title, bootstrap, paper), *recalls, *judge_costs]
-    findings.plots["recall.png"] = partial(tables.plot_recall, recalls[0])
+    findings.plots["recall.png"] = partial(plot_recall, tables.recall_curves(recalls[0]), recalls[0].title)
     findings.paper = "DMQR-RAG" if paper else ""
     depths = [each.method.per_query for each in scored.values() if each.method.rewriter is None]
     findings.notes = tables.NOTES.format(

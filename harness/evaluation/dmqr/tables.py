@@ -8,7 +8,6 @@ Shape legend: N questions, R rows.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,6 @@ from harness.evaluation.judge import Judge, Verdict
 from harness.evaluation.judging.system import judged_values
 from harness.evaluation.judging.tables import costs_table
 from harness.evaluation.paper_figures import Paper, dmqr, dmqr_average_falls
-from harness.evaluation.plots import axes_of, save
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
@@ -274,14 +272,10 @@ def _of_paper(column: str, columns: Sequence[str]) -> str:
     return "" if f"{JUDGED}{column}" in columns else column
 
 
-def plot_recall(table: ReportTable, path: Path) -> None:
-    """Recall@k of every method, from its table."""
-    figure, (axes,) = axes_of()
-    places = {place: int(match[1]) for place, name in enumerate(table.columns) if (match := _RECALL_AT.match(name))}
-    for number, (name, cells) in enumerate(table.rows.items()):
-        values = [cell.value if (cell := cells[place]) else np.nan for place in places]
-        style = "--" if name in COMPARED_TO else "-"
-        axes.plot([*places.values()], values, marker="o", linestyle=style, color=f"C{number % 10}", label=name)
-    axes.set(xlabel="k", ylabel="recall@k, %", title=table.title)
-    axes.set_xticks([*places.values()])
-    save(figure, [axes], path)
+def recall_curves(table: ReportTable) -> dict[str, list[tuple[int, float]]]:
+    """Recall@k of every method by k, from its table."""
+    ks = {place: int(match[1]) for place, name in enumerate(table.columns) if (match := _RECALL_AT.match(name))}
+    return {
+        name: [(k, cell.value) for place, k in ks.items() if (cell := cells[place])]
+        for name, cells in table.rows.items()
+    }

@@ -1,54 +1,42 @@
-"""DR-RAG's study.
+"""DR-RAG's study: the system with every selection and budget.
 
-Recall of gold passages for every selection and budget (Tables 4 and 5), a reader's answers from them (Tables 2 to 4),
-and each selection's choices with their reasons (Table 8).
+Recall of gold passages (Tables 4 and 5), a reader's answers (Tables 2 to 4), each selection's choices with their
+reasons (Table 8).
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from common.errors import UserError
-from common.files import sha256
 from common.ranges import PositiveInt
 from common.records import Answer, Question
-from harness.evaluation.drrag import recall
-from harness.evaluation.drrag.answers import selected_answers, selected_documents, selection_tables
-from harness.evaluation.drrag.recall import OWN, Evaluation, RowOutcome
-from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, cases_of, plot_recall, recall_tables, selection_record
+from harness.evaluation.drrag import tables
+from harness.evaluation.drrag.tables import BASELINE, Row
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
-from harness.evaluation.reading import ReadChoices, read_choices
+from harness.evaluation.plots import plot_recall
 from harness.evaluation.study import Asked, Findings, Settings, partial_folder
 from harness.evaluation.tables import ReportTable, not_measured
 from harness.indexing.index_folder import open_index
-from harness.interfaces import Reader, Retriever
+from harness.interfaces import Retriever, System
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.corpora import check_same_corpus, index_records
 from harness.retrievers.fusion import FusedRetriever
+from harness.runtime.memo import Memo
 from harness.runtime.provenance import computed_in
 from harness.selection.options import SelectionOptions
-from harness.selection.score_cache import ScoreCache, scores_file
-from harness.systems.drrag import DrRag, tuned_options
-from models.serving_manifest import MANIFEST
+from harness.systems.drrag import PAIRS, DrRag, tuned_options
+from harness.systems.retrieve_read import RetrieveRead
+from models.serving_manifest import manifest_sha256
 
-
-@dataclass(frozen=True, slots=True)
-class DrRagResults:
-    """The data of the tables."""
-
-    evaluation: Evaluation
-    read: list[list[Answer]] | None  # by row, one per question; None without a reader
-    reading_seconds: float  # per question
-    pairs: int  # scored
-    further_indexes: dict[str, list[dict[str, object]]]
-    rows: dict[str, list[Answer]]  # of the system's k
+OWN = "own"  # the system's own selection, where it is not a row of the table
 
 
 class Study:
-    """Retrieves once and scores each pair once for all selections and budgets.
+    """Measures the system with other selections and budgets, and its retrievers alone.
 
     Args:
         rows: Selections to measure besides SM and the system's own, e.g. [QDC, CFS, ranked]; all when omitted.
@@ -69,8 +57,10 @@ class Study:
     ) -> None:
         if not ks or len(set(ks)) < len(ks):
             raise UserError(f"study.ks is {list(ks)}; it must be different numbers, such as [3,4,6].")
-        _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), rows)
+        _selected_rows(table_selections(SelectionOptions("sm"), with_classifier=True), rows)
         self.rows, self.ks, self.bm25, self.scores = rows, ks, bm25, scores
+        self.baselines: dict[str, Retriever] = {}  # of the rows
+        self.selections: dict[str, SelectionOptions] = {}
 
     def check(self, system: DrRag, out: Path, layout: str) -> None:
         """Check indexes, files and folders.
@@ -78,7 +68,7 @@ class Study:
         Raises:
             UserError: If one is in the way of another, or a subclass if one is missing or corrupt.
         """
-        selected = _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), self.rows)
+        selected = _selected_rows(table_selections(SelectionOptions("sm"), with_classifier=True), self.rows)
         for k, options in product(self.ks, selected.values()):  # the file has each k that a row needs
             tuned_options(replace(options, k=k, keep_first=0), system.selection_file, system.serving)
         if self.bm25 is not None:
@@ -90,119 +80,100 @@ class Study:
                 "replaced or removed at the end."
             )
 
-    def ask(self, system: DrRag, questions: Sequence[Question], settings: Settings) -> Asked:
-        """The choices of every selection, and the reader's answers from them; every pair is scored once."""
-        selections = _selected_rows(recall.table_selections(system.given, system.scorer is not None), self.rows)
-        baselines = _baselines(system.retriever, self.bm25)
-        cache = self._score_cache(system, settings.partial)
-        evaluation = recall.run(
-            questions, system.retriever, baselines, selections, self.ks, cache, system.lookahead,
-            system.selection, system.complete, system.second_retriever,
-        )  # fmt: skip
-        assert evaluation.own is not None  # the system's selection is given
-        outcomes = [*evaluation.outcomes, *([] if evaluation.own in evaluation.outcomes else [evaluation.own])]
-        reading = self._read(system.reader, evaluation, outcomes, settings.partial)
-        read = None if reading is None else reading.answers
-        seconds = reading.seconds_each if reading else 0.0
-        read_of = dict(zip(map(id, outcomes), read, strict=True)) if read else {}
-        of_own_k = [each for each in outcomes if each.k == evaluation.own.k and each.stages]
-        answers = {id(each): selected_answers(evaluation, each, read_of.get(id(each)), seconds) for each in of_own_k}
-        names = {id(each): each.name if each.name != OWN else system.selection.method for each in of_own_k}
-        found = DrRagResults(
-            evaluation, read, seconds, cache.memo.count if cache else 0, index_records(baselines),
-            {names[place]: each for place, each in answers.items()},
-        )  # fmt: skip
-        variants = {each.name: answers[id(each)] for each in of_own_k if each is not evaluation.own}
-        seconds_before = reading.seconds_before if reading else 0.0
-        return Asked(answers[id(evaluation.own)], variants, seconds_before, found)
+    def rows_of(self, system: DrRag) -> dict[tuple[str, int], System]:
+        """The rows by name and k, the deepest searches first; the system's own selection is one of them."""
+        self.baselines = _baselines(system.retriever, self.bm25)
+        self.selections = _selected_rows(table_selections(system.given, system.scorer is not None), self.rows)
+        made: dict[tuple[str, int], DrRag] = {
+            (name, k): system.with_selection(replace(options, k=k))
+            for k, (name, options) in product(self.ks, self.selections.items())
+        }
+        same = (row for row, each in made.items() if each.selection == system.selection)
+        made[next(same, (OWN, system.selection.k))] = system
+        deepest = sorted(made, key=lambda row: _depths(made[row].selection))
+        rows: dict[tuple[str, int], System] = {row: made[row] for row in deepest}
+        for k, (name, retriever) in product(sorted(self.ks, reverse=True), self.baselines.items()):
+            rows[name, k] = RetrieveRead(retriever, k, system.reader)
+        return rows
 
     def measure(self, system: DrRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Tables of every selection: recall on questions whose gold passages are all in the file, answers on all."""
-        found: DrRagResults = asked.found
-        evaluation, read, pairs = found.evaluation, found.read, found.pairs
-        findings = Findings(budget=system.selection.k, cases=cases_of(questions, found.rows))
-        self._add_tables(evaluation, read, found.reading_seconds, settings, findings)
-        texts = None if read is None else [[answer.text for answer in row] for row in read]
-        findings.records = [selection_record(evaluation, n, texts) for n in range(len(questions))]
-        serving = system.serving
-        dtype = computed_in(system.scorer)
-        findings.facts = [
-            f"classifier: {serving or 'none'}, threshold {system.selection.threshold:.4f}, "
-            f"{pairs:,} pairs scored in {evaluation.seconds['scoring']:.0f} s"
-            + (f", matrix products in {dtype}" if dtype else ""),
-            *_depth_fact(system, evaluation),
-        ]
-        findings.settings = {
-            "classifier": {
-                "serving": str(serving) if serving else None,
-                "sha256": sha256(Path(serving) / MANIFEST) if serving else None,
-                "computed in": dtype,
-            },
-            "selection": asdict(system.selection),
-            "further indexes": found.further_indexes,
-            "pairs scored": pairs,
-            "seconds": evaluation.seconds,
-            **findings.settings,
-        }
+        answers, own, memo = asked.found
+        rows = {(name, k): Row(name, k, *_apart(each)) for (name, k), each in answers.items()}
+        names = [*self.baselines, *self.selections]
+        table = [rows[name, k] for k, name in product(self.ks, names)]
+        alike = {name: rows[name, own[1]] for name in dict.fromkeys([*names, own[0]]) if (name, own[1]) in rows}
+        asked.answers = rows[own].answers
+        asked.variants = {name: row.answers for name, row in alike.items() if name != own[0]}
+        alike = {name if name != OWN else system.selection.method: row for name, row in alike.items()}
+        findings = Findings(budget=own[1], cases=tables.cases_of(questions, alike))
+        self._add_tables(table, questions, system, settings, findings)
+        findings.records = [tables.selection_record(table, question, n) for n, question in enumerate(questions)]
+        self._add_facts(system, memo, findings)
         return findings
 
-    def _score_cache(self, system: DrRag, folder: Path) -> ScoreCache | None:
-        if system.scorer is None:
-            return None
-        file = None
-        if system.serving is not None:
-            file = scores_file(self.scores or folder, Path(system.serving), system.scorer)
-        return ScoreCache(system.scorer, file)
-
-    @staticmethod
-    def _read(
-        reader: Reader | None, evaluation: Evaluation, outcomes: Sequence[RowOutcome], folder: Path
-    ) -> ReadChoices | None:
-        """The reader's answers from every outcome's documents; None without a reader or without gold answers."""
-        if reader is None or not any(question.answers for question in evaluation.questions):
-            return None
-        chosen = selected_documents(evaluation, outcomes)
-        read = read_choices(reader, evaluation.questions, chosen, folder / "reading.jsonl")
-        evaluation.seconds["reading"] = read.seconds
-        return read
+    def _add_facts(self, system: DrRag, memo: Memo, findings: Findings) -> None:
+        scored, dtype = memo.of("scores", system.scorer), computed_in(system.scorer)
+        findings.facts = [
+            f"classifier: {system.serving or 'none'}, threshold {system.selection.threshold:.4f}, "
+            f"{scored.count:,} pairs scored in {scored.seconds:.0f} s"
+            + (f", matrix products in {dtype}" if dtype else "")
+        ]
+        findings.settings |= {
+            "classifier": {"sha256": manifest_sha256(system.serving), "computed in": dtype},
+            "selection": asdict(system.selection),
+            "further indexes": index_records(self.baselines),
+            "pairs scored": scored.count,
+        }
 
     def _add_tables(
-        self,
-        evaluation: Evaluation,
-        given: Sequence[Sequence[Answer]] | None,
-        reading_seconds: float,
-        settings: Settings,
-        findings: Findings,
+        self, rows: Sequence[Row], questions: Sequence[Question], system: DrRag, settings: Settings, findings: Findings
     ) -> None:
-        """Tables of recall and of answers, and the plot of recall."""
+        """Add tables of recall and of answers, and the plot of recall."""
         paper = cast(DrRagPaper, settings.paper) if settings.paper in DR_RAG else None
-        count = int(evaluation.known.sum())
-        if count:
-            measured = recall.measure(evaluation, settings.bootstrap.resamples, settings.bootstrap.seed)
-            findings.tables = recall_tables(evaluation, measured, paper)
-            findings.notes = NOTES + (PAPER_NOTE.format(dataset=paper) if paper else "")
-            title = f"Recall of gold passages: {count:,} questions"
-            findings.plots = {"recall.png": partial(plot_recall, evaluation, measured, title=title)}
+        known = [n for n, each in enumerate(questions) if each.support and not each.unshipped_support]
+        if known:
+            measured = tables.measure(rows, questions, known, settings.bootstrap)
+            findings.tables = tables.recall_tables(rows, measured, known, paper)
+            findings.notes = tables.NOTES + (tables.PAPER_NOTE.format(dataset=paper) if paper else "")
+            curves = {name: [] for name in dict.fromkeys(row.name for row in rows)}  # type: dict[str, list[tuple[int, float]]]
+            for row, metrics in zip(rows, measured, strict=True):
+                curves[row.name].append((row.k, 100 * metrics.recall))
+            title = f"Recall of gold passages: {len(known):,} questions"
+            findings.plots = {"recall.png": partial(plot_recall, curves, title)}
             findings.settings = {
-                "questions with gold passages": count,
-                "questions where CFS differs from QDC": {str(k): recall.differing(evaluation, k) for k in self.ks},
+                "questions with gold passages": len(known),
+                "questions where CFS differs from QDC": {str(k): tables.differing(rows, k, known) for k in self.ks},
                 "rows": [
-                    {
-                        "row": outcome.name,
-                        "k": outcome.k,
-                        **asdict(metrics),
-                        "seconds_per_question": outcome.seconds,
-                    }
-                    for outcome, metrics in zip(evaluation.outcomes, measured, strict=True)
+                    {"row": row.name, "k": row.k, **asdict(metrics), "seconds_per_question": row.seconds}
+                    for row, metrics in zip(rows, measured, strict=True)
                 ],
             }
         else:
             reason = not_measured("no question ships its gold passages")
-            findings.tables = [
-                ReportTable("recall", "Recall of gold passages", ("recall %",), {recall.BASELINE: [reason]})
-            ]
-        if given is not None:
-            findings.tables += selection_tables(evaluation, given, reading_seconds, settings, paper)
+            findings.tables = [ReportTable("recall", "Recall of gold passages", ("recall %",), {BASELINE: [reason]})]
+        if system.reader is not None and any(question.answers for question in questions):
+            findings.tables += tables.answer_tables(rows, questions, known, settings, paper)
+
+
+def table_selections(base: SelectionOptions, with_classifier: bool) -> dict[str, SelectionOptions]:
+    """The selections of the table by row name, with the options of `base`.
+
+    Only the row `CFS, filled` sets `fill_budget`.
+    """
+    base = replace(base, fill_budget=False)
+    selections = {
+        BASELINE: replace(base, method="sm"),
+        "QDC": replace(base, method="qdc"),
+        "CIS": replace(base, method="cis", second_stage="qdc"),
+        "CIS w/o QDC": replace(base, method="cis", second_stage="ranking"),
+        "CFS": replace(base, method="cfs", second_stage="qdc", cfs_rule="first"),
+        "CFS w/o QDC": replace(base, method="cfs", second_stage="ranking", cfs_rule="first"),
+        "CFS, all": replace(base, method="cfs", second_stage="qdc", cfs_rule="all"),
+        "CFS, filled": replace(base, method="cfs", second_stage="qdc", cfs_rule="first", fill_budget=True),
+        "ranked": replace(base, method="ranked"),
+    }
+    return {name: options for name, options in selections.items() if with_classifier or not options.needs_classifier}
 
 
 def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] | None) -> dict[str, SelectionOptions]:
@@ -213,8 +184,19 @@ def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] 
             f"study.rows contains {unknown[0]!r}; allowed: {', '.join(selections)}"
             + ("." if "CFS" in selections else " (the others need the system's serving folder).")
         )
-    baseline = recall.BASELINE
-    return {name: options for name, options in selections.items() if rows is None or name in rows or name == baseline}
+    return {name: options for name, options in selections.items() if rows is None or name in rows or name == BASELINE}
+
+
+def _depths(options: SelectionOptions) -> tuple[int, int]:
+    """For an order that begins with the deepest searches."""
+    return -options.ranking_size, -options.concatenated_size
+
+
+def _apart(answers: Sequence[Answer]) -> tuple[list[Answer], list[Mapping[tuple[str, str], tuple[float, str, str]]]]:
+    """Answers, and the scored pairs that stand in their notes."""
+    pairs: list[Any] = [answer.notes.get(PAIRS, {}) for answer in answers]
+    kept = [{name: note for name, note in answer.notes.items() if name != PAIRS} for answer in answers]
+    return [replace(answer, notes=notes) for answer, notes in zip(answers, kept, strict=True)], pairs
 
 
 def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
@@ -234,21 +216,3 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
     if lexical is None:
         return {}
     return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
-
-
-def _depth_fact(system: DrRag, evaluation: Evaluation) -> list[str]:
-    """Per stage, that the rows' shared search is deeper than the candidates of a fusing or reranking retriever."""
-    options = [outcome.options for outcome in (*evaluation.outcomes, evaluation.own) if outcome and outcome.options]
-    searched = [
-        (system.retriever, max(each.ranking_size for each in options)),
-        (system.second_retriever or system.retriever, max(each.concatenated_size for each in options)),
-    ]
-    facts: dict[int, str] = {}  # one of a retriever that searches both stages: the deeper one
-    for retriever, depth in sorted(searched, key=lambda each: each[1]):
-        candidates = getattr(retriever, "candidates", None)
-        if candidates is not None and depth > candidates:
-            facts[id(retriever)] = (
-                f"the rows share a search of {depth} passages, more than the retriever's {candidates} candidates: its "
-                f"ranking may differ from that of an answer alone; set candidates to {depth} or more"
-            )
-    return list(facts.values())

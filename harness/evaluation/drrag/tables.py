@@ -1,16 +1,26 @@
-"""DR-RAG's recall for every k (Table 5), its plot, and each selection's choices for each question (Table 8)."""
+"""DR-RAG's tables: recall for every k (Table 5) with its plot, answers (Tables 2 to 4), each selection's choices (8).
+
+Shape legend: N questions, R rows.
+"""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
+
+import numpy as np
 
 from common.records import Answer, Question
-from harness.evaluation.drrag.recall import BASELINE, Evaluation, Metrics, RowOutcome, differing
+from common.retrieval import share_found
+from harness.evaluation import paper_figures
+from harness.evaluation.answer_scores import MEASURES, Bootstrap, answer_values, percent_cells
+from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
-from harness.evaluation.plots import axes_of, write_png
-from harness.evaluation.tables import Cell, ReportTable
+from harness.evaluation.study import Settings
+from harness.evaluation.tables import Cell, Cells, ReportTable
 
+BASELINE = "SM"
 COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
+ANSWER_COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:], "steps", "time")
 CASE_COLUMNS = ("selection", "document", "gold", "stage", "why")
 PAPER_COLUMNS = ("paper: recall %", "paper: documents")
 NOTES = """\
@@ -30,121 +40,200 @@ than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's E
 """
 
 
-def recall_tables(evaluation: Evaluation, measured: Sequence[Metrics], paper: DrRagPaper | None) -> list[ReportTable]:
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one system answered. Lists have one entry per question."""
+
+    name: str
+    k: int
+    answers: list[Answer]
+    pairs: list[Mapping[tuple[str, str], tuple[float, str, str]]]  # scored: ids -> probability, titles
+
+    @property
+    def seconds(self) -> float:
+        """Per question, of retrieval and pair scoring."""
+        return float(np.mean([_seconds(answer) for answer in self.answers]))
+
+    def documents(self, number: int) -> list[str]:
+        """Ids of the documents chosen for a question."""
+        return [hit.passage.id for hit in self.answers[number].evidence]
+
+
+def _seconds(answer: Answer) -> float:
+    stages = (name for name in answer.costs if name.startswith("seconds/") and name != "seconds/reading")
+    return sum(answer.costs[name] for name in stages)
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Metrics of one row; shares are between 0 and 1, differences are to similarity matching at the same k."""
+
+    recall: float
+    documents: float
+    all_found: float  # share of questions with every gold passage found
+    difference: float
+    interval: tuple[float, float]
+    relative_time: float | None  # None where the clock saw no time
+    pairs: float  # scored per question
+
+
+def measure(
+    rows: Sequence[Row], questions: Sequence[Question], known: Sequence[int], bootstrap: Bootstrap
+) -> list[Metrics]:
+    """The metrics of every row, with 95% paired bootstrap intervals of the difference to similarity matching.
+
+    Args:
+        rows: One of similarity matching for each k.
+        questions: The questions.
+        known: Places of those whose gold passages are all in the file.
+        bootstrap: For the intervals.
+    """
+    recalls_RN = np.array([[share_found(questions[n].gold_groups, row.documents(n)) for n in known] for row in rows])
+    baseline_of = {row.k: place for place, row in enumerate(rows) if row.name == BASELINE}
+    differences_RN = recalls_RN - recalls_RN[[baseline_of[row.k] for row in rows]]
+    intervals_R2 = paired_intervals(differences_RN, bootstrap.resamples, bootstrap.seed)
+    seconds = [row.seconds for row in rows]
+    baselines = [rows[baseline_of[row.k]].seconds for row in rows]
+    columns = (
+        recalls_RN.mean(axis=1).tolist(),
+        np.array([[len(row.documents(n)) for n in known] for row in rows]).mean(axis=1).tolist(),
+        (recalls_RN == 1).mean(axis=1).tolist(),
+        differences_RN.mean(axis=1).tolist(),
+        map(tuple, intervals_R2.tolist()),
+        [own / of_sm if own and of_sm else None for own, of_sm in zip(seconds, baselines, strict=True)],
+        np.array([[len(row.pairs[n]) for n in known] for row in rows]).mean(axis=1).tolist(),
+    )
+    return [Metrics(*values) for values in zip(*columns, strict=True)]
+
+
+def differing(rows: Sequence[Row], k: int, known: Sequence[int]) -> int | None:
+    """On how many questions with known gold CFS and QDC choose different documents; None if one was not asked.
+
+    CFS with a classifier that accepts nearly every pair is QDC: its gain over SM is then QDC's.
+    """
+    at_k = {row.name: row for row in rows if row.k == k}
+    if not {"CFS", "QDC"} <= at_k.keys():
+        return None
+    return sum({*at_k["CFS"].documents(n)} != {*at_k["QDC"].documents(n)} for n in known)
+
+
+def recall_tables(
+    rows: Sequence[Row], measured: Sequence[Metrics], known: Sequence[int], paper: DrRagPaper | None
+) -> list[ReportTable]:
     """Per k a table of all rows.
 
     Args:
-        evaluation: All rows.
+        rows: The rows.
         measured: Their metrics.
+        known: Places of the questions whose gold passages are all in the file.
         paper: Adds this paper's published results.
     """
     tables = []
-    for k in dict.fromkeys(outcome.k for outcome in evaluation.outcomes):
-        rows = [(o, m) for o, m in zip(evaluation.outcomes, measured, strict=True) if o.k == k]
-        different = differing(evaluation, k)
-        count = int(evaluation.known.sum())
+    for k in dict.fromkeys(row.k for row in rows):
+        different = differing(rows, k, known)
+        note = f"CFS's documents differ from QDC's on {different or 0:,} of {len(known):,} questions."
+        cells = {row.name: _cells(row, own, paper) for row, own in zip(rows, measured, strict=True) if row.k == k}
         tables.append(
             ReportTable(
-                f"recall, k = {k}",
-                f"Recall of gold passages, k = {k}",
-                COLUMNS + PAPER_COLUMNS * bool(paper),
-                {outcome.name: _cells(outcome, metrics, paper) for outcome, metrics in rows},
-                note=""
-                if different is None
-                else f"CFS's documents differ from QDC's on {different:,} of {count:,} questions.",
-                signed=frozenset({COLUMNS[1]}),
-                column_decimals={"pairs": 1},
+                f"recall, k = {k}", f"Recall of gold passages, k = {k}", COLUMNS + PAPER_COLUMNS * bool(paper), cells,
+                note="" if different is None else note, signed=frozenset({COLUMNS[1]}), column_decimals={"pairs": 1},
                 published=frozenset(PAPER_COLUMNS),
             )
-        )
+        )  # fmt: skip
     return tables
 
 
-def _cells(outcome: RowOutcome, metrics: Metrics, paper: DrRagPaper | None) -> list[Cell | None]:
+def _cells(row: Row, metrics: Metrics, paper: DrRagPaper | None) -> list[Cell | None]:
     low, high = metrics.interval
     difference = Cell(100 * metrics.difference, (100 * low, 100 * high))
     cells: list[Cell | None] = [
         Cell(100 * metrics.recall),
-        None if outcome.name == BASELINE else difference,
+        None if row.name == BASELINE else difference,
         Cell(float(metrics.documents)),
         Cell(100 * metrics.all_found),
         None if metrics.relative_time is None else Cell(metrics.relative_time),
         Cell(metrics.pairs),
     ]
     if paper:
-        cells += [Cell(value) for value in dr_rag_table_5(paper, outcome.name, outcome.k) or ()] or [None, None]
+        cells += [Cell(value) for value in dr_rag_table_5(paper, row.name, row.k) or ()] or [None, None]
     return cells
 
 
-def selection_record(
-    evaluation: Evaluation, number: int, texts: Sequence[Sequence[str]] | None = None
-) -> dict[str, object]:
-    """Fields of one question's record: pair scores, and per row and k the documents chosen, found and missed.
-
-    Where the corpus has own ids or metadata, `passages` has them by passage id.
+def answer_tables(
+    rows: Sequence[Row],
+    questions: Sequence[Question],
+    known: Sequence[int],
+    settings: Settings,
+    paper: DrRagPaper | None,
+) -> list[ReportTable]:
+    """One table of a reader's answers per k, with paired differences to similarity matching (Tables 2 to 4).
 
     Args:
-        evaluation: All rows.
-        number: The question's place.
-        texts: A reader's answers per outcome, added to the rows.
+        rows: The rows.
+        questions: Counted are those with gold answers, and with gold passages if any has.
+        known: Places of the questions whose gold passages are all in the file.
+        settings: Normalization and bootstrap.
+        paper: Adds this paper's published results.
     """
-    passages, question = evaluation.passages, evaluation.questions[number]
+    counted = [n for n, each in enumerate(questions) if each.answers and (n in {*known} or not known)]
+    asked = [questions[n] for n in counted]
+    tables = []
+    for k in dict.fromkeys(row.k for row in rows if counted):
+        at_k = {row.name: [row.answers[n] for n in counted] for row in rows if row.k == k}
+        scored = {name: answer_values(asked, answers, settings) for name, answers in at_k.items()}
+        times = {row.name: row.seconds + _reading(row) for row in rows if row.k == k}
+        cells: dict[str, Cells] = {}
+        for row in (row for row in rows if row.k == k):
+            exact_N, f1_N, inclusion_N = scored[row.name]
+            values = np.stack([exact_N, exact_N - scored[BASELINE][0], f1_N, inclusion_N])
+            steps = np.mean([row.answers[n].costs.get("model_calls", 0.0) - len(row.pairs[n]) for n in counted])
+            time = Cell(times[row.name] / times[BASELINE]) if times[BASELINE] else None
+            own: list[Cell | None] = [*percent_cells(values, settings.bootstrap), Cell(float(steps)), time]
+            cells[row.name] = own if row.name != BASELINE else [own[0], None, *own[2:]]
+        published = paper_figures.dr_rag_answers(paper, k) if paper else {}
+        tables.append(
+            ReportTable(
+                f"answers, k = {k}",
+                f"Answers from at most {k} documents, normalization: {settings.normalization} (Tables 2-4)",
+                ANSWER_COLUMNS,
+                cells,
+                {name: [each[0], None, *each[1:]] for name, each in published.items()},
+                note="Steps: calls of the reader per question. Time: of retrieval, pair scoring and reading, to SM's.",
+                signed=frozenset({ANSWER_COLUMNS[1]}),
+            )
+        )
+    return tables
+
+
+def _reading(row: Row) -> float:
+    return float(np.mean([answer.costs.get("seconds/reading", 0.0) for answer in row.answers]))
+
+
+def selection_record(rows: Sequence[Row], question: Question, number: int) -> dict[str, object]:
+    """Fields of one question's record: per row and k the documents chosen, found and missed; pair scores and titles."""
     titles = {passage.id: passage.title for passage in question.gold}
-    pairs: dict[tuple[str, str], float] = {}
-    rows: dict[str, dict[str, object]] = {}
-    for place, outcome in enumerate(evaluation.outcomes):
-        documents = outcome.documents[number]
-        titles |= {id_: passages[id_].title for id_ in documents}
-        if outcome.scores:
-            pairs |= outcome.scores[number]
-        found, missed = found_and_missed(question, documents, titles)
-        rows.setdefault(outcome.name, {})[str(outcome.k)] = {
-            "documents": list(documents),
-            "found": found,
-            "missed": missed,
-            **({"answer": texts[place][number]} if texts is not None else {}),
-        }
-    titles |= {id_: passages[id_].title for pair in pairs for id_ in pair}
-    record: dict[str, object] = {
-        "rows": rows,
-        "pairs": [{"d1": d1, "d2": d2, "probability": round(p, 6)} for (d1, d2), p in pairs.items()],
-        "titles": titles,
-    }
-    labels = {id_: passages[id_].labels for id_ in titles if id_ in passages and passages[id_].labels}
-    return record | ({"passages": labels} if labels else {})
+    found: dict[str, dict[str, object]] = {}
+    pairs: dict[tuple[str, str], tuple[float, str, str]] = {}
+    for row in rows:
+        answer, documents = row.answers[number], row.documents(number)
+        titles |= {hit.passage.id: hit.passage.title for hit in answer.evidence}
+        pairs |= row.pairs[number]
+        gold = [id_ for id_ in titles if id_ in question.support]
+        own = {"documents": documents, "found": [titles[id_] for id_ in gold if id_ in documents]}
+        own |= {"missed": [titles[id_] for id_ in gold if id_ not in documents]}
+        read = {"answer": answer.text} if "seconds/reading" in answer.costs else {}
+        found.setdefault(row.name, {})[str(row.k)] = {**own, **read}
+    for (d1, d2), (_, *names) in pairs.items():
+        titles |= dict(zip((d1, d2), names, strict=True))
+    scored = [{"d1": d1, "d2": d2, "probability": round(p, 6)} for (d1, d2), (p, *_) in pairs.items()]
+    return {"rows": found, "pairs": scored, "titles": titles}
 
 
-def found_and_missed(
-    question: Question, documents: Sequence[str], titles: dict[str, str]
-) -> tuple[list[str], list[str]]:
-    """The titles of the gold passages that are among the documents, and of the others."""
-    gold = [id_ for id_ in titles if id_ in question.support]
-    return [titles[id_] for id_ in gold if id_ in documents], [titles[id_] for id_ in gold if id_ not in documents]
-
-
-def plot_recall(evaluation: Evaluation, measured: Sequence[Metrics], path: Path, title: str) -> None:
-    """Plot recall by k, one line per row."""
-    figure, (axes,) = axes_of()
-    rows = list(zip(evaluation.outcomes, measured, strict=True))
-    for name in dict.fromkeys(outcome.name for outcome in evaluation.outcomes):
-        points = [(outcome.k, 100 * m.recall) for outcome, m in rows if outcome.name == name]
-        axes.plot(*zip(*points, strict=True), marker="o", label=name)
-    axes.set(xlabel="k (document budget)", ylabel="recall of gold passages, %", title=title)
-    axes.set_xticks(sorted({outcome.k for outcome in evaluation.outcomes}))
-    axes.grid(alpha=0.3)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
-    write_png(figure, path)
-
-
-def selection_case(question: Question, answers: Mapping[str, Answer]) -> QuestionCase:
-    """One row per selection and chosen document, in the order of the selection.
-
-    Args:
-        question: With its gold passages.
-        answers: What each selection chose and the reader answered, by the selection's name.
-    """
-    rows: list[tuple[str, ...]] = []
-    for name, answer in answers.items():
+def selection_case(question: Question, rows: Mapping[str, Row], number: int) -> QuestionCase:
+    """One row per selection and chosen document, in the order of the selection."""
+    shown: list[tuple[str, ...]] = []
+    for name, row in rows.items():
+        answer = row.answers[number]
         titles = {hit.passage.id: hit.passage.title for hit in answer.evidence}
         documents = answer.notes.get("documents")
         notes = {each["id"]: each for each in documents} if isinstance(documents, list) else {}
@@ -152,10 +241,10 @@ def selection_case(question: Question, answers: Mapping[str, Answer]) -> Questio
             note = notes.get(hit.passage.id, {})
             gold = "gold" if hit.passage.id in question.support else ""
             stage = str(note.get("stage", "first"))
-            rows.append((name if place == 0 else "", hit.passage.title, gold, stage, _why(note, titles)))
-        rows.append(("" if answer.evidence else name, _summary(question, answer), "", "", ""))
+            shown.append((name if place == 0 else "", hit.passage.title, gold, stage, _why(note, titles)))
+        shown.append(("" if answer.evidence else name, _summary(question, answer), "", "", ""))
     note = "P: the classifier's probability that two documents together answer the question, of the best pair chosen."
-    return QuestionCase("What each selection chose (Table 8)", CASE_COLUMNS, tuple(rows), note)
+    return QuestionCase("What each selection chose (Table 8)", CASE_COLUMNS, tuple(shown), note)
 
 
 def _why(note: Mapping[str, object], titles: Mapping[str, str]) -> str:
@@ -170,9 +259,6 @@ def _summary(question: Question, answer: Answer) -> str:
     return f"{found} of {len(set(question.support))} gold passages{read}"
 
 
-def cases_of(questions: Sequence[Question], variants: Mapping[str, Sequence[Answer]]) -> list[list[QuestionCase]]:
+def cases_of(questions: Sequence[Question], rows: Mapping[str, Row]) -> list[list[QuestionCase]]:
     """One case per question."""
-    return [
-        [selection_case(question, {name: answers[number] for name, answers in variants.items()})]
-        for number, question in enumerate(questions)
-    ]
+    return [[selection_case(question, rows, number)] for number, question in enumerate(questions)]

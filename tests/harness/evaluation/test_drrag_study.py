@@ -1,8 +1,6 @@
 """The evaluation on a corpus whose every figure is worked out by hand, and its resuming and refusals."""
 
-import itertools
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,15 +11,16 @@ import infer
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.commands.evaluate import evaluate
-from harness.evaluation.drrag import recall
-from harness.evaluation.drrag.answers import selected_answers
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.drrag.study import Study
+from harness.evaluation.drrag.tables import Row, measure
+from harness.evaluation.engine import ask_rows
 from harness.evaluation.paper_figures import dr_rag_table_5
 from harness.readers.t5 import PackedReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.retrievers.fusion import FusedRetriever
+from harness.runtime.memo import Memo
 from harness.selection.options import SelectionOptions
-from harness.selection.score_cache import ScoreCache
-from harness.systems.drrag import DrRag
+from harness.systems.drrag import PAIRS, DrRag
 from models.rerag.generator import Generator
 from tests.helpers.reports import cells, measured_cells, questions, report
 from tests.helpers.reports import questions as questions_of
@@ -31,7 +30,6 @@ from tests.helpers.river_corpus import (
     PASSAGES,
     QUESTIONS,
     Digest,
-    TableScorer,
     gold_scorer,
     write_index,
     write_questions,
@@ -134,61 +132,42 @@ def test_records_show_what_was_found_and_missed(system, tmp_path):
     assert scores["Alba", "Alba (ship)"] == 0.1
 
 
-def test_every_row_equals_the_system_run_alone(index):
-    """What is shared between rows (retrieval depth, pair scores) changes no choice and no count of pairs."""
-    questions = [Question(id_, text, support=("x",)) for id_, text, *_ in QUESTIONS]
-    system = DrRag(Bm25Retriever(index), scorer=Digest())
-    selections = recall.table_selections(system.selection, True)
-    whole = recall.run(questions, system.retriever, {}, selections, (1, 2, 3, 5), ScoreCache(system.scorer))
-    compared = 0
-    for outcome in whole.outcomes:
-        options = selections[outcome.name]
-        alone = DrRag(
-            system.retriever,
-            scorer=Digest(),
-            selection=SelectionOptions(
-                options.method,
-                k=outcome.k,
-                cfs_rule=options.cfs_rule,
-                fill_budget=options.fill_budget,
-                second_stage=options.second_stage,
-            ),
-        ).answer(questions)
-        assert [tuple(hit.passage.id for hit in answer.evidence) for answer in alone] == outcome.documents
-        assert [answer.costs["model_calls"] for answer in alone] == [len(scores) for scores in outcome.scores]
-        compared += 1
-    assert compared == 4 * len(selections)
+def rows_and_answers(system, ks, **study):
+    """The rows of the study, and what they answer with one memo."""
+    asked = [Question(id_, text, ("gold",), support=("x",)) for id_, text, *_ in QUESTIONS]
+    rows = Study(ks=ks, **study).rows_of(system)
+    return asked, rows, ask_rows(system, rows, asked, Memo()).found[0]
 
 
-def test_rows_of_different_question_weights_share_the_first_search(index):
-    class Counted:
-        def __init__(self):
-            self.inner, self.asked = Bm25Retriever(index), []
+def counted(answer):
+    """An answer without times and what a study adds."""
+    costs = {name: cost for name, cost in answer.costs.items() if name not in ("tokens",) and "seconds" not in name}
+    notes = {name: note for name, note in answer.notes.items() if name != PAIRS}
+    return answer.text, answer.evidence, costs, notes
 
+
+@pytest.mark.parametrize("deepest_first", [True, False])
+def test_every_row_equals_the_system_run_alone(index, deepest_first):
+    """What is shared between rows, by the memo, changes no choice, no score and no count."""
+    system = DrRag(Bm25Retriever(index), scorer=Digest(), selection=SelectionOptions("ranked", k=2), reader=Titles())
+    asked, rows, _ = rows_and_answers(system, (1, 2, 3, 5), bm25=index)
+    order = rows if deepest_first else dict([*rows.items()][::-1])
+    found = ask_rows(system, order, asked, Memo()).found[0]
+    assert len(found) == 4 * 11
+    for row, answers in found.items():
+        assert rows[row].memo is None
+        assert [*map(counted, answers)] == [*map(counted, rows[row].answer(asked))]
+
+
+def test_a_search_is_made_once_for_all_rows(index):
+    class Counted(Bm25Retriever):
         def search(self, queries, k):
-            self.asked.append(list(queries))
-            return self.inner.search(queries, k)
+            asked.extend(queries)
+            return super().search(queries, k)
 
-    questions = [Question(id_, text, support=("x",)) for id_, text, *_ in QUESTIONS]
-    selections = {
-        "SM": SelectionOptions("sm"),
-        "CFS": SelectionOptions("cfs"),
-        "CFS, q q": SelectionOptions("cfs", question_weight=2),
-    }
-    retriever = Counted()
-    whole = recall.run(questions, retriever, {}, selections, (3,), ScoreCache(Digest()))
-    first, once, twice = retriever.asked
-    texts = [question.text for question in questions]
-    assert first == texts
-    assert [text.count("alba river") for text in (once[0], twice[0])] == [2, 3]  # the passage says it once
-    for outcome in whole.outcomes[1:3]:
-        alone = DrRag(retriever.inner, scorer=Digest(), selection=outcome.options).answer(questions)
-        assert [tuple(hit.passage.id for hit in answer.evidence) for answer in alone] == outcome.documents
-        shared = selected_answers(whole, outcome, None, 0.0)
-        assert [answer.notes for answer in shared] == [answer.notes for answer in alone]
-        assert [[hit.score for hit in answer.evidence] for answer in shared] == [
-            [hit.score for hit in answer.evidence] for answer in alone
-        ]
+    asked = []
+    rows_and_answers(DrRag(Counted(index), scorer=Digest(), selection=SelectionOptions("cfs", k=3)), (2, 3))
+    assert len(asked) == len({*asked}) > len(QUESTIONS)
 
 
 def test_each_pair_is_scored_once_for_all_rows(system, tmp_path):
@@ -240,61 +219,20 @@ def test_a_gap_in_the_index_counts_as_missed(tmp_path, capsys):
     assert float(table["SM", 3]["recall %"]) == pytest.approx(50)
 
 
-class Stops(TableScorer):
-    """Breaks off after so many pairs."""
-
-    def __init__(self, after):
-        super().__init__()
-        self.after = after
-
-    def probabilities(self, triples):
-        if len(self.asked) + len(triples) > self.after:
-            raise KeyboardInterrupt
-        return super().probabilities(triples)
-
-
-def triples(count):
-    passages = list(PASSAGES.values())
-    return [("q", d1, d2) for d1, d2 in itertools.islice(itertools.permutations(passages, 2), count)]
-
-
-def test_an_interrupted_bank_resumes(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.selection.score_cache._PAIRS_PER_CHUNK", 4)
-    file, wanted = tmp_path / "partial" / "scores.jsonl", triples(10)
-    interrupted = Stops(after=8)
-    with pytest.raises(KeyboardInterrupt):
-        ScoreCache(interrupted, file).probabilities(wanted)
-    resumed = TableScorer()
-    cache = ScoreCache(resumed, file)
-    assert cache.probabilities(wanted) == [0.1] * 10
-    assert len(resumed.asked) == 2
-    assert sorted(interrupted.asked + resumed.asked) == sorted((q, a.title, b.title) for q, a, b in wanted)
-    assert cache.memo.count == 10
-    assert cache.probabilities(wanted[::-1]) == [0.1] * 10
-    assert len(resumed.asked) == 2
-
-
-def test_order_of_the_pair_and_the_question_are_part_of_the_key():
-    alba, brune = PASSAGES["Alba"], PASSAGES["Brune"]
-    cache = ScoreCache(TableScorer(("Alba", "Brune")))
-    assert cache.probabilities([("q", alba, brune), ("q", brune, alba)]) == [0.9, 0.1]
-    cache.probabilities([("r", alba, brune)])
-    assert len(cache.scorer.asked) == 3
-
-
 def test_interval_is_of_the_difference_to_sm_at_the_same_k(system):
-    questions = [
+    asked = [
         Question(id_, text, support=tuple(PASSAGES[title].id for title in gold)) for id_, text, _, gold in QUESTIONS
     ]
-    selections = recall.table_selections(system.selection, True)
-    whole = recall.run(questions, system.retriever, {}, selections, (1, 2), ScoreCache(system.scorer))
-    measured = recall.measure(whole, 4000, seed=2)
-    figures = {(outcome.name, outcome.k): m for outcome, m in zip(whole.outcomes, measured, strict=True)}
+    rows = Study(ks=(1, 2)).rows_of(system)
+    answers = ask_rows(system, rows, asked, Memo()).found[0]
+    table = [Row(name, k, answers[name, k], [{}] * len(asked)) for name, k in rows if k < 3]
+    found = measure(table, asked, range(len(asked)), Bootstrap(4000, 2))
+    measured = {(row.name, row.k): each for row, each in zip(table, found, strict=True)}
     for k, share in (1, 0.5), (2, 2 / 3):
-        assert figures["SM", k].recall == pytest.approx(share)
-        assert (figures["SM", k].difference, figures["SM", k].interval) == (0, (0, 0))
+        assert measured["SM", k].recall == pytest.approx(share)
+        assert (measured["SM", k].difference, measured["SM", k].interval) == (0, (0, 0))
     # differences are 1/2, 1/2, 0: the mean of three draws is 0 with probability 1/27 and 1/2 with 8/27
-    np.testing.assert_allclose(figures["CFS", 2].interval, (0, 0.5))
+    np.testing.assert_allclose(measured["CFS", 2].interval, (0, 0.5))
 
 
 def test_paper_figures_are_those_of_table_5():
@@ -328,27 +266,6 @@ def test_the_study_searches_each_stage_with_its_retriever(tmp_path: Path) -> Non
     for row in "QDC", "CFS":
         assert table[row, "documents"] == 1
         assert table[row, "recall %"] == pytest.approx(50, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "deeper"), [(50, 50, []), (3, 50, [4]), (50, 5, [10]), (3, 5, [4, 10]), (3, None, [10])]
-)
-def test_each_stages_candidates_are_compared_with_its_own_depth(
-    tmp_path: Path, first: int, second: int | None, deeper: list[int]
-) -> None:
-    """CFS at k = 4 searches 4 documents with q and 2k + k1 = 10 with q*_i.
-
-    One retriever of both stages is named once.
-    """
-    index = write_index(tmp_path)
-
-    def fused(candidates: int) -> FusedRetriever:
-        return FusedRetriever([Bm25Retriever(index)] * 2, candidates=candidates)
-
-    system = DrRag(fused(first), scorer=gold_scorer(), second_retriever=None if second is None else fused(second))
-    out = staged(system, tmp_path, rows=["QDC"])
-    found = re.findall(r"share a search of (\d+) passages", (out / "report.md").read_text())
-    assert list(map(int, found)) == deeper
 
 
 class Titles:
@@ -429,7 +346,7 @@ def test_an_interrupted_reading_goes_on(
         "--system.reader", "harness.readers.t5.PackedReader", "--system.reader.serving", str(serving), "--study.ks",
         "[1,2,3]", "--questions", questions, "--resamples", "50", "--out", str(tmp_path / "out"),
     ]  # fmt: skip
-    monkeypatch.setattr("harness.evaluation.reading.CHOICES_AT_ONCE", 2)
+    monkeypatch.setattr("harness.runtime.memo.READ_AT_ONCE", 2)
     calls = []
     answers = Generator.answers
 
@@ -442,7 +359,7 @@ def test_an_interrupted_reading_goes_on(
     monkeypatch.setattr(Generator, "answers", broken)
     with pytest.raises(KeyboardInterrupt):
         infer.main(arguments)
-    assert (tmp_path / "out.partial" / "reading.jsonl").is_file()
+    assert [*(tmp_path / "out.partial").glob("answers-*.jsonl")]
     infer.main(arguments)
     resumed, found = len(calls), measured_cells(tmp_path / "out")
     assert not (tmp_path / "out.partial").exists()

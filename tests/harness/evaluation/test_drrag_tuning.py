@@ -5,6 +5,7 @@ The grid against the system itself, a choice worked out by hand, limits, refusal
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from common.records import Question
 from harness.commands.evaluate import evaluate
 from harness.commands.tune import tune
 from harness.retrievers.bm25 import Bm25Retriever
+from harness.runtime.memo import Memo
 from harness.selection.options import SelectionOptions
-from harness.selection.score_cache import ScoreCache
 from harness.selection.tuned import Tuned, read_selection
 from harness.systems.drrag import DrRag
 from harness.tuning.drrag import (
@@ -46,7 +47,7 @@ def asked():
 
 def tried_with(retriever, asked, scorer, ks=(2, 4), grid=GRID):
     results = search_grid(retriever, asked, ks, grid)
-    return try_grid(asked, results, ks, grid, ScoreCache(scorer), scorer.threshold)
+    return try_grid(asked, results, ks, grid, partial(Memo().scores, scorer), scorer.threshold)
 
 
 def test_every_setting_chooses_what_the_system_does(retriever, asked):

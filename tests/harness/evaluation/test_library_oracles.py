@@ -10,10 +10,10 @@ from scipy.stats import bootstrap, norm
 from sklearn.metrics import f1_score
 
 from common.records import Passage, Question, Ranked
+from common.retrieval import share_found
 from harness.evaluation import bootstrap as own_bootstrap
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.bootstrap import paired_intervals
-from harness.evaluation.drrag.recall import Evaluation, RowOutcome
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import recall_table
 from harness.evaluation.retrieval_scores import retrieval_scores
@@ -50,8 +50,7 @@ def test_recall_of_gold_passages(rng: np.random.Generator) -> None:
         for q, labels in enumerate(labels_QP)
     ]
     for k in (1, 3, 10):
-        outcome = RowOutcome("system", k, [tuple(docs[:k]) for docs in ranked], None)
-        ours = Evaluation(asked, [outcome], {}, {}).recall(outcome)
+        ours = np.array([share_found(each.gold_groups, docs[:k]) for each, docs in zip(asked, ranked, strict=True)])
         np.testing.assert_allclose(ours, per_question(R @ k, judgments(labels_QP), ranked), atol=1e-12)
         assert 0 < ours.mean() < 1
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from common.records import Answer, Passage, Question, Ranked
-from harness.evaluation.drrag.recall import run, table_selections
+from harness.evaluation.drrag.study import Study
+from harness.evaluation.engine import ask_rows
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.hard_negatives import HardNegatives
+from harness.runtime.memo import Memo
 from harness.selection.options import SelectionOptions
 from harness.systems.dmqr import Dmqr
 from harness.systems.drrag import DrRag
@@ -83,11 +85,11 @@ def test_both_searches_of_drrag_its_study_and_mining(bm25) -> None:
     found = [set(ids(answer.evidence)) for answer in system.answer(QUESTIONS)]
     assert not found[0] & {"7", "copy"}
     assert "d2" not in found[1]
-    measured = run(QUESTIONS, bm25, {"baseline": bm25}, table_selections(SelectionOptions("sm"), False), (2, 4), None)
-    passages = measured.passages
-    rows = [[{passages[id_].corpus_id for id_ in own} for own in each.documents] for each in measured.outcomes]
-    assert rows
-    assert not any(row[0] & {"7", "copy"} or "d2" in row[1] for row in rows)
+    system = DrRag(bm25, selection=SelectionOptions("sm"))
+    rows = ask_rows(system, Study(ks=(2, 4)).rows_of(system), QUESTIONS, Memo()).found[0]
+    shown = [[{*ids(answer.evidence)} for answer in answers] for answers in rows.values()]
+    assert len(shown) == 4
+    assert not any(row[0] & {"7", "copy"} or "d2" in row[1] for row in shown)
     mined = HardNegatives(bm25, 24, 2, 3, 1).of(QUESTIONS)
     assert [{passage.corpus_id for passage in each} & {"7", "copy", "d2"} for each in mined] == [{"d2"}, {"7", "copy"}]
 

@@ -1,0 +1,164 @@
+"""The memo: two processes share a file, a killed one harms nobody, other parts have other values."""
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from common.records import Answer, Passage, Question, Ranked
+from harness.runtime.memo import Memo, Triple
+from tests.helpers.river_corpus import PASSAGES, TableScorer
+
+ROOT = Path(__file__).parents[3]
+SCORE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from common.records import Passage
+from harness.runtime import memo
+memo.PAIRS_AT_ONCE = 8
+class Scorer:
+    identity = {"name": "length"}
+    def probabilities(self, triples):
+        return [len(question) / 1000 for question, *_ in triples]
+kept, scorer = memo.Memo(Path(sys.argv[2])), Scorer()
+passages = [Passage.of(f"t{i}", f"text {i}") for i in range(9)]
+sys.stdin.readline()
+for question in sys.argv[3].split():
+    kept.scores(scorer, [(question, d1, d2) for d1 in passages for d2 in passages])
+"""
+
+
+class Named(TableScorer):
+    """A scorer that says what it is."""
+
+    def __init__(self, *pairs: tuple[str, str], name: str = "a") -> None:
+        super().__init__(*pairs)
+        self.identity = {"name": name}
+
+
+def triples(question: str, count: int) -> list[Triple]:
+    pairs = itertools.permutations(PASSAGES.values(), 2)
+    return [(question, d1, d2) for d1, d2 in itertools.islice(pairs, count)]
+
+
+def test_two_processes_share_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "scores"
+    asked = [[f"q{i}" + "x" * i for i in range(12)], [f"q{i}" + "x" * i for i in range(6, 18)]]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", SCORE, str(ROOT), str(folder), " ".join(questions)],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for questions in asked
+    ]  # fmt: skip
+    for each in processes:
+        assert each.stdin is not None
+        each.stdin.write("\n")
+        each.stdin.flush()
+    for each in processes:
+        each.communicate(timeout=60)
+        assert each.returncode == 0
+    (file,) = folder.iterdir()
+    saved = {
+        key: score for line in file.read_text().splitlines()[1:] for key, score in json.loads(line)[1]["values"].items()
+    }
+    assert len(saved) == 18 * 9 * 9
+    assert len(set(saved.values())) == len({len(question) for questions in asked for question in questions})
+
+
+def test_values_of_another_process_are_taken_over_but_never_change_one_in_use(tmp_path: Path) -> None:
+    one, other = Memo(tmp_path), Memo(tmp_path)
+    none, first = Named(), Named(("Alba", "Brune"))
+    assert one.of("scores", none).count == other.of("scores", first).count == 0  # both have read the file
+    alba, brune = PASSAGES["Alba"], PASSAGES["Brune"]
+    both = [("q", alba, brune), ("q", brune, alba)]
+    assert one.scores(none, both[:1]) == [0.1]
+    assert other.scores(first, [*both, ("r", brune, alba)]) == [0.9, 0.1, 0.1]
+    assert one.scores(none, [("s", alba, brune)]) == [0.1]
+    asked = len(none.asked)
+    assert one.scores(none, [*both, ("r", brune, alba)]) == [0.1] * 3
+    assert len(none.asked) == asked  # they came from the file
+    assert Memo(tmp_path).of("scores", Named()).count == one.of("scores", none).count == 5
+
+
+def test_a_stopped_command_computes_the_rest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stops(Named):
+        def probabilities(self, asked: Sequence[Triple]) -> list[float]:
+            if len(self.asked) + len(asked) > 8:
+                raise KeyboardInterrupt
+            return super().probabilities(asked)
+
+    monkeypatch.setattr("harness.runtime.memo.PAIRS_AT_ONCE", 4)
+    stopped, resumed, wanted = Stops(), Named(), triples("q", 10)
+    with pytest.raises(KeyboardInterrupt):
+        Memo(tmp_path).scores(stopped, wanted)
+    (file,) = tmp_path.iterdir()
+    with file.open("ab") as killed:
+        killed.write(b'{"seconds": 1.0, "val')  # a torn line
+    memo = Memo(tmp_path)
+    assert memo.scores(resumed, wanted) == [0.1] * 10
+    assert sorted(stopped.asked + resumed.asked) == sorted((q, a.title, b.title) for q, a, b in wanted)
+    assert memo.scores(resumed, wanted[::-1]) == [0.1] * 10
+    assert len(resumed.asked) == 2
+    assert memo.of("scores", resumed).count == 10
+
+
+def test_another_part_has_values_of_its_own(tmp_path: Path) -> None:
+    memo, alba, brune = Memo(tmp_path), PASSAGES["Alba"], PASSAGES["Brune"]
+    assert memo.scores(Named(("Alba", "Brune")), [("q", alba, brune), ("q", brune, alba)]) == [0.9, 0.1]
+    assert memo.scores(Named(name="b"), [("q", alba, brune)]) == [0.1]
+    unnamed = TableScorer(("Alba", "Brune"))
+    assert memo.scores(unnamed, [("q", alba, brune), ("r", alba, brune)]) == [0.9, 0.9]  # in this process alone
+    assert memo.scores(TableScorer(), [("q", alba, brune)]) == [0.1]
+    assert len([*tmp_path.iterdir()]) == 2
+
+
+class Searcher:
+    """Finds passages whose names are the numbers from 0, and remembers how deep it was asked."""
+
+    def __init__(self, candidates: int | None = None) -> None:
+        self.asked: list[tuple[str, int]] = []
+        if candidates is None:
+            self.any_depth = True
+        else:
+            self.candidates = candidates
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        self.asked += [(query, k) for query in queries]
+        return [[Ranked(Passage(str(n), str(n)), 1 / (n + 1)) for n in range(k)] for _ in queries]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "asked"),
+    [
+        (None, [("a", 5), ("b", 3), ("a", 7)]),
+        (5, [("a", 5), ("b", 3), ("a", 7)]),
+        (4, [("a", 5), ("a", 3), ("b", 3), ("a", 7), ("a", 4)]),  # beyond its candidates a list depends on the depth
+    ],
+)
+def test_the_beginning_of_a_deeper_search_is_served(candidates: int | None, asked: list[tuple[str, int]]) -> None:
+    memo, retriever = Memo(), Searcher(candidates)
+    for queries, k in ((["a"], 5), (["a", "b", "a"], 3), (["a"], 7), (["a"], 4), (["b"], 3)):
+        found = memo.search(retriever, queries, k)
+        assert [[hit.passage.id for hit in hits] for hits in found] == [[str(n) for n in range(k)]] * len(queries)
+    assert retriever.asked == asked
+
+
+def test_equal_choices_are_read_once_and_only_with_a_gold_answer() -> None:
+    class Reader:
+        def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+            asked.extend(question.id for question in questions)
+            return [Answer(q.id, hits[0].passage.id, tuple(hits)) for q, hits in zip(questions, evidence, strict=True)]
+
+    asked: list[str] = []
+    memo, reader = Memo(), Reader()
+    questions = [Question("1", "a", ("x",)), Question("2", "a", ("x",)), Question("3", "b")]
+    first, second = [Ranked(Passage("p", ""), 1.0)], [Ranked(Passage("r", ""), 1.0)]
+    for hits in (first, second, first):
+        found = memo.read(reader, questions, [hits] * 3)
+        assert [each.text for each in found] == [hits[0].passage.id] * 2 + [""]
+        assert [each.question_id for each in found] == ["1", "2", "3"]
+    assert asked == ["1", "2", "1", "2"]
