@@ -133,21 +133,18 @@ class Study:
         paper = cast(DrRagPaper, settings.paper) if settings.paper in DR_RAG else None
         known = [n for n, each in enumerate(questions) if each.support and not each.unshipped_support]
         if known:
-            measured = tables.measure(rows, questions, known, settings.bootstrap)
-            findings.tables = tables.recall_tables(rows, measured, known, paper)
+            of_k = tables.recall_tables(rows, questions, known, settings.bootstrap, paper)
+            findings.tables = [*of_k.values()]
             findings.notes = tables.NOTES + (tables.PAPER_NOTE.format(dataset=paper) if paper else "")
-            curves = {name: [] for name in dict.fromkeys(row.name for row in rows)}  # type: dict[str, list[tuple[int, float]]]
-            for row, metrics in zip(rows, measured, strict=True):
-                curves[row.name].append((row.k, 100 * metrics.recall))
+            curves = {
+                row.name: [(k, cell.value) for k, each in of_k.items() if (cell := each.rows[row.name][0])]
+                for row in rows
+            }
             title = f"Recall of gold passages: {len(known):,} questions"
             findings.plots = {"recall.png": partial(plot_recall, curves, title)}
             findings.settings = {
                 "questions with gold passages": len(known),
                 "questions where CFS differs from QDC": {str(k): tables.differing(rows, k, known) for k in self.ks},
-                "rows": [
-                    {"row": row.name, "k": row.k, **asdict(metrics), "seconds_per_question": row.seconds}
-                    for row, metrics in zip(rows, measured, strict=True)
-                ],
             }
         else:
             reason = not_measured("no question ships its gold passages")

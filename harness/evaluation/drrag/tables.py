@@ -64,48 +64,6 @@ def _seconds(answer: Answer) -> float:
     return sum(answer.costs[name] for name in stages)
 
 
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    """Metrics of one row; shares are between 0 and 1, differences are to similarity matching at the same k."""
-
-    recall: float
-    documents: float
-    all_found: float  # share of questions with every gold passage found
-    difference: float
-    interval: tuple[float, float]
-    relative_time: float | None  # None where the clock saw no time
-    pairs: float  # scored per question
-
-
-def measure(
-    rows: Sequence[Row], questions: Sequence[Question], known: Sequence[int], bootstrap: Bootstrap
-) -> list[Metrics]:
-    """The metrics of every row, with 95% paired bootstrap intervals of the difference to similarity matching.
-
-    Args:
-        rows: One of similarity matching for each k.
-        questions: The questions.
-        known: Places of those whose gold passages are all in the file.
-        bootstrap: For the intervals.
-    """
-    recalls_RN = np.array([[share_found(questions[n].gold_groups, row.documents(n)) for n in known] for row in rows])
-    baseline_of = {row.k: place for place, row in enumerate(rows) if row.name == BASELINE}
-    differences_RN = recalls_RN - recalls_RN[[baseline_of[row.k] for row in rows]]
-    intervals_R2 = paired_intervals(differences_RN, bootstrap.resamples, bootstrap.seed)
-    seconds = [row.seconds for row in rows]
-    baselines = [rows[baseline_of[row.k]].seconds for row in rows]
-    columns = (
-        recalls_RN.mean(axis=1).tolist(),
-        np.array([[len(row.documents(n)) for n in known] for row in rows]).mean(axis=1).tolist(),
-        (recalls_RN == 1).mean(axis=1).tolist(),
-        differences_RN.mean(axis=1).tolist(),
-        map(tuple, intervals_R2.tolist()),
-        [own / of_sm if own and of_sm else None for own, of_sm in zip(seconds, baselines, strict=True)],
-        np.array([[len(row.pairs[n]) for n in known] for row in rows]).mean(axis=1).tolist(),
-    )
-    return [Metrics(*values) for values in zip(*columns, strict=True)]
-
-
 def differing(rows: Sequence[Row], k: int, known: Sequence[int]) -> int | None:
     """On how many questions with known gold CFS and QDC choose different documents; None if one was not asked.
 
@@ -118,45 +76,49 @@ def differing(rows: Sequence[Row], k: int, known: Sequence[int]) -> int | None:
 
 
 def recall_tables(
-    rows: Sequence[Row], measured: Sequence[Metrics], known: Sequence[int], paper: DrRagPaper | None
-) -> list[ReportTable]:
-    """Per k a table of all rows.
+    rows: Sequence[Row],
+    questions: Sequence[Question],
+    known: Sequence[int],
+    bootstrap: Bootstrap,
+    paper: DrRagPaper | None,
+) -> dict[int, ReportTable]:
+    """Per k a table of all rows, with 95% paired bootstrap intervals of the difference to similarity matching.
 
     Args:
-        rows: The rows.
-        measured: Their metrics.
-        known: Places of the questions whose gold passages are all in the file.
+        rows: One of similarity matching for each k.
+        questions: The questions.
+        known: Places of those whose gold passages are all in the file.
+        bootstrap: For the intervals.
         paper: Adds this paper's published results.
     """
-    tables = []
-    for k in dict.fromkeys(row.k for row in rows):
-        different = differing(rows, k, known)
-        note = f"CFS's documents differ from QDC's on {different or 0:,} of {len(known):,} questions."
-        cells = {row.name: _cells(row, own, paper) for row, own in zip(rows, measured, strict=True) if row.k == k}
-        tables.append(
-            ReportTable(
-                f"recall, k = {k}", f"Recall of gold passages, k = {k}", COLUMNS + PAPER_COLUMNS * bool(paper), cells,
-                note="" if different is None else note, signed=frozenset({COLUMNS[1]}), column_decimals={"pairs": 1},
-                published=frozenset(PAPER_COLUMNS),
-            )
-        )  # fmt: skip
-    return tables
-
-
-def _cells(row: Row, metrics: Metrics, paper: DrRagPaper | None) -> list[Cell | None]:
-    low, high = metrics.interval
-    difference = Cell(100 * metrics.difference, (100 * low, 100 * high))
-    cells: list[Cell | None] = [
-        Cell(100 * metrics.recall),
-        None if row.name == BASELINE else difference,
-        Cell(float(metrics.documents)),
-        Cell(100 * metrics.all_found),
-        None if metrics.relative_time is None else Cell(metrics.relative_time),
-        Cell(metrics.pairs),
-    ]
-    if paper:
-        cells += [Cell(value) for value in dr_rag_table_5(paper, row.name, row.k) or ()] or [None, None]
-    return cells
+    recalls_RN = np.array([[share_found(questions[n].gold_groups, row.documents(n)) for n in known] for row in rows])
+    baseline_of = {row.k: place for place, row in enumerate(rows) if row.name == BASELINE}
+    differences_RN = 100 * (recalls_RN - recalls_RN[[baseline_of[row.k] for row in rows]])
+    intervals_R2 = paired_intervals(differences_RN, bootstrap.resamples, bootstrap.seed)
+    cells: dict[int, dict[str, Cells]] = {}
+    for place, row in enumerate(rows):
+        of_sm, seconds = rows[baseline_of[row.k]].seconds, row.seconds
+        low, high = intervals_R2[place].tolist()
+        published = dr_rag_table_5(paper, row.name, row.k) if paper else ()
+        cells.setdefault(row.k, {})[row.name] = [
+            Cell(100 * float(recalls_RN[place].mean())),
+            None if row.name == BASELINE else Cell(float(differences_RN[place].mean()), (low, high)),
+            Cell(float(np.mean([len(row.documents(n)) for n in known]))),
+            Cell(100 * float((recalls_RN[place] == 1).mean())),
+            Cell(seconds / of_sm) if seconds and of_sm else None,
+            Cell(float(np.mean([len(row.pairs[n]) for n in known]))),
+            *([None, None] if published is None else [Cell(value) for value in published]),
+        ]
+    counts = {k: differing(rows, k, known) for k in cells}
+    told = "CFS's documents differ from QDC's on {0:,} of {1:,} questions."
+    return {
+        k: ReportTable(
+            f"recall, k = {k}", f"Recall of gold passages, k = {k}", COLUMNS + PAPER_COLUMNS * bool(paper), own,
+            note="" if counts[k] is None else told.format(counts[k], len(known)),
+            signed=frozenset({COLUMNS[1]}), column_decimals={"pairs": 1}, published=frozenset(PAPER_COLUMNS),
+        )
+        for k, own in cells.items()
+    }  # fmt: skip
 
 
 def answer_tables(
