@@ -48,7 +48,7 @@ def save_encoder(folder: Path, family: str, sizes: BenchmarkSizes, device: torch
     )  # fmt: skip
     bert, big_bird = (BertConfig, BertForSequenceClassification), (BigBirdConfig, BigBirdForSequenceClassification)
     config, network = {"bert": bert, "big_bird": big_bird}[family]
-    places = {"max_position_embeddings": max(512, sizes.long_tokens + 4 * sizes.block), "pad_token_id": 0, **options}
+    places = {"max_position_embeddings": 4096, "pad_token_id": 0, **options}
     with torch.device(device):
         torch.manual_seed(0)
         made = network(config(vocab_size=sizes.encoder_vocabulary, **sizes.encoder, **places))

@@ -42,7 +42,7 @@ STRATEGY = """
 from harness.systems.retrieve_read import RetrieveRead
 
 class Retrieves(RetrieveRead):
-    pass
+    study = "compared_system.study:Study"
 """
 
 
