@@ -30,7 +30,7 @@ fi
 while read -r -u 3 name layout train dev; do
   "$python" infer.py evaluate --config configs/infer/drrag.yaml --index_root "indexes/$name" \
     --questions "$dev" --layout "$layout" --study.bm25 "indexes/$name/bm25" --paper "$name" --out "reports/$name" \
-    --study.scores reports/scores
+    --memo reports/scores
   "$python" infer.py evaluate --config configs/infer/drrag_links.yaml --index_root "indexes/$name" \
-    --questions "$dev" --layout "$layout" --study.rows '[ranked]' --paper "$name" --out "reports/$name-links" --study.scores reports/scores
+    --questions "$dev" --layout "$layout" --study.rows '[ranked]' --paper "$name" --out "reports/$name-links" --memo reports/scores
 done 3<<< "$sets"

@@ -47,6 +47,7 @@ def evaluate(
     judge: Judge | None = None,
     studies: bool = True,
     strict: bool = False,
+    memo: Path | None = None,
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
@@ -85,6 +86,8 @@ def evaluate(
         studies: Whether to measure what the paper of the system measures; false: only what every system has, and
             options of studies do nothing.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
+        memo: Folder that keeps what the parts of a study's rows compute, for further evaluations; if omitted, it is
+            deleted with the finished report.
     """
     read_by(system, llm)
     files, settings = files_and_settings(
@@ -102,6 +105,7 @@ def evaluate(
         exclude_self,
         missing_gold,
         strict,
+        memo,
     )
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
@@ -130,12 +134,13 @@ def files_and_settings(
     exclude_self: bool = False,
     missing_gold: MissingGold = "left_out",
     strict: bool = False,
+    memo: Path | None = None,
 ) -> "tuple[QuestionFiles, Settings]":
     """The question files of an evaluation that writes `out`, and its settings; resumable results lie beside `out`.
 
     Raises:
-        UserError: If the k of recall@k are not increasing, no file is named, the layout is unknown, or `missing_gold`
-            does nothing.
+        UserError: If the k of recall@k are not increasing, no file is named, the layout is unknown, `missing_gold`
+            does nothing, or the memo's folder is replaced or removed at the end.
     """
     if missing_gold == "missed" and gold != "index":
         raise UserError("missing_gold missed is for gold passages of the index: type --gold index too, or omit it.")
@@ -154,7 +159,13 @@ def files_and_settings(
     files = QuestionFiles(*chosen)
     bootstrap = Bootstrap(resamples, seed)
     named, partial = normalization or "squad", partial_folder(out)
-    return files, Settings(layout, named, tuple(ks), paper, bootstrap, partial, by_script=normalization is None)
+    replaced = out.resolve(), partial.resolve()
+    if memo is not None and (memo.is_file() or any(memo.resolve().is_relative_to(each) for each in replaced)):
+        raise UserError(
+            f"--memo {memo} must be a folder outside --out {out} and {partial}, which are replaced or removed."
+        )
+    by_script = normalization is None
+    return files, Settings(layout, named, tuple(ks), paper, bootstrap, partial, memo=memo, by_script=by_script)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ def tune(
     normalization: Normalization | None = None,
     tuning: dict[str, Any] | None = None,
     llm: LanguageModel | None = None,
+    memo: Path | None = None,
 ) -> None:
     """Fit the options, weights, selection or temperature that a system reads from a file.
 
@@ -46,6 +47,7 @@ def tune(
         tuning: Options of what is fitted for this system, such as --tuning.ks '[3,4]'; an unknown one lists all.
         llm: Language model that reads, in the place of the system's reader: a class, or a file such as
             configs/llm/openai.yaml.
+        memo: Folder that keeps pair scores (DR-RAG) for further fits and evaluations.
     """
     read_by(system, llm)
     from harness.evaluation.engine import checked_answers
@@ -56,7 +58,9 @@ def tune(
     fitting: Tuning | None = build(system, "tuning", tuning)
     if fitting is None:
         raise UserError(f"{word_of(system)} has nothing that is fitted on validation questions.")
-    files, settings = files_and_settings(out, questions, layout, limit, validation_split, gold, normalization)
+    files, settings = files_and_settings(
+        out, questions, layout, limit, validation_split, gold, normalization, memo=memo
+    )
     with fitting.output.locked(out):
         asked = files.read(system)
         for fact in asked.facts:

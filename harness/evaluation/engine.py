@@ -87,7 +87,7 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     started = time.perf_counter()
     places: Sequence[int] = getattr(study, "scorable", lambda _, asked: range(len(asked)))(system, questions)
     if rows := getattr(study, "rows_of", None):
-        asked = ask_rows(system, rows(system), questions, Memo(getattr(study, "scores", None) or settings.partial))
+        asked = ask_rows(system, rows(system), questions, Memo(settings.memo or settings.partial))
     else:
         places, asked = _asked_by_study(system, questions, places, study, settings)
     scorable = [questions[place] for place in places]

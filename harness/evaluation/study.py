@@ -40,6 +40,7 @@ class Settings:
     paper: Paper | None
     bootstrap: Bootstrap
     partial: Path  # folder for resumable results
+    memo: Path | None = None  # folder of the memo, where it is kept
     judge: "Judge | None" = None  # for a study whose rows are judged, too
     by_script: bool = False  # whether `for_questions` chooses the normalization
 

@@ -113,7 +113,6 @@ class Tuning:
         grid: What is tried.
         max_documents: Greatest mean number of documents of CFS, one per k of `ks`; the paper's are [2.89,3.75,5.35]
             for [3,4,6].  k when omitted.
-        scores: Folder that keeps pair scores for later runs, such as `--study.scores` of an evaluation.
 
     Raises:
         UserError: If a k is given twice, or there is not one limit per k.
@@ -126,7 +125,6 @@ class Tuning:
         ks: tuple[PositiveInt, ...] = (3, 4, 6),
         grid: Grid = Grid(),
         max_documents: tuple[Documents, ...] | None = None,
-        scores: Path | None = None,
     ) -> None:
         if not ks or len(set(ks)) < len(ks):
             raise UserError(f"tuning.ks is {list(ks)}; it must be different numbers, such as [3,4,6].")
@@ -134,7 +132,7 @@ class Tuning:
             raise UserError(
                 f"tuning.max_documents is {list(max_documents)}: give one number for each of tuning.ks {list(ks)}."
             )
-        self.ks, self.grid, self.max_documents, self.scores = ks, grid, max_documents, scores
+        self.ks, self.grid, self.max_documents = ks, grid, max_documents
 
     def check(self, system: DrRag) -> None:
         """Raise UserError if the system has no classifier."""
@@ -160,7 +158,7 @@ class Tuning:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
         gold_not_in_index(system, known, count=False)
         results = search_grid(system.retriever, known, self.ks, self.grid, system.second_retriever)
-        score = partial(Memo(self.scores or settings.partial).scores, system.scorer)
+        score = partial(Memo(settings.memo or settings.partial).scores, system.scorer)
         tried = try_grid(known, results, self.ks, self.grid, score, system.scorer.threshold)
         limits = dict(zip(self.ks, self.max_documents or map(float, self.ks), strict=True))
         chosen = {each.k: each.settings[_best(each, limits[each.k])] for each in tried}

@@ -10,7 +10,7 @@ dev=data/lm/hotpotqa-reader.jsonl pool=$DATA/hotpotqa/hotpot_distractor_dev.json
 answers() { # budgets, rows, the system's own k, report
   [ -d "reports/$4" ] || "$PYTHON" infer.py evaluate --config configs/lm/drrag_reader.yaml --system.init_args.selection.k "$3" \
     --system.init_args.reader.init_args.llm.init_args.model "$LM" --questions $dev --layout hotpotqa \
-    --study.ks "$1" --study.rows "$2" --study.scores reports/lm-drrag-scores --paper hotpotqa --out "reports/$4"
+    --study.ks "$1" --study.rows "$2" --memo reports/lm-drrag-scores --paper hotpotqa --out "reports/$4"
 }
 
 answers '[4]' '[QDC,CFS,ranked]' 4 lm-drrag-reader

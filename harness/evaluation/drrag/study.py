@@ -18,7 +18,7 @@ from harness.evaluation.drrag import tables
 from harness.evaluation.drrag.tables import BASELINE, Row
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.plots import plot_recall
-from harness.evaluation.study import Asked, Findings, Settings, partial_folder
+from harness.evaluation.study import Asked, Findings, Settings
 from harness.evaluation.tables import ReportTable, not_measured
 from harness.indexing.index_folder import open_index
 from harness.interfaces import Retriever, System
@@ -42,8 +42,6 @@ class Study:
         rows: Selections to measure besides SM and the system's own, e.g. [QDC, CFS, ranked]; all when omitted.
         ks: Document budgets.
         bm25: BM25 index of the same corpus: adds a BM25 row, and one that fuses it with the system's retriever.
-        scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished
-            report.
     """
 
     needs_gold = True
@@ -53,32 +51,25 @@ class Study:
         rows: list[str] | None = None,
         ks: tuple[PositiveInt, ...] = (3, 4, 6),
         bm25: Path | None = None,
-        scores: Path | None = None,
     ) -> None:
         if not ks or len(set(ks)) < len(ks):
             raise UserError(f"study.ks is {list(ks)}; it must be different numbers, such as [3,4,6].")
         _selected_rows(table_selections(SelectionOptions("sm"), with_classifier=True), rows)
-        self.rows, self.ks, self.bm25, self.scores = rows, ks, bm25, scores
+        self.rows, self.ks, self.bm25 = rows, ks, bm25
         self.baselines: dict[str, Retriever] = {}  # of the rows
         self.selections: dict[str, SelectionOptions] = {}
 
     def check(self, system: DrRag, out: Path, layout: str) -> None:
-        """Check indexes, files and folders.
+        """Check indexes and files.
 
         Raises:
-            UserError: If one is in the way of another, or a subclass if one is missing or corrupt.
+            UserError: A subclass, if one is missing or corrupt.
         """
         selected = _selected_rows(table_selections(SelectionOptions("sm"), with_classifier=True), self.rows)
         for k, options in product(self.ks, selected.values()):  # the file has each k that a row needs
             tuned_options(replace(options, k=k, keep_first=0), system.selection_file, system.serving)
         if self.bm25 is not None:
             open_index(self.bm25, "bm25", "off")
-        replaced, scores = (out.resolve(), partial_folder(out).resolve()), self.scores
-        if scores is not None and (scores.is_file() or any(scores.resolve().is_relative_to(each) for each in replaced)):
-            raise UserError(
-                f"--study.scores {scores} must be a folder outside --out {out} and {partial_folder(out)}, which are "
-                "replaced or removed at the end."
-            )
 
     def rows_of(self, system: DrRag) -> dict[tuple[str, int], System]:
         """The rows by name and k, the deepest searches first; the system's own selection is one of them."""
@@ -90,8 +81,8 @@ class Study:
         }
         same = (row for row, each in made.items() if each.selection == system.selection)
         made[next(same, (OWN, system.selection.k))] = system
-        deepest = sorted(made, key=lambda row: _depths(made[row].selection))
-        rows: dict[tuple[str, int], System] = {row: made[row] for row in deepest}
+        depth = {row: (each.selection.ranking_size, each.selection.concatenated_size) for row, each in made.items()}
+        rows: dict[tuple[str, int], System] = {row: made[row] for row in sorted(made, key=lambda row: depth[row])[::-1]}
         for k, (name, retriever) in product(sorted(self.ks, reverse=True), self.baselines.items()):
             rows[name, k] = RetrieveRead(retriever, k, system.reader)
         return rows
@@ -182,11 +173,6 @@ def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] 
             + ("." if "CFS" in selections else " (the others need the system's serving folder).")
         )
     return {name: options for name, options in selections.items() if rows is None or name in rows or name == BASELINE}
-
-
-def _depths(options: SelectionOptions) -> tuple[int, int]:
-    """For an order that begins with the deepest searches."""
-    return -options.ranking_size, -options.concatenated_size
 
 
 def _apart(answers: Sequence[Answer]) -> tuple[list[Answer], list[Mapping[tuple[str, str], tuple[float, str, str]]]]:

@@ -24,19 +24,16 @@ ANSWER_COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:], "steps", "t
 CASE_COLUMNS = ("selection", "document", "gold", "stage", "why")
 PAPER_COLUMNS = ("paper: recall %", "paper: documents")
 NOTES = """\
-Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with \
-every
-gold passage found. Difference: to SM at the same k, in points, with the 95% paired bootstrap interval over questions.
-Time: retrieval and pair scoring per question, relative to SM, without a reader; each row is charged the mean time per \
-pair
-for all pairs it needs, although rows share scores here.
+Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with
+every gold passage found. Difference: to SM at the same k, in points, with the 95% paired bootstrap interval over
+questions. Time: retrieval and pair scoring per question, relative to SM, without a reader: what a row needs by itself,
+at the mean time of a search and of a pair, although rows share them here.
 """
 PAPER_NOTE = """\
-Columns marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder nor \
-its corpus,
-used about 2,300 questions per data set, and trained BigBird-base on the whole training set; compare differences to SM \
-rather
-than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's EM, F1 and accuracy, not recall.
+Columns marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder nor its
+corpus, used about 2,300 questions per data set, and trained BigBird-base on the whole training set; compare differences
+to SM rather than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's EM, F1 and accuracy, not
+recall.
 """
 
 
@@ -52,16 +49,12 @@ class Row:
     @property
     def seconds(self) -> float:
         """Per question, of retrieval and pair scoring."""
-        return float(np.mean([_seconds(answer) for answer in self.answers]))
+        costs = [cost for each in self.answers for cost in each.costs.items() if cost[0] != "seconds/reading"]
+        return sum(value for name, value in costs if name.startswith("seconds/")) / len(self.answers)
 
     def documents(self, number: int) -> list[str]:
         """Ids of the documents chosen for a question."""
         return [hit.passage.id for hit in self.answers[number].evidence]
-
-
-def _seconds(answer: Answer) -> float:
-    stages = (name for name in answer.costs if name.startswith("seconds/") and name != "seconds/reading")
-    return sum(answer.costs[name] for name in stages)
 
 
 def differing(rows: Sequence[Row], k: int, known: Sequence[int]) -> int | None:

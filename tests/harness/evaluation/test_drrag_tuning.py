@@ -160,7 +160,7 @@ def test_impossible_requests_are_refused(retriever, tmp_path):
         ({"ks": (3, 3)}, r"tuning\.ks is \[3, 3\]"),
         ({"grid": {"depths": [0]}}, r"tuning\.grid\.depths.* 0 does not conform"),
         ({"grid": {"deep": [1]}}, "grid"),
-        ({"rows": ["QDC"]}, "tuning.rows is no option of drrag's tuning; allowed: ks, grid, max_documents, scores"),
+        ({"rows": ["QDC"]}, "tuning.rows is no option of drrag's tuning; allowed: ks, grid, max_documents"),
         ({"max_documents": [1.0]}, "no setting for k = 2 .* 1 documents; the fewest are 2.00"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=line):

@@ -141,15 +141,15 @@ def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path,
 def test_scores_can_be_kept_for_further_evaluations(folders, tmp_path):
     file = written(tmp_path, [Question("1", "amber basin", passages=(PASSAGES[0],))])
     first = load(folders)
-    evaluate(first, str(file), tmp_path / "one", study={"scores": tmp_path / "scores"}, resamples=10)
+    evaluate(first, str(file), tmp_path / "one", memo=tmp_path / "scores", resamples=10)
     again = load(folders)
     again.scorer = Breaks(again.scorer, after=0)  # would stop at the first pair not kept
-    evaluate(again, str(file), tmp_path / "two", study={"scores": tmp_path / "scores"}, resamples=10)
+    evaluate(again, str(file), tmp_path / "two", memo=tmp_path / "scores", resamples=10)
     assert (tmp_path / "two" / "report.json").exists()
 
     halved = load(folders)
     halved.scorer.inference_dtype = torch.bfloat16
-    evaluate(halved, str(file), tmp_path / "three", study={"scores": tmp_path / "scores"}, resamples=10)
+    evaluate(halved, str(file), tmp_path / "three", memo=tmp_path / "scores", resamples=10)
     assert len([*(tmp_path / "scores").iterdir()]) == 2
     reports = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("one", "three")]
     assert [report["study"]["classifier"]["computed in"] for report in reports] == ["float32", "bfloat16"]
@@ -167,9 +167,9 @@ def test_tuned_options_belong_to_the_classifier_and_give_the_recall_they_were_ch
             "--questions", str(file), "--system.selection.k", "3"]  # fmt: skip
     infer.main(["tune", *base, "--out", "selection.json", "--tuning.ks", "[3,4]", "--tuning.grid.depths", "[12]",
                 "--tuning.grid.symmetric", "true", "--tuning.max_documents", "[2.9,3.5]",
-                "--tuning.scores", "scores"])  # fmt: skip
+                "--memo", "scores"])  # fmt: skip
     told = capsys.readouterr().out.splitlines()
-    infer.main(["evaluate", *base, "--out", "tuned", "--system.selection_file", "selection.json", "--study.scores",
+    infer.main(["evaluate", *base, "--out", "tuned", "--system.selection_file", "selection.json", "--memo",
                 "scores", "--study.ks", "[3,4]", "--study.rows", "[CFS]", "--resamples", "50"])  # fmt: skip
     tuned = cells(tmp_path / "tuned")
     for line, (k, most) in zip(told, ((3, 2.9), (4, 3.5)), strict=True):
