@@ -54,10 +54,9 @@ class Study:
     ) -> None:
         if not ks or len(set(ks)) < len(ks):
             raise UserError(f"study.ks is {list(ks)}; it must be different numbers, such as [3,4,6].")
-        _selected_rows(table_selections(SelectionOptions("sm"), with_classifier=True), rows)
         self.rows, self.ks, self.bm25 = rows, ks, bm25
+        self.selections = _selected_rows(table_selections(SelectionOptions("sm"), with_classifier=True), rows)
         self.baselines: dict[str, Retriever] = {}  # of the rows
-        self.selections: dict[str, SelectionOptions] = {}
 
     def check(self, system: DrRag, out: Path, layout: str) -> None:
         """Check indexes and files.
@@ -65,8 +64,7 @@ class Study:
         Raises:
             UserError: A subclass, if one is missing or corrupt.
         """
-        selected = _selected_rows(table_selections(SelectionOptions("sm"), with_classifier=True), self.rows)
-        for k, options in product(self.ks, selected.values()):  # the file has each k that a row needs
+        for k, options in product(self.ks, self.selections.values()):  # the file has each k that a row needs
             tuned_options(replace(options, k=k, keep_first=0), system.selection_file, system.serving)
         if self.bm25 is not None:
             open_index(self.bm25, "bm25", "off")
@@ -82,10 +80,10 @@ class Study:
         same = (row for row, each in made.items() if each.selection == system.selection)
         made[next(same, (OWN, system.selection.k))] = system
         depth = {row: (each.selection.ranking_size, each.selection.concatenated_size) for row, each in made.items()}
-        rows: dict[tuple[str, int], System] = {row: made[row] for row in sorted(made, key=lambda row: depth[row])[::-1]}
-        for k, (name, retriever) in product(sorted(self.ks, reverse=True), self.baselines.items()):
-            rows[name, k] = RetrieveRead(retriever, k, system.reader)
-        return rows
+        alone = product(sorted(self.ks, reverse=True), self.baselines.items())
+        return {row: made[row] for row in sorted(made, key=lambda row: depth[row], reverse=True)} | {
+            (name, k): RetrieveRead(retriever, k, system.reader) for k, (name, retriever) in alone
+        }
 
     def measure(self, system: DrRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Tables of every selection: recall on questions whose gold passages are all in the file, answers on all."""
@@ -97,7 +95,8 @@ class Study:
         asked.answers = rows[own].answers
         asked.variants = {name: row.answers for name, row in alike.items() if name != own[0]}
         alike = {name if name != OWN else system.selection.method: row for name, row in alike.items()}
-        findings = Findings(budget=own[1], cases=tables.cases_of(questions, alike))
+        findings = Findings(budget=own[1])
+        findings.cases = [[tables.selection_case(question, alike, n)] for n, question in enumerate(questions)]
         self._add_tables(table, questions, system, settings, findings)
         findings.records = [tables.selection_record(table, question, n) for n, question in enumerate(questions)]
         self._add_facts(system, memo, findings)
@@ -127,10 +126,8 @@ class Study:
             of_k = tables.recall_tables(rows, questions, known, settings.bootstrap, paper)
             findings.tables = [*of_k.values()]
             findings.notes = tables.NOTES + (tables.PAPER_NOTE.format(dataset=paper) if paper else "")
-            curves = {
-                row.name: [(k, cell.value) for k, each in of_k.items() if (cell := each.rows[row.name][0])]
-                for row in rows
-            }
+            cells = {row.name: [(k, each.rows[row.name][0]) for k, each in of_k.items()] for row in rows}
+            curves = {name: [(k, cell.value) for k, cell in own if cell] for name, own in cells.items()}
             title = f"Recall of gold passages: {len(known):,} questions"
             findings.plots = {"recall.png": partial(plot_recall, curves, title)}
             findings.settings = {
@@ -196,6 +193,4 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
             name if names.count(name) == 1 else f"{name} {i}": part
             for i, (name, part) in enumerate(zip(names, parts, strict=True), 1)
         }
-    if lexical is None:
-        return {}
-    return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
+    return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])} if lexical else {}

@@ -19,6 +19,7 @@ from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
 BASELINE = "SM"
+READING = "seconds/reading"
 COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
 ANSWER_COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:], "steps", "time")
 CASE_COLUMNS = ("selection", "document", "gold", "stage", "why")
@@ -46,11 +47,10 @@ class Row:
     answers: list[Answer]
     pairs: list[Mapping[tuple[str, str], tuple[float, str, str]]]  # scored: ids -> probability, titles
 
-    @property
-    def seconds(self) -> float:
-        """Per question, of retrieval and pair scoring."""
-        costs = [cost for each in self.answers for cost in each.costs.items() if cost[0] != "seconds/reading"]
-        return sum(value for name, value in costs if name.startswith("seconds/")) / len(self.answers)
+    def seconds(self, without: str = "") -> float:
+        """Per question, of all stages but one."""
+        costs = [cost for each in self.answers for cost in each.costs.items() if cost[0].startswith("seconds/")]
+        return sum(value for stage, value in costs if stage != without) / len(self.answers)
 
     def documents(self, number: int) -> list[str]:
         """Ids of the documents chosen for a question."""
@@ -62,10 +62,8 @@ def differing(rows: Sequence[Row], k: int, known: Sequence[int]) -> int | None:
 
     CFS with a classifier that accepts nearly every pair is QDC: its gain over SM is then QDC's.
     """
-    at_k = {row.name: row for row in rows if row.k == k}
-    if not {"CFS", "QDC"} <= at_k.keys():
-        return None
-    return sum({*at_k["CFS"].documents(n)} != {*at_k["QDC"].documents(n)} for n in known)
+    chosen = [[{*row.documents(n)} for n in known] for row in rows if row.k == k and row.name in ("CFS", "QDC")]
+    return sum(qdc != cfs for qdc, cfs in zip(*chosen, strict=True)) if len(chosen) == 2 else None
 
 
 def recall_tables(
@@ -90,7 +88,7 @@ def recall_tables(
     intervals_R2 = paired_intervals(differences_RN, bootstrap.resamples, bootstrap.seed)
     cells: dict[int, dict[str, Cells]] = {}
     for place, row in enumerate(rows):
-        of_sm, seconds = rows[baseline_of[row.k]].seconds, row.seconds
+        of_sm, seconds = (each.seconds(without=READING) for each in (rows[baseline_of[row.k]], row))
         low, high = intervals_R2[place].tolist()
         published = dr_rag_table_5(paper, row.name, row.k) if paper else ()
         cells.setdefault(row.k, {})[row.name] = [
@@ -136,7 +134,7 @@ def answer_tables(
     for k in dict.fromkeys(row.k for row in rows if counted):
         at_k = {row.name: [row.answers[n] for n in counted] for row in rows if row.k == k}
         scored = {name: answer_values(asked, answers, settings) for name, answers in at_k.items()}
-        times = {row.name: row.seconds + _reading(row) for row in rows if row.k == k}
+        times = {row.name: row.seconds() for row in rows if row.k == k}
         cells: dict[str, Cells] = {}
         for row in (row for row in rows if row.k == k):
             exact_N, f1_N, inclusion_N = scored[row.name]
@@ -160,10 +158,6 @@ def answer_tables(
     return tables
 
 
-def _reading(row: Row) -> float:
-    return float(np.mean([answer.costs.get("seconds/reading", 0.0) for answer in row.answers]))
-
-
 def selection_record(rows: Sequence[Row], question: Question, number: int) -> dict[str, object]:
     """Fields of one question's record: per row and k the documents chosen, found and missed; pair scores and titles."""
     titles = {passage.id: passage.title for passage in question.gold}
@@ -174,10 +168,9 @@ def selection_record(rows: Sequence[Row], question: Question, number: int) -> di
         titles |= {hit.passage.id: hit.passage.title for hit in answer.evidence}
         pairs |= row.pairs[number]
         gold = [id_ for id_ in titles if id_ in question.support]
-        own = {"documents": documents, "found": [titles[id_] for id_ in gold if id_ in documents]}
-        own |= {"missed": [titles[id_] for id_ in gold if id_ not in documents]}
-        read = {"answer": answer.text} if "seconds/reading" in answer.costs else {}
-        found.setdefault(row.name, {})[str(row.k)] = {**own, **read}
+        kept, missed = ([titles[id_] for id_ in gold if (id_ in documents) == among] for among in (True, False))
+        read = {"answer": answer.text} if READING in answer.costs else {}
+        found.setdefault(row.name, {})[str(row.k)] = {"documents": documents, "found": kept, "missed": missed, **read}
     for (d1, d2), (_, *names) in pairs.items():
         titles |= dict(zip((d1, d2), names, strict=True))
     scored = [{"d1": d1, "d2": d2, "probability": round(p, 6)} for (d1, d2), (p, *_) in pairs.items()]
@@ -212,8 +205,3 @@ def _summary(question: Question, answer: Answer) -> str:
     found = len({hit.passage.id for hit in answer.evidence} & set(question.support))
     read = f"; answer: {answer.text}" if answer.text else ""
     return f"{found} of {len(set(question.support))} gold passages{read}"
-
-
-def cases_of(questions: Sequence[Question], rows: Mapping[str, Row]) -> list[list[QuestionCase]]:
-    """One case per question."""
-    return [[selection_case(question, rows, number)] for number, question in enumerate(questions)]
