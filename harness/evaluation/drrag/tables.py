@@ -160,21 +160,21 @@ def answer_tables(
 
 def selection_record(rows: Sequence[Row], question: Question, number: int) -> dict[str, object]:
     """Fields of one question's record: per row and k the documents chosen, found and missed; pair scores and titles."""
-    titles = {passage.id: passage.title for passage in question.gold}
+    chosen = {hit.passage.id: hit.passage for row in rows for hit in row.answers[number].evidence}
+    titles = {passage.id: passage.title for passage in (*question.gold, *chosen.values())}
+    gold = [id_ for id_ in titles if id_ in question.support]
     found: dict[str, dict[str, object]] = {}
     pairs: dict[tuple[str, str], tuple[float, str, str]] = {}
     for row in rows:
         answer, documents = row.answers[number], row.documents(number)
-        titles |= {hit.passage.id: hit.passage.title for hit in answer.evidence}
         pairs |= row.pairs[number]
-        gold = [id_ for id_ in titles if id_ in question.support]
         kept, missed = ([titles[id_] for id_ in gold if (id_ in documents) == among] for among in (True, False))
         read = {"answer": answer.text} if READING in answer.costs else {}
         found.setdefault(row.name, {})[str(row.k)] = {"documents": documents, "found": kept, "missed": missed, **read}
-    for (d1, d2), (_, *names) in pairs.items():
-        titles |= dict(zip((d1, d2), names, strict=True))
+    titles |= {id_: name for ids, (_, *names) in pairs.items() for id_, name in zip(ids, names, strict=True)}
     scored = [{"d1": d1, "d2": d2, "probability": round(p, 6)} for (d1, d2), (p, *_) in pairs.items()]
-    return {"rows": found, "pairs": scored, "titles": titles}
+    labels = {id_: passage.labels for id_, passage in chosen.items() if passage.labels}
+    return {"rows": found, "pairs": scored, "titles": titles, **({"passages": labels} if labels else {})}
 
 
 def selection_case(question: Question, rows: Mapping[str, Row], number: int) -> QuestionCase:
