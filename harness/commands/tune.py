@@ -47,7 +47,7 @@ def tune(
         tuning: Options of what is fitted for this system, such as --tuning.ks '[3,4]'; an unknown one lists all.
         llm: Language model that reads, in the place of the system's reader: a class, or a file such as
             configs/llm/openai.yaml.
-        memo: Folder that keeps pair scores (DR-RAG) for further fits and evaluations.
+        memo: Folder that keeps what is computed for the fit, such as pair scores, for further fits and evaluations.
     """
     read_by(system, llm)
     from harness.evaluation.engine import checked_answers

@@ -87,11 +87,13 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     started = time.perf_counter()
     places: Sequence[int] = getattr(study, "scorable", lambda _, asked: range(len(asked)))(system, questions)
     if rows := getattr(study, "rows_of", None):
-        asked = ask_rows(system, rows(system), questions, Memo(settings.memo or settings.partial))
+        asked = ask_rows(system, rows(system), questions, settings.shared_memo())
     else:
         places, asked = _asked_by_study(system, questions, places, study, settings)
     scorable = [questions[place] for place in places]
     findings = study.measure(system, scorable, asked, settings) if study else Findings()
+    if rows:
+        findings.facts += _failed_elsewhere(*asked.found[:2])
     asked.found = None  # may hold all that was retrieved
     word, indexed = word_of(system), indexed_passages(system)
     measures = {name: measures_of(scorable, given, settings, indexed) for name, given in asked.variants.items()}
@@ -138,6 +140,7 @@ def ask_rows(system: System, rows: Mapping[Hashable, System], questions: Sequenc
             batch = questions[start : start + QUESTIONS_AT_ONCE]
             for row in rows:
                 found[row] += as_answers(batch, apart[row](batch))
+            memo.end_batch()
         for each in apart.values():
             each.end()
     finally:
@@ -148,6 +151,18 @@ def ask_rows(system: System, rows: Mapping[Hashable, System], questions: Sequenc
     for question, answer in zip(questions, answers[own], strict=True):
         _check_excluded(system, question, answer)
     return Asked(answers[own], {}, memo.seconds_before, (answers, own, memo))
+
+
+def _failed_elsewhere(answers: Mapping[Hashable, Sequence[Answer]], own: Hashable) -> list[str]:
+    """What is said of questions that failed in some row, and not in the system's own."""
+    lines = []
+    for row, each in answers.items():
+        pairs = zip(each, answers[own], strict=True)
+        failed = [(one.question_id, why) for one, known in pairs if (why := failure_of(one)) and not failure_of(known)]
+        if failed:
+            name = ", ".join(map(str, row)) if isinstance(row, tuple) else row
+            lines.append(f"{name}: {len(failed):,} questions failed, which have nothing there: {': '.join(failed[0])}")
+    return lines
 
 
 def _controlled(

@@ -14,7 +14,7 @@ from typing import Any
 from common.records import Answer, Question, Ranked
 from harness.evaluation.serialization import digest
 from harness.interfaces import Reader
-from harness.runtime.memo import Values
+from harness.runtime.memo import Values, has_read_all
 from harness.runtime.provenance import configuration, hardware, library_versions
 
 CHOICES_AT_ONCE = 64
@@ -71,7 +71,7 @@ def read_choices(
         hashlib.sha256(json.dumps([asked[number], [(hit.passage.id, hit.score) for hit in hits]]).encode()).hexdigest()
         for number, hits in todo
     ]
-    found = dict(zip(choices, memo(keys, read, "reading", CHOICES_AT_ONCE), strict=True))
+    found = dict(zip(choices, memo(keys, read, "reading", CHOICES_AT_ONCE, lasts=has_read_all), strict=True))
     answers = [
         [
             Answer(question.id, text, (), logprob, costs, notes)

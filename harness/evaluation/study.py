@@ -20,6 +20,7 @@ from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import Paper
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
+from harness.runtime.memo import Memo
 from harness.runtime.provenance import reusing
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class Settings:
     memo: Path | None = None  # folder of the memo, where it is kept
     judge: "Judge | None" = None  # for a study whose rows are judged, too
     by_script: bool = False  # whether `for_questions` chooses the normalization
+
+    def shared_memo(self) -> Memo:
+        """A memo of one command, kept where `--memo` says or in the folder for resumable results."""
+        return Memo(self.memo or self.partial, "--memo" if self.memo else "--out")
 
     def for_questions(self, questions: Sequence[Question]) -> "Settings":
         """These settings, with the normalization `characters` if nobody named one and most gold answers need it."""

@@ -9,6 +9,7 @@ with f the frequency of w in d and n_w the number of passages that contain w.  R
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,7 +131,7 @@ class Bm25Retriever:
         ArtifactError: If it is corrupt, incomplete, not a BM25 index, or of another analyser.
     """
 
-    any_depth = True  # the beginning of a list is what a search for fewer passages finds
+    prefix_depth = inf  # up to here, a search for fewer passages finds the beginning of the list
 
     def __init__(self, index: Path, verify: Verify = "sampled", workers: PositiveInt | None = None) -> None:
         self.folder, self.verify, self.workers = Path(index), verify, workers

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -246,9 +247,9 @@ class VectorRetriever:
         return self.encoder.encode_queries(queries)
 
     @property
-    def any_depth(self) -> bool:
-        """Whether the beginning of a list is what a search for fewer passages finds."""
-        return self.index.recipe["vectors"]["faiss_index"] == "flat"
+    def prefix_depth(self) -> float:
+        """Up to this depth, a search for fewer passages finds the beginning of the list."""
+        return inf if self.index.recipe["vectors"]["faiss_index"] == "flat" else 0
 
     def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query vector: the second step of `search`."""

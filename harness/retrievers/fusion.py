@@ -82,6 +82,7 @@ class FusedRetriever:
                 f"Fusion needs one scaling, or one per retriever, got {len(scaling)} for {len(retrievers)}."
             )
         self.retrievers, self.candidates = retrievers, candidates
+        self.prefix_depth = candidates  # up to here, a search for fewer passages finds the beginning of the list
         self._fuse: Callable[[Sequence[Sequence[Ranked]]], list[Ranked]]
         if method == "reciprocal_rank":
             self._fuse = partial(reciprocal_rank_fusion, weights=weights, rank_constant=rank_constant)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,7 @@ class KeywordRetriever:
         ArtifactError: If it is corrupt, incomplete, not a keyword index, or of another version.
     """
 
-    any_depth = True  # the beginning of a list is what a search for fewer passages finds
+    prefix_depth = inf  # up to here, a search for fewer passages finds the beginning of the list
 
     def __init__(self, index: Path, verify: Verify = "sampled") -> None:
         self.folder, self.verify = Path(index), verify

@@ -1,6 +1,7 @@
 """Dense retrieval from a Qdrant collection: for corpora beyond one machine, with the results of an index folder."""
 
 from functools import cached_property, partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,11 @@ class QdrantRetriever(VectorRetriever):
         from harness.indexing.qdrant_collection import QdrantVectors
 
         return QdrantVectors(self._place, *self._search)
+
+    @property
+    def prefix_depth(self) -> float:
+        """Up to this depth, a search for fewer passages finds the beginning of the list."""
+        return inf if self._search[0] else 0
 
     @property
     def index(self) -> "CollectionIndex":

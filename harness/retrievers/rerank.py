@@ -112,6 +112,7 @@ class RerankedRetriever:
         prior: Path | None = None,
     ) -> None:
         self.retriever, self.serving, self.candidates = retriever, serving, candidates
+        self.prefix_depth = candidates  # up to here, a search for fewer passages finds the beginning of the list
         self.device, self.precision = device, precision
         self.prior = RerankPrior.of(prior, serving)
 

@@ -67,6 +67,7 @@ def search_twice(
     question_weight: int = 1,
     second_retriever: Retriever | None = None,
     search: Search = plain_search,
+    search_again: Search = plain_search,
 ) -> Retrieval:
     """Retrieve for every question, then for every question concatenated with each of its best documents.
 
@@ -78,10 +79,12 @@ def search_twice(
         concatenated_size: Documents per q*_i, d_i and other first-stage documents included.
         question_weight: See `concatenate`.
         second_retriever: Searches with q*_i, on the same corpus; `retriever` when None.
-        search: Calls the retrievers.
+        search: Calls the first retriever.
+        search_again: Calls the second one.
     """
     second = {question_weight: (concatenations, concatenated_size)}
-    return search_by_weight(retriever, questions, ranking_size, second, second_retriever, search)[question_weight]
+    searches = search, search_again
+    return search_by_weight(retriever, questions, ranking_size, second, second_retriever, *searches)[question_weight]
 
 
 def search_by_weight(
@@ -91,6 +94,7 @@ def search_by_weight(
     second: Mapping[int, tuple[int, int]],
     second_retriever: Retriever | None = None,
     search: Search = plain_search,
+    search_again: Search = plain_search,
 ) -> dict[int, Retrieval]:
     """As `search_twice`, for several weights of the question in q*_i: the first stage is searched once.
 
@@ -100,7 +104,8 @@ def search_by_weight(
         ranking_size: Documents per question.
         second: `concatenations` and `concatenated_size` by question weight.
         second_retriever: Searches with q*_i, on the same corpus; `retriever` when None.
-        search: Calls the retrievers.
+        search: Calls the first retriever.
+        search_again: Calls the second one.
 
     Returns:
         Both stages' results by question weight; each has the time of the first stage.
@@ -122,7 +127,7 @@ def search_by_weight(
                 [questions[question] for question, _ in queries],
                 concatenated_size,
                 [text for _, text in queries],
-                search,
+                search_again,
             )
             if queries
             else []

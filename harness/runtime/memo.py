@@ -1,4 +1,4 @@
-"""Memo: what the parts of systems compute, once; kept in journals, so that a stopped command repeats nothing.
+"""Memo: what the parts of systems compute, once; scores and readings in journals, which a stopped command goes on from.
 
 It is given to the places that call a part: search (retriever, query), score (part, texts), read (reader, question,
 context). Each line of a journal is {"seconds": 1.2, "tokens": 300, "values": {key: value}}, one chunk. Several
@@ -8,14 +8,15 @@ processes may use one file at the same time: each appends its chunks under a loc
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import inf
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from common.progress import say, track_batches
 from common.records import Answer, Passage, Question, Ranked
+from common.retrieval import Search
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.runtime.journal import Journal
 from harness.runtime.provenance import configuration, hardware, library_versions
@@ -32,6 +33,7 @@ _WAIT_SECONDS = 60.0  # for another process that is appending, which takes it a 
 class _Remembered:
     value: Any
     seconds: float  # its share of those of its chunk
+    tokens: float  # the same
     before: bool  # read from the file, not computed here
 
 
@@ -52,14 +54,14 @@ class Values:
     def __init__(
         self, file: Path | None = None, head: Mapping[str, object] | None = None, what: str = "", option: str = "--out"
     ) -> None:
-        self.count, self.seconds, self.tokens = 0, 0.0, 0  # of all values, those of earlier runs included
-        self.seconds_before = 0.0  # of the values that were asked for and were in the file
+        self.count, self.seconds, self.tokens = 0, 0.0, 0.0  # of the values that were asked for
+        self.seconds_before = 0.0  # of those of them that were in the file
         self._known: dict[str, _Remembered] = {}
         self._asked: set[str] = set()
         self._journal = None if file is None else Journal(file, head or {}, option)
         self._read()
-        if self.count:
-            say(f"{file}: reusing {self.count:,} {what} from earlier runs.")
+        if self._known:
+            say(f"{file}: reusing {len(self._known):,} {what} from earlier runs.")
 
     @property
     def seconds_each(self) -> float:
@@ -105,14 +107,22 @@ class Values:
             started, before = time.perf_counter(), tokens()
             values = work([todo[key] for key in chunk])
             self._add(dict(zip(chunk, values, strict=True)), time.perf_counter() - started, tokens() - before, lasts)
-        new = [key for key in dict.fromkeys(keys) if key not in self._asked]
+        new = {key: self._known[key] for key in keys if key not in self._asked}
         self._asked.update(new)
-        self.seconds_before += sum(each.seconds for key in new if (each := self._known[key]).before)
+        self.count += len(new)
+        self.seconds += sum(each.seconds for each in new.values())
+        self.tokens += sum(each.tokens for each in new.values())
+        self.seconds_before += sum(each.seconds for each in new.values() if each.before)
         return [self._known[key].value for key in keys]
 
     def seconds_of(self, key: str) -> float:
         """The share of a value in the time of its chunk."""
         return self._known[key].seconds
+
+    def forget(self) -> None:
+        """Free the values; counts and times stay."""
+        self._known.clear()
+        self._asked.clear()
 
     def _add(self, values: Mapping[str, Any], seconds: float, tokens: int, lasts: Callable[[Any], bool]) -> None:
         self._remember(values, seconds, tokens, before=False)
@@ -132,10 +142,7 @@ class Values:
     def _remember(self, values: Mapping[str, Any], seconds: float, tokens: int, before: bool) -> None:
         """Add a chunk; a value that is known already stays as it was used."""
         for key, value in values.items():
-            self._known.setdefault(key, _Remembered(value, seconds / len(values), before))
-        self.count += len(values)
-        self.seconds += seconds
-        self.tokens += tokens
+            self._known.setdefault(key, _Remembered(value, seconds / len(values), tokens / len(values), before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +157,8 @@ class Needed:
 class Memo:
     """The values of all parts of the systems that one command asks.
 
-    A part is saved under what it is: its `identity`, or the arguments that the command line built it from. One without
-    is remembered within the process.
+    A part is saved under what it is: its `recipe`, and its `identity` (another class has another one) or the arguments
+    that the command line built it from. One without is remembered within the process.
 
     Args:
         folder: For the journals; None saves nothing.
@@ -163,10 +170,10 @@ class Memo:
         self._values: dict[tuple[str, int, int], tuple[Values, object]] = {}  # with the part, whose id stays its own
 
     def of(self, kind: str, part: object, depth: int = 0) -> Values:
-        """The values of a part: `scores`, `answers`, or the searches of one depth, which are not saved."""
+        """The values of a part: `scores`, `answers`, or the searches of a stage at a depth, which are not saved."""
         key = kind, id(part), depth
         if key not in self._values:
-            known = identity_of(part) if self.folder is not None and kind != "searches" else None
+            known = identity_of(part) if self.folder is not None and depth == 0 else None
             file = None
             if known is not None and self.folder is not None:
                 head = {"part": known, "hardware": hardware(), "versions": library_versions(), "format": _FORMAT}
@@ -180,9 +187,21 @@ class Memo:
         """Computing time of what was reused from earlier runs."""
         return sum(values.seconds_before for values, _ in self._values.values())
 
-    def search(self, retriever: Retriever, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """As `Retriever.search`; the beginning of a deeper list is served where it is that of a search for k."""
-        depth_of = {text: self._depth(retriever, text, k) for text in dict.fromkeys(queries)}
+    def searches(self, stage: str) -> Search:
+        """As `Retriever.search`; the beginning of a deeper list is served where it is that of a search for k.
+
+        The texts of one stage are not those of another, and take another time.
+        """
+        return partial(self._search, stage)
+
+    def end_batch(self) -> None:
+        """Free the searches: later questions are others."""
+        for (_, _, depth), (values, _) in self._values.items():
+            if depth:
+                values.forget()
+
+    def _search(self, stage: str, retriever: Retriever, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        depth_of = {text: self._depth(stage, retriever, text, k) for text in dict.fromkeys(queries)}
         found: dict[str, list[Ranked]] = {}
         for depth in dict.fromkeys(depth_of.values()):
             texts = [text for text, own in depth_of.items() if own == depth]
@@ -190,27 +209,28 @@ class Memo:
             def work(places: Sequence[int], texts: Sequence[str] = texts, depth: int = depth) -> list[list[Ranked]]:
                 return retriever.search([texts[place] for place in places], depth)
 
-            lists = self.of("searches", retriever, depth)(texts, work, None, SEARCHED_AT_ONCE)
+            lists = self.of(stage, retriever, depth)(texts, work, None, SEARCHED_AT_ONCE)
             found |= {text: hits[:k] for text, hits in zip(texts, lists, strict=True)}
         return [list(found[text]) for text in queries]
 
-    def _depth(self, retriever: Retriever, text: str, k: int) -> int:
+    def _depth(self, stage: str, retriever: Retriever, text: str, k: int) -> int:
         """That of a known search whose beginning is the search for k; else k."""
-        most = getattr(retriever, "candidates", inf if getattr(retriever, "any_depth", False) else 0)
-        deeper = (depth for depth in self._depths(retriever) if k <= depth <= most)
-        return next((depth for depth in deeper if text in self.of("searches", retriever, depth)), k)
+        most: float = getattr(retriever, "prefix_depth", 0)
+        deeper = (depth for depth in self._depths(stage, retriever, k) if depth == k or depth <= most)
+        return next((depth for depth in deeper if text in self.of(stage, retriever, depth)), k)
 
-    def _depths(self, retriever: Retriever) -> Iterator[int]:
-        return iter(sorted(depth for kind, part, depth in self._values if (kind, part) == ("searches", id(retriever))))
+    def _depths(self, stage: str, retriever: Retriever, k: int) -> list[int]:
+        """Those of at least k."""
+        own = (depth for kind, part, depth in self._values if (kind, part) == (stage, id(retriever)))
+        return sorted(depth for depth in own if depth >= k)
 
     def searched(self, stage: str, retriever: Retriever, count: int, k: int) -> Needed:
-        """So many searches for k, at the mean time of the depth that served them."""
-        depth = next((depth for depth in self._depths(retriever) if depth >= k), k)
-        return Needed(stage, self.of("searches", retriever, depth), count)
+        """So many searches for k, at the mean time of a depth that serves them."""
+        return Needed(stage, self.of(stage, retriever, next(iter(self._depths(stage, retriever, k)), k)), count)
 
-    def reading(self, reader: Reader | None) -> list[Needed]:
-        """One reading; none without a reader."""
-        return [Needed("reading", self.of("answers", reader), 1)] if reader else []
+    def reading(self, reader: Reader | None, question: Question) -> list[Needed]:
+        """One reading; none without a reader, or of a question that is not read."""
+        return [Needed("reading", self.of("answers", reader), 1)] if reader and _is_read(question) else []
 
     def scores(self, scorer: PairScorer, triples: Sequence[Triple]) -> list[float]:
         """P(positive | q, d1, d2) of every triple, in order."""
@@ -227,10 +247,13 @@ class Memo:
         return values(keys, score, "scoring pairs", PAIRS_AT_ONCE, length, lambda: tokens_read(scorer))
 
     def read(self, reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        """As `Reader.read`; a question without a gold answer is not read, because nothing could be compared."""
-        asked = [each for each in zip(questions, evidence, strict=True) if each[0].answers]
+        """As `Reader.read`; a question without a gold answer is not read, because nothing could be compared.
+
+        An answer that a call failed for is read again by the next run.
+        """
+        asked = [each for each in zip(questions, evidence, strict=True) if _is_read(each[0])]
         keys = [
-            _sha16(repr(question) + json.dumps([(hit.passage.id, hit.score) for hit in hits]))
+            _sha16(_all_of(question) + json.dumps([(hit.passage.id, hit.score) for hit in hits]))
             for question, hits in asked
         ]
 
@@ -239,8 +262,8 @@ class Memo:
             answers = reader.read([question for question, _ in batch], [hits for _, hits in batch])
             return [[each.text, each.logprob, each.costs, each.notes] for each in answers]
 
-        found = iter(self.of("answers", reader)(keys, read, "reading", READ_AT_ONCE))
-        records = [next(found) if question.answers else ("", None, {}, {}) for question in questions]
+        found = iter(self.of("answers", reader)(keys, read, "reading", READ_AT_ONCE, lasts=has_read_all))
+        records = [next(found) if _is_read(question) else ("", None, {}, {}) for question in questions]
         return [
             Answer(question.id, text, (), logprob, costs, notes)
             for question, (text, logprob, costs, notes) in zip(questions, records, strict=True)
@@ -253,13 +276,30 @@ def settled(answer: Answer) -> Answer:
     seconds = {f"seconds/{each.stage}": each.count * each.values.seconds_each for each in needed}
     tokens = sum(each.count * each.values.tokens_each for each in needed)
     notes = {name: value for name, value in answer.notes.items() if name != NEEDED}
-    costs = {**answer.costs, **({"tokens": answer.costs.get("tokens", 0.0) + tokens} if needed else {}), **seconds}
+    if NEEDED not in answer.notes:
+        return answer
+    counts = {name: cost for name, cost in answer.costs.items() if not name.startswith("seconds/")}
+    costs = {**counts, "tokens": answer.costs.get("tokens", 0.0) + tokens, **seconds}
     return replace(answer, costs=costs, notes=notes)
+
+
+def has_read_all(reading: Sequence[Any]) -> bool:
+    """Whether no call of a reading (text, log-probability, costs, notes) failed."""
+    return not reading[2].get("failed_calls")
 
 
 def identity_of(part: object) -> Mapping[str, object] | None:
     """What determines a part's results, JSON types only; None if that is not known."""
-    return getattr(part, "identity", None) or configuration(part)
+    known = getattr(part, "identity", None) or configuration(part)
+    return {"recipe": getattr(part, "recipe", None), "part": known} if known else None
+
+
+def _is_read(question: Question) -> bool:
+    return bool(question.answers or question.withheld)
+
+
+def _all_of(question: Question) -> str:
+    return "\n".join(repr(getattr(question, each.name)) for each in fields(question))
 
 
 def _sha16(text: str) -> str:

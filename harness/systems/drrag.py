@@ -14,7 +14,6 @@ from typing import Self
 from common.errors import UserError
 from common.ranges import PositiveInt, Precision
 from common.records import Answer, Asked, Question, Ranked, as_questions
-from common.retrieval import plain_search
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.corpora import check_same_corpus
@@ -30,6 +29,7 @@ from harness.selection.tuned import completed, read_selection
 from models.serving_manifest import manifest_sha256
 from models.token_count import tokens_read
 
+FIRST, SECOND = "first_stage", "second_stage"  # of retrieval
 PAIRS = "pairs"  # note of an answer, while rows are asked: probability and titles of each pair that was scored
 
 
@@ -146,7 +146,7 @@ class DrRag:
             options.concatenated_size,
             options.question_copies,
             self.second_retriever,
-            self.memo.search if self.memo else plain_search,
+            *(map(self.memo.searches, (FIRST, SECOND)) if self.memo else ()),
         )
         first = [tuple(results.hits[0][: options.ranking_size]) for results in retrieval.results]
         stage_ended("retrieval", [Answer(each.id, "", hits) for each, hits in zip(questions, first, strict=True)])
@@ -154,8 +154,8 @@ class DrRag:
         decisions = self._decide(questions, retrieval.results)
         scoring_seconds = time.perf_counter() - started
         seconds = {
-            "seconds/first_stage": retrieval.first_seconds,
-            "seconds/second_stage": retrieval.second_seconds,
+            f"seconds/{FIRST}": retrieval.first_seconds,
+            f"seconds/{SECOND}": retrieval.second_seconds,
             "seconds/scoring": scoring_seconds,
         }
         shared = {"tokens": float(tokens_read(self.scorer) - tokens), **seconds}
@@ -166,20 +166,22 @@ class DrRag:
         ]
         if self.memo is not None:
             decided = zip(answers, retrieval.results, decisions, strict=True)
-            answers = [self._needing(*each, self.memo) for each in decided]
+            answers = [self._needing(q, *each, self.memo) for q, each in zip(questions, decided, strict=True)]
         note_unknown_words(self, questions, answers)
         return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
 
-    def _needing(self, answer: Answer, found: StageResults, decision: Decision, memo: Memo) -> Answer:
+    def _needing(
+        self, question: Question, answer: Answer, found: StageResults, decision: Decision, memo: Memo
+    ) -> Answer:
         """The answer with notes on what it needs by itself: searches, pairs with their scores, a reading."""
         options, titles = self.selection, {id_: passage.title for id_, passage in found.passages.items()}
         pairs = {(d1, d2): (p, titles[d1], titles[d2]) for (d1, d2), p in decision.scores.items()}
         second, searches = self.second_retriever or self.retriever, int(answer.costs["retriever_calls"]) - 1
         needed = [
-            memo.searched("first_stage", self.retriever, 1, options.ranking_size),
-            memo.searched("second_stage", second, searches, options.concatenated_size),
+            memo.searched(FIRST, self.retriever, 1, options.ranking_size),
+            memo.searched(SECOND, second, searches, options.concatenated_size),
             Needed("scoring", memo.of("scores", self.scorer), len(pairs)),
-            *memo.reading(self.reader),
+            *memo.reading(self.reader, question),
         ]
         costs = {name: cost for name, cost in answer.costs.items() if name != "tokens"}
         return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, PAIRS: pairs})

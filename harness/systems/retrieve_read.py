@@ -53,7 +53,7 @@ class RetrieveRead:
             return []
         started = time.perf_counter()
         if self.retriever is not None:
-            search = self.memo.search if self.memo else plain_search
+            search = self.memo.searches("retrieval") if self.memo else plain_search
             found = search_for(self.retriever, questions, self.k, search=search)
         else:
             found = [given_ranking(question)[: self.k] for question in questions]
@@ -77,7 +77,11 @@ class RetrieveRead:
                 )
             )
         if self.memo is not None and self.retriever is not None:
-            needed = [self.memo.searched("retrieval", self.retriever, 1, self.k), *self.memo.reading(self.reader)]
-            answers = [replace(answer, notes={**answer.notes, NEEDED: needed}) for answer in answers]
+            searched = self.memo.searched("retrieval", self.retriever, 1, self.k)
+            needed = [[searched, *self.memo.reading(self.reader, each)] for each in questions]
+            answers = [
+                replace(answer, notes={**answer.notes, NEEDED: each})
+                for answer, each in zip(answers, needed, strict=True)
+            ]
         note_unknown_words(self, questions, answers)
         return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)

@@ -28,7 +28,7 @@ from harness.evaluation.study import TUNE, Settings
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import gold_not_in_index, index_records
 from harness.retrievers.two_stage import StageResults, search_by_weight
-from harness.runtime.memo import Memo, Triple
+from harness.runtime.memo import Triple
 from harness.selection import algorithms
 from harness.selection.algorithms import Rankings
 from harness.selection.options import SelectionOptions
@@ -158,7 +158,7 @@ class Tuning:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
         gold_not_in_index(system, known, count=False)
         results = search_grid(system.retriever, known, self.ks, self.grid, system.second_retriever)
-        score = partial(Memo(settings.memo or settings.partial).scores, system.scorer)
+        score = partial(settings.shared_memo().scores, system.scorer)
         tried = try_grid(known, results, self.ks, self.grid, score, system.scorer.threshold)
         limits = dict(zip(self.ks, self.max_documents or map(float, self.ks), strict=True))
         chosen = {each.k: each.settings[_best(each, limits[each.k])] for each in tried}

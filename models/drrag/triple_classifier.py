@@ -220,7 +220,8 @@ class TripleClassifier(CountsTokens, nn.Module):
     def identity(self) -> dict[str, object] | None:
         """What determines its scores; None if it was not loaded from a serving folder."""
         loaded = self.serving_sha256
-        return {"serving": loaded, "computed in": str(self.inference_dtype)} if loaded else None
+        computed = {"computed in": str(self.inference_dtype), "on": self.network.device.type}
+        return {"serving": loaded, **computed} if loaded else None
 
     @property
     def padding(self) -> Padding:

@@ -77,7 +77,7 @@ def test_the_whole_day_is_rehearsed_on_the_cpu(tmp_path: Path, python: str) -> N
     logs = {step["step"]: (tmp_path / f"{step['step']}.log").read_text()[-2000:] for step in steps if step["exit"]}
     assert (code, logs) == (0, {})
     assert {step["step"] for step in steps} == TESTS | set(STEPS)
-    assert sum(step["limit"] for step in steps) == 3 * 665  # on a card eleven minutes
+    assert sum(step["limit"] for step in steps) == 3 * 600  # on a card ten minutes
     for name in STEPS:
         assert json.loads((tmp_path / f"{name}.json").read_text())["rows"], name
     for name in TESTS:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.helpers.river_corpus import PASSAGES, TableScorer
 ROOT = Path(__file__).parents[3]
 SCORE = """
 import sys
+from math import inf
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from common.records import Passage
@@ -81,7 +83,7 @@ def test_values_of_another_process_are_taken_over_but_never_change_one_in_use(tm
     asked = len(none.asked)
     assert one.scores(none, [*both, ("r", brune, alba)]) == [0.1] * 3
     assert len(none.asked) == asked  # they came from the file
-    assert Memo(tmp_path).of("scores", Named()).count == one.of("scores", none).count == 5
+    assert one.of("scores", none).count == 4  # that it was asked for
 
 
 def test_a_stopped_command_computes_the_rest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,10 +123,7 @@ class Searcher:
 
     def __init__(self, candidates: int | None = None) -> None:
         self.asked: list[tuple[str, int]] = []
-        if candidates is None:
-            self.any_depth = True
-        else:
-            self.candidates = candidates
+        self.prefix_depth = inf if candidates is None else candidates
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         self.asked += [(query, k) for query in queries]
@@ -142,7 +141,7 @@ class Searcher:
 def test_the_beginning_of_a_deeper_search_is_served(candidates: int | None, asked: list[tuple[str, int]]) -> None:
     memo, retriever = Memo(), Searcher(candidates)
     for queries, k in ((["a"], 5), (["a", "b", "a"], 3), (["a"], 7), (["a"], 4), (["b"], 3)):
-        found = memo.search(retriever, queries, k)
+        found = memo.searches("stage")(retriever, queries, k)
         assert [[hit.passage.id for hit in hits] for hits in found] == [[str(n) for n in range(k)]] * len(queries)
     assert retriever.asked == asked
 
@@ -162,3 +161,34 @@ def test_equal_choices_are_read_once_and_only_with_a_gold_answer() -> None:
         assert [each.text for each in found] == [hits[0].passage.id] * 2 + [""]
         assert [each.question_id for each in found] == ["1", "2", "3"]
     assert asked == ["1", "2", "1", "2"]
+
+
+def test_a_failed_reading_is_read_again_by_the_next_run_and_an_unanswerable_question_is_read(tmp_path: Path) -> None:
+    class Reader:
+        identity = {"reader": "test"}  # noqa: RUF012
+
+        def __init__(self, fails: bool) -> None:
+            self.fails, self.asked = fails, list[str]()
+
+        def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+            self.asked += [question.id for question in questions]
+            failed = {"failed_calls": 1.0} if self.fails else {}
+            return [Answer(each.id, "", (), costs=failed if each.id == "1" else {}) for each in questions]
+
+    questions = [Question("1", "a", ("x",)), Question("2", "b", withheld=("y",)), Question("3", "c")]
+    first, second, third = Reader(True), Reader(False), Reader(False)
+    for reader in (first, second, third):
+        Memo(tmp_path).read(reader, questions, [[]] * 3)
+    assert [each.asked for each in (first, second, third)] == [["1", "2"], ["1"], []]
+    assert [len(Memo().reading(first, question)) for question in questions] == [1, 1, 0]
+
+
+def test_searches_of_two_stages_have_their_own_times_and_are_freed_with_their_batch() -> None:
+    memo, retriever = Memo(), Searcher()
+    memo.searches("one")(retriever, ["a"], 5)
+    memo.searches("two")(retriever, ["a", "b"], 5)
+    assert retriever.asked == [("a", 5), ("a", 5), ("b", 5)]
+    memo.end_batch()
+    memo.searches("one")(retriever, ["a"], 5)
+    assert retriever.asked[3:] == [("a", 5)]
+    assert [memo.searched(stage, retriever, 1, 3).values.count for stage in ("one", "two")] == [2, 2]
