@@ -1,6 +1,6 @@
 """Reranking with RE-RAG's relevance estimator (Section 2.2) or any cross-encoder, for any retriever and system."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from harness.runtime.loading import load
 if TYPE_CHECKING:
     from models.cross_encoder import RelevanceEstimator
 
+Relevance = Callable[["RelevanceEstimator", Sequence[str], Sequence[Sequence[Passage]]], list[list[float]]]
 _PAIRS_AT_ONCE = 16_384  # tokenized and sorted by length together; bounds the memory
 
 
@@ -60,6 +61,7 @@ def rerank(
     questions: Sequence[str],
     found: Sequence[Sequence[Ranked]],
     prior: RerankPrior | None = None,
+    score: Relevance | None = None,
 ) -> list[list[Ranked]]:
     """Each question's candidates with their relevance logits, best first; ties keep their order.
 
@@ -68,9 +70,10 @@ def rerank(
         questions: The texts.
         found: The candidates of each, with the retriever's scores.
         prior: Makes their order count beside the logits.
+        score: Takes the place of `relevance`: the memo's, in an evaluation.
     """
     passages = [[hit.passage for hit in hits] for hits in found]
-    logits = relevance(estimator, questions, passages)
+    logits = (score or relevance)(estimator, questions, passages)
     return [ranked(*pair, prior) for pair in zip(found, logits, strict=True)]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from common.progress import say, track_batches
 from common.records import Answer, Passage, Question, Ranked
@@ -21,6 +21,9 @@ from harness.interfaces import PairScorer, Reader, Retriever
 from harness.runtime.journal import Journal
 from harness.runtime.provenance import configuration, hardware, library_versions
 from models.token_count import tokens_read
+
+if TYPE_CHECKING:
+    from models.cross_encoder import RelevanceEstimator
 
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 NEEDED = "needed"  # note of an answer, while rows are asked: what it needs by itself (`Needed`)
@@ -170,7 +173,7 @@ class Memo:
         self._values: dict[tuple[str, int, int], tuple[Values, object]] = {}  # with the part, whose id stays its own
 
     def of(self, kind: str, part: object, depth: int = 0) -> Values:
-        """The values of a part: `scores`, `answers`, or the searches of a stage at a depth, which are not saved."""
+        """The values of a part: `scores`, `relevance`, `answers`, or the searches of a stage at a depth, which are not saved."""
         key = kind, id(part), depth
         if key not in self._values:
             known = identity_of(part) if self.folder is not None and depth == 0 else None
@@ -245,6 +248,24 @@ class Memo:
 
         values = self.of("scores", scorer)
         return values(keys, score, "scoring pairs", PAIRS_AT_ONCE, length, lambda: tokens_read(scorer))
+
+    def relevance(
+        self, estimator: "RelevanceEstimator", questions: Sequence[str], passages: Sequence[Sequence[Passage]]
+    ) -> list[list[float]]:
+        """As `harness.retrievers.rerank.relevance`: the logits, in nats, of each question's passages, in order."""
+        pairs = [(q, passage) for q, own in zip(questions, passages, strict=True) for passage in own]
+        keys = [_sha16("\n".join([question, passage.title, passage.text])) for question, passage in pairs]
+
+        def score(places: Sequence[int]) -> list[float]:
+            return [float(each) for each in estimator.scores([pairs[place] for place in places])]
+
+        def length(place: int) -> int:
+            return sum(map(len, (pairs[place][0], pairs[place][1].title, pairs[place][1].text)))
+
+        values = self.of("relevance", estimator)
+        found = values(keys, score, "scoring passages", PAIRS_AT_ONCE, length, lambda: tokens_read(estimator))
+        logits = iter(found)
+        return [[next(logits) for _ in own] for own in passages]
 
     def read(self, reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """As `Reader.read`; a question without a gold answer is not read, because nothing could be compared.
