@@ -173,7 +173,7 @@ class Memo:
         self._values: dict[tuple[str, int, int], tuple[Values, object]] = {}  # with the part, whose id stays its own
 
     def of(self, kind: str, part: object, depth: int = 0) -> Values:
-        """The values of a part: `scores`, `relevance`, `answers`, or the searches of a stage at a depth, which are not saved."""
+        """The values of a part, such as `scores` or `answers`; the searches of a stage at a depth are not saved."""
         key = kind, id(part), depth
         if key not in self._values:
             known = identity_of(part) if self.folder is not None and depth == 0 else None
