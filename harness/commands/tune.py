@@ -50,7 +50,7 @@ def tune(
         memo: Folder that keeps what is computed for the fit, such as pair scores, for further fits and evaluations.
     """
     read_by(system, llm)
-    from harness.evaluation.engine import checked_answers
+    from harness.evaluation.engine import answers_after
     from harness.evaluation.study import build, word_of
     from harness.runtime.failures import FailedQuestions, failure_of
     from harness.runtime.long_questions import cut_passages
@@ -69,15 +69,9 @@ def tune(
         try:
             told = fitting.tune(system, asked.questions, out, settings)
         except Exception as error:
-            checked = checked_answers(
-                system,
-                asked.questions,
-                settings,
-                error,
-                lambda kept, part: fitting.tune(system, kept, part.partial / out.name, part),
-            )
-            failed.add(asked.questions, checked)
-            kept = [question for question, each in zip(asked.questions, checked, strict=True) if not failure_of(each)]
+            answers = answers_after(error, system, asked.questions, settings)
+            failed.add(asked.questions, answers)
+            kept = [question for question, each in zip(asked.questions, answers, strict=True) if not failure_of(each)]
             told = fitting.tune(system, kept, out, settings)
         remove_saved(settings.partial)
     for line in cut_passages(system):

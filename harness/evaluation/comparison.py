@@ -29,7 +29,7 @@ from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.report import REPORT, defined, notes_of, write_tables
-from harness.evaluation.study import NOT_ASKED, Settings
+from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR", "Log-Rank")
@@ -43,15 +43,11 @@ Values = NDArray[np.float64]  # (N,) of one measure, 0 to 1, NaN where it is und
 
 
 def all_systems(measured: Mapping[str, MeasuredSystem]) -> dict[str, tuple[Sequence[Answer], Measures]]:
-    """The answers and measures of every system, and of every variant in its study as `system: variant`.
-
-    Without answers that were not asked for.
-    """
+    """The answers and measures of every system, and of every variant in its study as `system: variant`."""
     systems: dict[str, tuple[Sequence[Answer], Measures]] = {}
     for name, each in measured.items():
         for variant, answers in each.systems.items():
-            asked = [answer for answer in answers if answer is not NOT_ASKED]
-            systems[shown_name(name, each, variant)] = (asked, each.measures[variant])
+            systems[shown_name(name, each, variant)] = (answers, each.measures[variant])
     return systems
 
 

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from common.other_questions import FEWEST, MOST, other_texts
 from common.records import Answer, Question, Ranked, clean, nfkc
-from common.retrieval import search_for
 from harness.answer_selection.estimator import most_relevant
 from harness.evaluation.answer_scores import Bootstrap, percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
@@ -33,6 +32,7 @@ from harness.retrievers.rerank import shortened
 from harness.retrievers.retriever_tree import inner
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.runtime.failures import failure_of
+from harness.systems.retrieve_read import RetrieveRead
 
 PARTS = {  # the method of each kind of part, and an attribute of a trained one; the first of a system's is controlled
     "selector": ("choose", "file"),
@@ -42,7 +42,7 @@ PARTS = {  # the method of each kind of part, and an attribute of a trained one;
 }
 OTHER, FLOOR = "another question", "floor of another question"
 Values = NDArray[np.float64]
-Ask = Callable[[Any, Sequence[Question], str], Sequence[Answer]]
+Ask = Callable[[Any, Sequence[Question]], Sequence[Answer]]
 
 
 @dataclass(slots=True)
@@ -115,7 +115,7 @@ def trained_part(system: object) -> tuple[str, Any] | None:
 
 
 def changed(value: Any, changes: Mapping[int, Any], made: dict[int, Any] | None = None) -> Any:
-    """A copy of a system without its reader, with other parts.
+    """A system with other parts; what holds none of them is the same object, so that a memo knows it.
 
     Args:
         value: The system, or what is within it.
@@ -124,32 +124,22 @@ def changed(value: Any, changes: Mapping[int, Any], made: dict[int, Any] | None 
     """
     made = {**changes} if made is None else made
     if isinstance(value, list | tuple) and value and _is_part(value[0]):
-        return type(value)(changed(each, changes, made) for each in value)
+        held = [changed(each, changes, made) for each in value]
+        return value if all(one is other for one, other in zip(value, held, strict=True)) else type(value)(held)
     if id(value) not in made and _is_part(value):
-        made[id(value)] = new = copy(value)
-        for name, own in vars(value).items():
-            vars(new)[name] = None if name in ("reader", "generator") else changed(own, changes, made)
+        new = {name: changed(own, changes, made) for name, own in vars(value).items()}
+        made[id(value)] = value
+        if any(new[name] is not own for name, own in vars(value).items()):
+            made[id(value)] = copy(value)
+            vars(made[id(value)]).update(new)
     return made.get(id(value), value)
 
 
 def _with(part: Any, method: str, function: Callable[..., Any]) -> Any:
-    """A copy of a part with another method."""
-    made = copy(part)
-    setattr(made, method, function)
+    """A copy of a part with another method; a memo saves nothing of it, because it has no identity."""
+    made, kind = copy(part), type(part)
+    made.__class__ = type(kind.__name__, (kind,), {method: staticmethod(function), "identity": None})
     return made
-
-
-def remembered(retriever: Any) -> Any:
-    """A copy of a retriever that searches once for each text and depth: the rows have most searches in common."""
-    found: dict[tuple[str, int], list[Ranked]] = {}
-
-    def search(queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        missing = [query for query in dict.fromkeys(queries) if (query, k) not in found]
-        if missing:
-            found.update(zip(((query, k) for query in missing), retriever.search(missing, k), strict=True))
-        return [found[query, k] for query in queries]
-
-    return _with(retriever, "search", search)
 
 
 def key_of(question: Question) -> str:
@@ -184,31 +174,13 @@ def asked_otherwise(kind: str, part: Any, texts: Mapping[str, str], asked: list[
     return _with(part, method, ask)
 
 
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """A retriever that is asked with the question.
-
-    Args:
-        retriever: Searches.
-        k: Number of passages.
-    """
-
-    retriever: Any
-    k: int
-
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """The passages found for each question."""
-        found = search_for(self.retriever, questions, self.k)
-        return [Answer(one.id, "", tuple(hits)) for one, hits in zip(questions, found, strict=True)]
-
-
 class Controls:
     """The rows beside a system's own.
 
     Args:
         system: Loaded, with a trained part.
         exact: EM (N,) of answers.
-        ask: Answers questions by a system; the row's name tells kept answers apart.
+        ask: Answers questions by a system.
     """
 
     def __init__(self, system: Any, exact: Callable[..., Values], ask: Ask) -> None:
@@ -259,44 +231,45 @@ class Controls:
         """The rows of what finds or orders passages."""
         system, kind, part = self.system, self.kind, self.part
         retrievers = [*{id(each): each for each in [*inner(system)][1:]}.values()]
-        memo = {id(each): remembered(each) for each in retrievers if len([*inner(each)]) == 1}
+        readers = [own for each in parts(system) for name in ("reader", "generator") if (own := vars(each).get(name))]
+        unread = dict.fromkeys(map(id, readers))
 
-        def of(made: Any, name: str) -> Values:
-            return self.values(asked, self.ask(made, asked, name), size)[1]
+        def of(made: Any) -> Values:
+            return self.values(asked, self.ask(made, asked), size)[1]
 
-        def measured(name: str, new: Any = part, **options: Any) -> Values:
-            made = changed(system, {**memo, id(part): new})
+        def measured(new: Any = part, **options: Any) -> Values:
+            made = copy(changed(system, {**unread, id(part): new}))
             vars(made).update(options)
-            return of(made, name)
+            return of(made)
 
         for each in retrievers:
             if all(own is not part for own in parts(each)):
-                alone, name = changed(each, memo), type(each).__name__.removesuffix("Retriever")
+                name = type(each).__name__.removesuffix("Retriever")
                 name = f"{name} {len(rows.untrained) + 1}" if name in rows.untrained else name
-                rows.untrained[name] = of(Alone(alone, size), name)
+                rows.untrained[name] = of(RetrieveRead(each, size))
                 if kind == "rewriter" and hasattr(each, "shares"):
-                    rows.untrained["RM3"] = of(Alone(Rm3Retriever(alone), size), "RM3")
+                    rows.untrained["RM3"] = of(RetrieveRead(Rm3Retriever(each), size))
         for name, row in shipped_rankings(asked).items() if not retrievers else ():
             found = [Answer(one.id, "", tuple(hits[:size])) for one, hits in zip(asked, row, strict=True)]
             rows.untrained[name] = self.values(asked, found, size)[1]
         if kind == "pair scorer" and hasattr(system, "selection"):
-            rows.untrained["QDC"] = measured("QDC", selection=replace(system.selection, method="qdc"))
+            rows.untrained["QDC"] = measured(selection=replace(system.selection, method="qdc"))
         if kind == "rewriter":
             name = "all turns and the question" if any(one.history for one in asked) else "the question"
-            floor_N = rows.untrained[name] = measured(name, None)
+            floor_N = rows.untrained[name] = measured(None)
         if not texts:
             return
         if kind == "estimator":  # a retriever that reranks shortens long queries
             texts |= {shortened(part, text): shortened(part, other) for text, other in texts.items()}
         seen: list[Any] = []
-        other_N = measured(OTHER, asked_otherwise(kind, part, texts, seen))
+        other_N = measured(asked_otherwise(kind, part, texts, seen))
         if strange := sum(text not in texts for text, *_ in seen):
             rows.note = f"{OTHER}: not measured, the trained part was asked {strange} times about other texts."
             return
         if kind == "estimator" and not any(getattr(each, "prior", None) for each in parts(system)):
             floor_N = np.array([self._chance(one, seen) for one in asked])
         elif kind != "rewriter":
-            floor_N = measured(FLOOR, _with(part, PARTS[kind][0], lambda own, *_: [0.0] * len(own)))
+            floor_N = measured(_with(part, PARTS[kind][0], lambda own, *_: [0.0] * len(own)))
         rows.controls = {OTHER: other_N, FLOOR: floor_N}
 
     def _chance(self, question: Question, scored: Sequence[Any]) -> float:
@@ -315,7 +288,7 @@ class Controls:
 
         made = copy(self.system)
         made.selector = _with(self.part, "choose", choose)
-        self.ask(made, asked, "")
+        self.ask(made, asked)
         known_N = [one.id in seen for one in asked]  # the others failed
         rows.trained_N, asked = rows.trained_N[known_N], [one for one in asked if one.id in seen]
         questions, answers = zip(*(seen[one.id] for one in asked), strict=True)

@@ -1,11 +1,8 @@
 """The evaluation of any system: its answers, its own study, and the scores that all systems share."""
 
-import itertools
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -22,14 +19,20 @@ from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.retrieval_tables import evidence_table
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
-from harness.evaluation.study import NOT_ASKED, Asked, Findings, Settings, Study, word_of
+from harness.evaluation.study import Asked, Findings, Settings, Study, word_of
 from harness.evaluation.tables import ReportTable, not_measured
 from harness.interfaces import System
 from harness.retrievers.corpora import passages_of
-from harness.runtime.failures import Apart, FailedQuestions, as_answers, failure_of, may_be_of_one, with_cut_notes
-from harness.runtime.memo import Memo, settled
-from harness.runtime.provenance import configuration, hardware, models_of
-from harness.runtime.resumable import ResumableBatches
+from harness.runtime.failures import (
+    ERROR,
+    Apart,
+    FailedQuestions,
+    as_answers,
+    failure_of,
+    may_be_of_one,
+    with_cut_notes,
+)
+from harness.runtime.memo import FOR_STUDY, Memo, settled
 
 QUESTIONS_AT_ONCE = 64
 
@@ -42,10 +45,10 @@ class MeasuredSystem:
 
     word: str
     questions: list[Question]
-    asked: Asked
+    systems: dict[str, Sequence[Answer]]  # the system's own answers under its word, then the variants of its study
     findings: Findings
     tables: list[ReportTable]
-    measures: dict[str, Measures]  # by system: the system itself first, under its word, then the variants of its study
+    measures: dict[str, Measures]  # by system, in the same order
     seconds: float  # computing time, that of interrupted runs included
     facts: list[str] = field(default_factory=list)  # on the questions (first, the same for all systems) and the indexes
     verdict: str = ""  # on the trained part: `harness.evaluation.controls`
@@ -55,7 +58,7 @@ class MeasuredSystem:
     @property
     def answers(self) -> Sequence[Answer]:
         """Of the system itself."""
-        return self.asked.answers
+        return self.systems[self.word]
 
     @property
     def failed(self) -> FailedQuestions:
@@ -64,11 +67,6 @@ class MeasuredSystem:
         failed.add(self.questions, self.answers)
         return failed
 
-    @property
-    def systems(self) -> dict[str, Sequence[Answer]]:
-        """The answers of the system itself and of its study's variants, by name."""
-        return {self.word: self.asked.answers, **self.asked.variants}
-
     def cases_of(self, number: int) -> Sequence[QuestionCase]:
         """The study's tables about one question, and the judge's."""
         own = self.findings.cases[number] if self.findings.cases else ()
@@ -76,7 +74,7 @@ class MeasuredSystem:
 
 
 def measure(system: System, questions: Sequence[Question], study: Study | None, settings: Settings) -> MeasuredSystem:
-    """Ask the system, score all answers, let its study make tables of them, and control its trained part.
+    """Ask the system and the other rows of its study, score all answers, and control the trained part.
 
     Args:
         system: The system.
@@ -84,54 +82,47 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
         study: The system's own; None if it has none.
         settings: Shared by all systems.
     """
-    started = time.perf_counter()
-    places: Sequence[int] = getattr(study, "scorable", lambda _, asked: range(len(asked)))(system, questions)
-    if rows := getattr(study, "rows_of", None):
-        asked = ask_rows(system, rows(system), questions, settings.shared_memo())
-    else:
-        places, asked = _asked_by_study(system, questions, places, study, settings)
-    scorable = [questions[place] for place in places]
-    findings = study.measure(system, scorable, asked, settings) if study else Findings()
-    if rows:
-        findings.facts += _failed_elsewhere(*asked.found[:2])
-    asked.found = None  # may hold all that was retrieved
-    word, indexed = word_of(system), indexed_passages(system)
-    measures = {name: measures_of(scorable, given, settings, indexed) for name, given in asked.variants.items()}
-    if len(scorable) < len(questions):
-        measures = {
-            name: {key: np.array(_spread([*each], places, [np.nan] * len(questions))) for key, each in own.items()}
-            for name, own in measures.items()
-        }
-        _ask_the_others(system, questions, places, asked, findings, settings)
-    answers = asked.answers = with_cut_notes(system, questions, asked.answers)
-    verdict, controls = _controlled(system, questions, answers, settings)
-    measures = {word: measures_of(questions, answers, settings, indexed)} | measures
+    started, memo, word = time.perf_counter(), settings.shared_memo(), word_of(system)
+    made = study.rows_of(system) if study else {word: system}
+    own = next(row for row, each in made.items() if each is system)
+    asked = Asked(ask_rows(made, questions, memo), own, memo)
+    for question, answer in zip(questions, asked.answers, strict=True):
+        _check_excluded(system, question, answer)
+    findings = study.measure(system, questions, asked, settings) if study else Findings()
+    findings.facts += _failed_elsewhere(asked)
+    answers = with_cut_notes(system, questions, shown(asked.answers))
+    variants, indexed = {name: shown(each) for name, each in findings.variants.items()}, indexed_passages(system)
+    del asked  # may hold all that was retrieved
+    verdict, controls = _controlled(system, questions, answers, settings, memo)
+    systems = {word: answers, **variants}
     costs = costs_table(answers)
     tables = [
         *controls,
         *_answer_tables(questions, answers, settings, findings),
         evidence_table(questions, answers, settings, indexed),
         *([costs] if costs else []),
+        *findings.tables,
     ]
-    seconds = asked.seconds_before + time.perf_counter() - started
-    tables += findings.tables
-    return MeasuredSystem(word, list(questions), asked, findings, tables, measures, seconds, verdict=verdict)
+    measures = {name: measures_of(questions, each, settings, indexed) for name, each in systems.items()}
+    seconds = memo.seconds_before + time.perf_counter() - started
+    return MeasuredSystem(word, list(questions), systems, findings, tables, measures, seconds, verdict=verdict)
 
 
-def ask_rows(system: System, rows: Mapping[Hashable, System], questions: Sequence[Question], memo: Memo) -> Asked:
-    """The answers of the rows of a study, of which one is the system itself.
+def ask_rows(
+    rows: Mapping[Hashable, System], questions: Sequence[Question], memo: Memo
+) -> dict[Hashable, list[Answer]]:
+    """The answers of the rows of a study.
 
     All rows are asked a batch of questions before the next one, with one memo, so that each part computes once what
     several rows need. Costs are those that a row has by itself.
 
     Args:
-        system: One of the rows.
-        rows: By what its study calls them, in the order in which they are asked.
+        rows: By what the study calls them, in the order in which they are asked.
         questions: All of them.
         memo: Of this evaluation.
     """
     found: dict[Hashable, list[Answer]] = {row: [] for row in rows}
-    apart = {row: Apart(made.answer) for row, made in rows.items()}
+    apart = {row: Apart(_asking(made, memo)) for row, made in rows.items()}
     for made in rows.values():
         made.memo = memo  # type: ignore[attr-defined]
     try:
@@ -146,18 +137,42 @@ def ask_rows(system: System, rows: Mapping[Hashable, System], questions: Sequenc
     finally:
         for made in rows.values():
             made.memo = None  # type: ignore[attr-defined]
-    answers = {row: [settled(answer) for answer in each] for row, each in found.items()}
-    own = next(row for row, made in rows.items() if made is system)
-    for question, answer in zip(questions, answers[own], strict=True):
-        _check_excluded(system, question, answer)
-    return Asked(answers[own], {}, memo.seconds_before, (answers, own, memo))
+    return {row: [settled(answer) for answer in each] for row, each in found.items()}
 
 
-def _failed_elsewhere(answers: Mapping[Hashable, Sequence[Answer]], own: Hashable) -> list[str]:
+def _asking(system: System, memo: Memo) -> Callable[[Sequence[Question]], Sequence[Answer]]:
+    """`System.answer`; the answers of a system that takes no memo are remembered whole."""
+    if hasattr(type(system), "memo"):
+        return system.answer
+
+    def ask(questions: Sequence[Question]) -> list[Answer]:
+        def work(places: Sequence[int]) -> list[Any]:
+            asked = [questions[place] for place in places]
+            return [pack_answer(*each) for each in zip(asked, system.answer(asked), strict=True)]
+
+        keys = [digest([question]) for question in questions]
+        packed = memo.of("systems", system)(keys, work, None, QUESTIONS_AT_ONCE, lasts=lambda each: not _failed(each))
+        return [unpack_answer(*each) for each in zip(questions, packed, strict=True)]
+
+    return ask
+
+
+def _failed(packed: Mapping[str, Any]) -> bool:
+    """Whether an answer, or a call or a search for it, failed: it is asked for again by the next run."""
+    return bool(packed["notes"].get(ERROR)) or any(name.startswith("failed_") for name in packed["costs"])
+
+
+def shown(answers: Sequence[Answer]) -> list[Answer]:
+    """The answers without what only the tables of a study need."""
+    notes = [{name: note for name, note in answer.notes.items() if name != FOR_STUDY} for answer in answers]
+    return [replace(answer, notes=each) for answer, each in zip(answers, notes, strict=True)]
+
+
+def _failed_elsewhere(asked: Asked) -> list[str]:
     """What is said of questions that failed in some row, and not in the system's own."""
     lines = []
-    for row, each in answers.items():
-        pairs = zip(each, answers[own], strict=True)
+    for row, each in asked.rows.items():
+        pairs = zip(each, asked.answers, strict=True)
         failed = [(one.question_id, why) for one, known in pairs if (why := failure_of(one)) and not failure_of(known)]
         if failed:
             name = ", ".join(map(str, row)) if isinstance(row, tuple) else row
@@ -166,120 +181,20 @@ def _failed_elsewhere(answers: Mapping[Hashable, Sequence[Answer]], own: Hashabl
 
 
 def _controlled(
-    system: System, questions: Sequence[Question], answers: Sequence[Answer], settings: Settings
+    system: System, questions: Sequence[Question], answers: Sequence[Answer], settings: Settings, memo: Memo
 ) -> tuple[str, list[ReportTable]]:
     """What the trained part of a system is worth, in a line, and the table of its controls."""
-    configured = configuration(system)
 
-    def ask_row(made: System, asked: Sequence[Question], row: str) -> Sequence[Answer]:
-        kept = {**configured, "row": row, "of": digest(questions)} if configured and row else None
-        return ask(made, asked, settings, f"controls, {row}.jsonl", depends_on=kept).answers
+    def ask(made: System, asked: Sequence[Question]) -> Sequence[Answer]:
+        return ask_rows({"": made}, asked, memo)[""]
 
-    found = Controls(system, lambda asked, given: answer_values(asked, given, settings)[0], ask_row).rows(
+    found = Controls(system, lambda asked, given: answer_values(asked, given, settings)[0], ask).rows(
         questions, answers
     )
     if isinstance(found, str):
         return f"controls: none, {found}", []
     line, table = verdict(found, settings.bootstrap)
     return line, [table]
-
-
-def _asked_by_study(
-    system: System, questions: Sequence[Question], places: Sequence[int], study: Study | None, settings: Settings
-) -> tuple[Sequence[int], Asked]:
-    """The answers to the questions at some places, and these places.
-
-    Where a question ends a study that asks itself, those that the system cannot answer are left out.
-    """
-    scorable = [questions[place] for place in places]
-    own = getattr(study, "ask", None)
-    if not scorable or own is None:
-        return places, ask(system, scorable, settings) if scorable else Asked([])
-    try:
-        return places, own(system, scorable, settings)
-    except Exception as error:
-        checked = checked_answers(system, scorable, settings, error, lambda asked, part: own(system, asked, part))
-        places = [place for place, each in zip(places, checked, strict=True) if not failure_of(each)]
-        return places, own(system, [questions[place] for place in places], settings)
-
-
-def checked_answers(
-    system: System,
-    questions: Sequence[Question],
-    settings: Settings,
-    error: Exception,
-    work: Callable[[Sequence[Question], Settings], object],
-) -> Sequence[Answer]:
-    """A system's answers to the questions after work on all of them has raised an error; some say that it failed.
-
-    Args:
-        system: The system.
-        questions: All of them.
-        settings: Of the work.
-        error: Was raised.
-        work: The work over some questions.
-
-    Raises:
-        Exception: This error, if it may not be of one question, or the system fails on none or on all.
-    """
-    if not may_be_of_one(error) or (type(error) is UserError and not _works_for_one(work, questions, settings)):
-        raise error
-    checked = ask(system, questions, settings, "checked.jsonl").answers
-    if not 0 < sum(1 for each in checked if failure_of(each)) < len(questions):
-        raise error
-    return checked
-
-
-def _works_for_one(
-    work: Callable[[Sequence[Question], Settings], object], questions: Sequence[Question], settings: Settings
-) -> bool:
-    """Whether work succeeds on the first, the middle or the last question alone; if not, an option may be wrong."""
-    with TemporaryDirectory() as folder:
-        for place in {0, len(questions) // 2, len(questions) - 1}:
-            try:
-                work([questions[place]], replace(settings, partial=Path(folder)))
-            except Exception:
-                continue
-            return True
-    return False
-
-
-def _ask_the_others(
-    system: System,
-    questions: Sequence[Question],
-    places: Sequence[int],
-    asked: Asked,
-    findings: Findings,
-    settings: Settings,
-) -> None:
-    """Ask the system alone the questions that its study cannot score, and fill the places of these in all lists.
-
-    Args:
-        system: The system.
-        questions: All of them.
-        places: Of the questions that the study has scored.
-        asked: What was answered to these.
-        findings: What the study found of these.
-        settings: Of the evaluation.
-    """
-    count = len(questions)
-    others = sorted({*range(count)} - {*places})
-    rest = ask(system, [questions[place] for place in others], settings, "others.jsonl", others_succeed=bool(places))
-    answers = dict(zip([*places, *others], [*asked.answers, *rest.answers], strict=True))
-    asked.answers = [answers[place] for place in range(count)]
-    asked.seconds_before += rest.seconds_before
-    asked.variants = {name: _spread(each, places, [NOT_ASKED] * count) for name, each in asked.variants.items()}
-    findings.records = _spread(findings.records, places, [{}] * count) if findings.records else ()
-    findings.cases = _spread(findings.cases, places, [()] * count) if findings.cases else ()
-    if places:
-        told = f"study: {len(places):,} of {count:,} questions; the others have nothing that it can score"
-        findings.facts.append(told)
-
-
-def _spread(values: Sequence[Any], places: Sequence[int], absent: Sequence[Any]) -> list[Any]:
-    """The values at their places among those of all questions."""
-    known = dict(zip(places, values, strict=True))
-    return [known.get(place, value) for place, value in enumerate(absent)]
 
 
 def indexed_passages(system: System) -> int | None:
@@ -340,42 +255,27 @@ def _check_excluded(system: System, question: Question, answer: Answer) -> None:
         )
 
 
-def ask(
-    system: System,
-    questions: Sequence[Question],
-    settings: Settings,
-    file: str = "answers.jsonl",
-    others_succeed: bool = False,
-    depends_on: Mapping[str, object] | None = None,
-) -> Asked:
-    """A system's answers, asked in resumable batches.
+def answers_after(
+    error: Exception, system: System, questions: Sequence[Question], settings: Settings
+) -> Sequence[Answer]:
+    """A system's answers to the questions after work on all of them has raised an error; some say that it failed.
+
+    An error of the user's is of an option, not of a question, where the system answers all of the first batch.
 
     Args:
+        error: Was raised.
         system: The system.
-        questions: Those to ask.
-        settings: The answers are kept in its folder.
-        file: Name of the file in which they are kept.
-        others_succeed: Whether other questions have been answered: these may all fail.
-        depends_on: Of which configuration the kept answers are; of the system's own where None.
+        questions: All of them.
+        settings: Of the work.
+
+    Raises:
+        Exception: This error, if it may not be of one question, or the system fails on none or on all.
     """
-
-    apart = Apart(system.answer)
-    apart.succeeded = others_succeed
-
-    def work(batch: Sequence[Question]) -> list[dict]:
-        answers = as_answers(batch, apart(batch))
-        for question, answer in zip(batch, answers, strict=True):
-            _check_excluded(system, question, answer)
-        return [pack_answer(question, answer) for question, answer in zip(batch, answers, strict=True)]
-
-    configured = configuration(system) if depends_on is None else depends_on
-    saved = ResumableBatches()
-    if configured is not None:
-        recipes = {f"{name} recipe": part.recipe for name, part in models_of(system).items() if hasattr(part, "recipe")}
-        kept = {**configured, "questions": digest(questions), "hardware": hardware(), **recipes}
-        saved = ResumableBatches(settings.partial / file, kept)
-    batches = [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]
-    packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))
-    answers = [unpack_answer(question, each) for question, each in zip(questions, packed, strict=True)]
-    apart.end()
-    return Asked(answers, seconds_before=saved.seconds)
+    if not may_be_of_one(error):
+        raise error
+    first = questions[:QUESTIONS_AT_ONCE]
+    for asked in (first, questions) if type(error) is UserError else (questions,):
+        answers = ask_rows({"": system}, asked, settings.shared_memo())[""]
+        if all(map(failure_of, answers)) or not any(map(failure_of, answers)):
+            raise error
+    return answers

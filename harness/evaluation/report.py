@@ -165,7 +165,7 @@ def question_records(measured: MeasuredSystem) -> Iterator[str]:
     """
     measures = measured.measures[measured.word]
     for number, question in enumerate(measured.questions):
-        answer = measured.asked.answers[number]
+        answer = measured.answers[number]
         record: dict[str, object] = {
             "id": question.id,
             "question": question.text,

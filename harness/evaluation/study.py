@@ -4,7 +4,7 @@ Also the settings and records that an evaluation shares with it.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 What = Literal["study", "tuning"]
 TUNE = "`infer.py tune`"
-NOT_ASKED = Answer("", "", ())  # in the place of a variant's answer to a question that its study cannot score
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +61,18 @@ class Settings:
         return self.layout in YES_NO_LAYOUTS
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Asked:
-    """The answers of a system. All lists have one entry per question."""
+    """What the rows of a study answered."""
 
-    answers: Sequence[Answer]
-    variants: Mapping[str, Sequence[Answer]] = field(default_factory=dict)  # of the system's other settings, by name
-    seconds_before: float = 0.0  # computing time of results reused from an interrupted run
-    found: Any = None  # what the study's tables are made of besides, such as rankings and pair scores
+    rows: Mapping[Hashable, Sequence[Answer]]  # one answer per question
+    own: Hashable  # the row of the system itself
+    memo: Memo
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """Of the system itself."""
+        return self.rows[self.own]
 
 
 @dataclass(slots=True)
@@ -77,6 +80,7 @@ class Findings:
     """The tables and values that a study makes from the answers. All lists have one entry per question."""
 
     tables: list[ReportTable] = field(default_factory=list)
+    variants: Mapping[str, Sequence[Answer]] = field(default_factory=dict)  # rows shown beside the system, by name
     facts: list[str] = field(default_factory=list)
     notes: str = ""  # below the tables
     settings: dict[str, object] = field(default_factory=dict)  # for report.json
@@ -98,21 +102,24 @@ class Study(Protocol):
     The system's class names it: `study = "module:class"`.
 
     The constructor's parameters are the options `--study.*`. A method `check(system, out, layout)` is called before
-    anything is loaded, where there is one; `out` is the report's folder. A method `ask(system, questions, settings)`
-    returns what the system and its variants answered (`Asked`), where they share work, such as one search and one
-    score of every pair; without it the engine asks the system. A method `scorable(system, questions)` returns the
-    places of the questions that the study can score, where these are not all: `ask` and `measure` get these, and the
-    engine asks the system alone the others. A class attribute `needs_gold` that is true makes an index without any of
-    the gold passages an error; otherwise the report only says so.
+    anything is loaded, where there is one; `out` is the report's folder. A class attribute `needs_gold` that is true
+    makes an index without any of the gold passages an error; otherwise the report only says so.
     """
+
+    def rows_of(self, system: Any) -> Mapping[Any, System]:
+        """The system, and the same system at other settings, in the order in which they are asked.
+
+        Args:
+            system: Loaded. It is one of the rows, and its parts are those of the others.
+        """
 
     def measure(self, system: Any, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Make tables of the answers to questions with gold answers or gold passages.
 
         Args:
             system: The system.
-            questions: Those that the study can score.
-            asked: What the system and its variants answered to them.
+            questions: All of them; a value that a question cannot have is NaN, or left out and counted.
+            asked: What the rows answered.
             settings: Of the evaluation.
         """
 

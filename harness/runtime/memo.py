@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 NEEDED = "needed"  # note of an answer, while rows are asked: what it needs by itself (`Needed`)
+FOR_STUDY = "for the study"  # note of an answer, while rows are asked: what the tables of its study need besides
 PAIRS_AT_ONCE, READ_AT_ONCE, SEARCHED_AT_ONCE = 512, 64, 4096  # computed, then saved: an interruption loses one chunk
 _FORMAT = 1  # version of the lines; increase it when their meaning changes
 _WAIT_SECONDS = 60.0  # for another process that is appending, which takes it a fraction of a second

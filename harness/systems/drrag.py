@@ -21,7 +21,7 @@ from harness.retrievers.retriever_tree import note_unknown_words
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
-from harness.runtime.memo import NEEDED, Memo, Needed
+from harness.runtime.memo import FOR_STUDY, NEEDED, Memo, Needed
 from harness.runtime.stages import stage_ended
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
@@ -30,7 +30,6 @@ from models.serving_manifest import manifest_sha256
 from models.token_count import tokens_read
 
 FIRST, SECOND = "first_stage", "second_stage"  # of retrieval
-PAIRS = "pairs"  # note of an answer, while rows are asked: probability and titles of each pair that was scored
 
 
 class DrRag:
@@ -184,7 +183,7 @@ class DrRag:
             *memo.reading(self.reader, question),
         ]
         costs = {name: cost for name, cost in answer.costs.items() if name != "tokens"}
-        return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, PAIRS: pairs})
+        return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, FOR_STUDY: pairs})
 
     def _decide(self, questions: Sequence[Question], results: Sequence[StageResults]) -> list[Decision]:
         """Select documents for all questions; a triple that several questions share is scored once."""

@@ -4,16 +4,16 @@ Recall of gold passages (Tables 4 and 5), a reader's answers (Tables 2 to 4), ea
 reasons (Table 8).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from common.errors import UserError
 from common.ranges import PositiveInt
-from common.records import Answer, Question
+from common.records import Question
 from harness.evaluation.drrag import tables
 from harness.evaluation.drrag.tables import BASELINE, Row
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
@@ -28,7 +28,7 @@ from harness.retrievers.fusion import FusedRetriever
 from harness.runtime.memo import Memo
 from harness.runtime.provenance import computed_in
 from harness.selection.options import SelectionOptions
-from harness.systems.drrag import PAIRS, DrRag, tuned_options
+from harness.systems.drrag import DrRag, tuned_options
 from harness.systems.retrieve_read import RetrieveRead
 from models.serving_manifest import manifest_sha256
 
@@ -87,15 +87,14 @@ class Study:
 
     def measure(self, system: DrRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Tables of every selection: recall on questions whose gold passages are all in the file, answers on all."""
-        answers, own, memo = asked.found
-        rows = {(name, k): Row(name, k, *_apart(each)) for (name, k), each in answers.items()}
+        own, memo = asked.own, asked.memo
+        rows = {(name, k): Row(name, k, each) for (name, k), each in asked.rows.items()}
         names = [*self.baselines, *self.selections]
         table = [rows[name, k] for k, name in product(self.ks, names)]
         alike = {name: rows[name, own[1]] for name in dict.fromkeys([*names, own[0]]) if (name, own[1]) in rows}
-        asked.answers = rows[own].answers
-        asked.variants = {name: row.answers for name, row in alike.items() if name != own[0]}
-        alike = {name if name != OWN else system.selection.method: row for name, row in alike.items()}
         findings = Findings(budget=own[1])
+        findings.variants = {name: row.answers for name, row in alike.items() if name != own[0]}
+        alike = {name if name != OWN else system.selection.method: row for name, row in alike.items()}
         findings.cases = [[tables.selection_case(question, alike, n)] for n, question in enumerate(questions)]
         self._add_tables(table, questions, system, settings, findings)
         findings.records = [tables.selection_record(table, question, n) for n, question in enumerate(questions)]
@@ -170,13 +169,6 @@ def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] 
             + ("." if "CFS" in selections else " (the others need the system's serving folder).")
         )
     return {name: options for name, options in selections.items() if rows is None or name in rows or name == BASELINE}
-
-
-def _apart(answers: Sequence[Answer]) -> tuple[list[Answer], list[Mapping[tuple[str, str], tuple[float, str, str]]]]:
-    """Answers, and the scored pairs that stand in their notes."""
-    pairs: list[Any] = [answer.notes.get(PAIRS, {}) for answer in answers]
-    kept = [{name: note for name, note in answer.notes.items() if name != PAIRS} for answer in answers]
-    return [replace(answer, notes=notes) for answer, notes in zip(answers, kept, strict=True)], pairs
 
 
 def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:

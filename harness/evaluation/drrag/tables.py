@@ -17,6 +17,7 @@ from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
+from harness.runtime.memo import FOR_STUDY
 
 BASELINE = "SM"
 READING = "seconds/reading"
@@ -44,8 +45,11 @@ class Row:
 
     name: str
     k: int
-    answers: list[Answer]
-    pairs: list[Mapping[tuple[str, str], tuple[float, str, str]]]  # scored: ids -> probability, titles
+    answers: Sequence[Answer]
+
+    def pairs(self, number: int) -> Mapping[tuple[str, str], tuple[float, str, str]]:
+        """Those that were scored for a question: ids -> probability, titles."""
+        return self.answers[number].notes.get(FOR_STUDY, {})  # type: ignore[return-value]
 
     def seconds(self, without: str = "") -> float:
         """Per question, of all stages but one."""
@@ -97,7 +101,7 @@ def recall_tables(
             Cell(float(np.mean([len(row.documents(n)) for n in known]))),
             Cell(100 * float((recalls_RN[place] == 1).mean())),
             Cell(seconds / of_sm) if seconds and of_sm else None,
-            Cell(float(np.mean([len(row.pairs[n]) for n in known]))),
+            Cell(float(np.mean([len(row.pairs(n)) for n in known]))),
             *([None, None] if published is None else [Cell(value) for value in published]),
         ]
     counts = {k: differing(rows, k, known) for k in cells}
@@ -139,7 +143,7 @@ def answer_tables(
         for row in (row for row in rows if row.k == k):
             exact_N, f1_N, inclusion_N = scored[row.name]
             values = np.stack([exact_N, exact_N - scored[BASELINE][0], f1_N, inclusion_N])
-            steps = np.mean([row.answers[n].costs.get("model_calls", 0.0) - len(row.pairs[n]) for n in counted])
+            steps = np.mean([row.answers[n].costs.get("model_calls", 0.0) - len(row.pairs(n)) for n in counted])
             time = Cell(times[row.name] / times[BASELINE]) if times[BASELINE] else None
             own: list[Cell | None] = [*percent_cells(values, settings.bootstrap), Cell(float(steps)), time]
             cells[row.name] = own if row.name != BASELINE else [own[0], None, *own[2:]]
@@ -167,7 +171,7 @@ def selection_record(rows: Sequence[Row], question: Question, number: int) -> di
     pairs: dict[tuple[str, str], tuple[float, str, str]] = {}
     for row in rows:
         answer, documents = row.answers[number], row.documents(number)
-        pairs |= row.pairs[number]
+        pairs |= row.pairs(number)
         kept, missed = ([titles[id_] for id_ in gold if (id_ in documents) == among] for among in (True, False))
         read = {"answer": answer.text} if READING in answer.costs else {}
         found.setdefault(row.name, {})[str(row.k)] = {"documents": documents, "found": kept, "missed": missed, **read}

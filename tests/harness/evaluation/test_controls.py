@@ -282,7 +282,7 @@ def test_a_selector_is_asked_with_another_question_about_the_same_answers() -> N
 
     questions = [asked(number) for number in range(COUNT)]
     system = System()
-    rows = Controls(system, exact, lambda made, own, _: made.answer(own)).rows(questions, system.answer(questions))
+    rows = Controls(system, exact, lambda made, own: made.answer(own)).rows(questions, system.answer(questions))
     assert isinstance(rows, Rows)
     others = other_texts(questions, 30)
     even = {asked(number).text for number in range(0, COUNT, 2)}

@@ -18,9 +18,9 @@ from harness.evaluation.engine import ask_rows
 from harness.evaluation.paper_figures import dr_rag_table_5
 from harness.readers.t5 import PackedReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.runtime.memo import Memo
+from harness.runtime.memo import FOR_STUDY, Memo
 from harness.selection.options import SelectionOptions
-from harness.systems.drrag import PAIRS, DrRag
+from harness.systems.drrag import DrRag
 from models.rerag.generator import Generator
 from tests.helpers.reports import cells, measured_cells, questions, report
 from tests.helpers.reports import questions as questions_of
@@ -136,13 +136,13 @@ def rows_and_answers(system, ks, **study):
     """The rows of the study, and what they answer with one memo."""
     asked = [Question(id_, text, ("gold",), support=("x",)) for id_, text, *_ in QUESTIONS]
     rows = Study(ks=ks, **study).rows_of(system)
-    return asked, rows, ask_rows(system, rows, asked, Memo()).found[0]
+    return asked, rows, ask_rows(rows, asked, Memo())
 
 
 def counted(answer):
     """An answer without times and what a study adds."""
     costs = {name: cost for name, cost in answer.costs.items() if name not in ("tokens",) and "seconds" not in name}
-    notes = {name: note for name, note in answer.notes.items() if name != PAIRS}
+    notes = {name: note for name, note in answer.notes.items() if name != FOR_STUDY}
     return answer.text, answer.evidence, costs, notes
 
 
@@ -152,7 +152,7 @@ def test_every_row_equals_the_system_run_alone(index, deepest_first):
     system = DrRag(Bm25Retriever(index), scorer=Digest(), selection=SelectionOptions("ranked", k=2), reader=Titles())
     asked, rows, _ = rows_and_answers(system, (1, 2, 3, 5), bm25=index)
     order = rows if deepest_first else dict([*rows.items()][::-1])
-    found = ask_rows(system, order, asked, Memo()).found[0]
+    found = ask_rows(order, asked, Memo())
     assert len(found) == 4 * 11
     for row, answers in found.items():
         assert rows[row].memo is None
@@ -224,8 +224,8 @@ def test_interval_is_of_the_difference_to_sm_at_the_same_k(system):
         Question(id_, text, support=tuple(PASSAGES[title].id for title in gold)) for id_, text, _, gold in QUESTIONS
     ]
     rows = Study(ks=(1, 2)).rows_of(system)
-    answers = ask_rows(system, rows, asked, Memo()).found[0]
-    table = [Row(name, k, answers[name, k], [{}] * len(asked)) for name, k in rows if k < 3]
+    answers = ask_rows(rows, asked, Memo())
+    table = [Row(name, k, answers[name, k]) for name, k in rows if k < 3]
     found = recall_tables(table, asked, range(len(asked)), Bootstrap(4000, 2), None)
     for k, share in (1, 50), (2, 200 / 3):
         assert [cell and cell.value for cell in found[k].rows["SM"][:2]] == [pytest.approx(share), None]

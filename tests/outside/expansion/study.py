@@ -9,7 +9,10 @@ from common.ranges import PositiveInt
 from common.records import Question
 from harness.evaluation.study import Asked, Findings, Settings
 from harness.evaluation.tables import Cell, ReportTable
+from harness.interfaces import System
 from harness.systems.retrieve_read import RetrieveRead
+
+ONE = "one search"
 
 
 class Study:
@@ -22,10 +25,9 @@ class Study:
     def __init__(self, plain_k: PositiveInt | None = None) -> None:
         self.plain_k = plain_k
 
-    def ask(self, system: TitleExpansion, questions: Sequence[Question], settings: Settings) -> Asked:
-        """Answer all questions with the system and with one search."""
-        plain = RetrieveRead(system.retriever, self.plain_k or system.k, system.reader).answer(questions)
-        return Asked(system.answer(questions), {"one search": plain})
+    def rows_of(self, system: TitleExpansion) -> dict[str, System]:
+        """The system, and one search."""
+        return {"two searches": system, ONE: RetrieveRead(system.retriever, self.plain_k or system.k, system.reader)}
 
     def measure(
         self, system: TitleExpansion, questions: Sequence[Question], asked: Asked, settings: Settings
@@ -33,9 +35,9 @@ class Study:
         """Count what the second search adds."""
         added = [
             len({hit.passage.id for hit in ours.evidence} - {hit.passage.id for hit in theirs.evidence})
-            for ours, theirs in zip(asked.answers, asked.variants["one search"], strict=True)
+            for ours, theirs in zip(asked.answers, asked.rows[ONE], strict=True)
         ]
         table = ReportTable(
             "expansion", "Passages that one search does not find", ("per question",), {"added": [Cell(np.mean(added))]}
         )
-        return Findings([table])
+        return Findings([table], {ONE: asked.rows[ONE]})
