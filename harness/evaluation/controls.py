@@ -136,9 +136,9 @@ def changed(value: Any, changes: Mapping[int, Any], made: dict[int, Any] | None 
 
 
 def _with(part: Any, method: str, function: Callable[..., Any]) -> Any:
-    """A copy of a part with another method; a memo saves nothing of it, because it has no identity."""
-    made, kind = copy(part), type(part)
-    made.__class__ = type(kind.__name__, (kind,), {method: staticmethod(function), "identity": None})
+    """A copy of a part with another method, of which a memo saves nothing."""
+    made = copy(part)
+    vars(made).update({method: function, "unsaved": True})
     return made
 
 

@@ -311,7 +311,9 @@ def has_read_all(reading: Sequence[Any]) -> bool:
 
 
 def identity_of(part: object) -> Mapping[str, object] | None:
-    """What determines a part's results, JSON types only; None if that is not known."""
+    """What determines a part's results, JSON types only; None if that is not known, or the part says `unsaved`."""
+    if getattr(part, "unsaved", False):
+        return None
     known = getattr(part, "identity", None) or configuration(part)
     return {"recipe": getattr(part, "recipe", None), "part": known} if known else None
 
