@@ -5,22 +5,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from common.errors import ArtifactError
-from common.records import Answer, Asked, Passage, Question, Ranked, as_questions
+from common.records import Answer, Passage, Question, Ranked
 from harness.commands.evaluate import evaluate
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.drrag.study import Study as DrRagStudy
 from harness.evaluation.engine import MeasuredSystem, measure, measures_of
 from harness.evaluation.rerag.study import Study as ReRagStudy
-from harness.evaluation.study import NOT_ASKED, Findings, Settings
 from harness.evaluation.study import Asked as Answered
+from harness.evaluation.study import Findings, Settings
 from harness.evaluation.tables import Cell, ReportTable
+from harness.interfaces import System
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.runtime.provenance import construct
 from harness.selection.options import SelectionOptions
 from harness.systems.drrag import DrRag
 from harness.systems.rerag import ReRag
@@ -117,70 +119,58 @@ def test_measures_are_undefined_where_the_file_lacks_what_they_need(index: Path,
     assert values(measured, "evidence", "recall of gold passages") == [50, 50]  # of one
 
 
-class Asks(RetrieveRead):
-    """Retrieve-then-read that remembers what it was asked."""
+class Asks:
+    """Retrieve-then-read that takes no memo, and counts what it is asked."""
 
-    asked: list[str]
+    asked: ClassVar[list[str]] = []
 
-    def answer(self, questions: Asked) -> list[Answer]:
-        self.asked = [*getattr(self, "asked", []), *(question.id for question in as_questions(questions))]
-        return super().answer(questions)
+    def __init__(self, index: Path, k: int) -> None:
+        self.index, self.k = index, k
 
-
-class OfAnswers:
-    """A study that makes a table of the answers that the engine asked for."""
-
-    def measure(self, system: Any, questions: Sequence[Question], asked: Answered, settings: Settings) -> Findings:
-        return Findings([ReportTable("own", "Own", ("answers",), {"own": [Cell(len(asked.answers))]})])
-
-
-class WithAVariant(OfAnswers):
-    """A study that asks itself, with another k as a variant."""
-
-    def ask(self, system: Any, questions: Sequence[Question], settings: Settings) -> Answered:
-        one = RetrieveRead(system.retriever, 1, system.reader).answer(questions)
-        return Answered(system.answer(questions), {"one": one}, seconds_before=1000.0)
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        """One answer per question; none to the second one."""
+        self.asked.extend(question.id for question in questions)
+        found = RetrieveRead(Bm25Retriever(self.index), self.k, Titles()).answer(questions)
+        return [
+            replace(each, text="", logprob=None, notes={"error": "busy"}) if each.question_id == "q2" else each
+            for each in found
+        ]
 
 
-class OfTheSecond(WithAVariant):
-    """One that can score the second question alone."""
+class OfRows:
+    """A study with another k as a row."""
 
-    def scorable(self, system: Any, questions: Sequence[Question]) -> list[int]:
-        return [1]
+    def rows_of(self, system: Asks) -> dict[str, System]:
+        return {"one": construct(Asks, index=system.index, k=1), "own": system}
 
     def measure(self, system: Any, questions: Sequence[Question], asked: Answered, settings: Settings) -> Findings:
-        found = super().measure(system, questions, asked, settings)
-        found.records, found.cases = [{"own": 1}], [["case"]]  # type: ignore[list-item]
-        return found
+        table = ReportTable("own", "Own", ("answers",), {"own": [Cell(len(asked.answers))]})
+        return Findings([table], {"one": asked.rows["one"]})
 
 
-@pytest.mark.parametrize(
-    ("study", "order", "variant_N"),
-    [(OfAnswers(), "123", None), (WithAVariant(), "123", [1, 1, 1]), (OfTheSecond(), "213", [0, 1, 0])],
-)
-def test_the_system_is_asked_once_and_before_its_study(
-    index: Path, settings: Settings, study: Any, order: str, variant_N: list[int] | None
-) -> None:
-    system = Asks(Bm25Retriever(index), k=2, reader=Titles())
-    measured = measure(system, ASKED, study, settings)
-    assert system.asked == [f"q{number}" for number in order]
-    plain = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()).answer(ASKED)
-    assert [(a.question_id, a.text, a.evidence) for a in measured.answers] == [
-        (a.question_id, a.text, a.evidence) for a in plain
-    ]
-    assert [table.name for table in measured.tables][-1] == "own"
-    assert values(measured, "own", "own") == [sum(variant_N or [3])]
-    if variant_N is not None:
-        assert measured.seconds > 1000
+def test_rows_are_asked_and_what_failed_is_asked_again(index: Path, settings: Settings) -> None:
+    kept, out = replace(settings, memo=settings.partial / "memo"), []
+    for _ in range(2):
+        Asks.asked.clear()
+        measured = measure(construct(Asks, index=index, k=2), ASKED, OfRows(), kept)
+        out.append([*Asks.asked])
+        plain = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()).answer(ASKED)
+        assert [a.evidence for a in measured.answers] == [a.evidence for a in plain]
+        assert [a.text for a in measured.answers] == [plain[0].text, "", plain[2].text]
+        assert [*measured.failed.reasons] == ["q2"]
+        assert [table.name for table in measured.tables][-1] == "own"
         assert list(measured.systems) == list(measured.measures) == ["test_engine", "one"]
         assert measured.measures["one"]["recall of gold"][1] == 0.5
-        # what the study cannot score is undefined of the variant, not wrong
-        for name in ("recall of gold", "EM"):
-            assert np.isnan(measured.measures["one"][name]).tolist() == [not known for known in variant_N]
-        assert [each is NOT_ASKED for each in measured.systems["one"]] == [not known for known in variant_N]
-    if isinstance(study, OfTheSecond):
-        assert measured.findings.records == [{}, {"own": 1}, {}]
-        assert measured.findings.cases == [(), ["case"], ()]
+    assert out == [["q1", "q2", "q3"] * 2, ["q2"] * 2]
+
+
+def test_a_part_of_another_identity_is_asked_anew(index: Path, tmp_path: Path, settings: Settings) -> None:
+    kept = replace(settings, memo=settings.partial / "memo")
+    measure(construct(Asks, index=index, k=2), ASKED, None, kept)
+    for other in (construct(Asks, index=index, k=1), construct(Asks, index=write_index(tmp_path), k=2), Asks(index, 2)):
+        Asks.asked.clear()
+        measure(other, ASKED, None, kept)
+        assert len(Asks.asked) == (1 if other.index != index else 3)  # a copy of the index is the same one
 
 
 def test_a_system_that_finds_nothing_has_zeros(settings: Settings) -> None:
