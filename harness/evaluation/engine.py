@@ -1,7 +1,7 @@
 """The evaluation of any system: its answers, its own study, and the scores that all systems share."""
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -94,7 +94,7 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     variants, indexed = {name: shown(each) for name, each in findings.variants.items()}, indexed_passages(system)
     del asked  # may hold all that was retrieved
     verdict, controls = _controlled(system, questions, answers, settings, memo)
-    systems = {word: answers, **variants}
+    systems: dict[str, Sequence[Answer]] = {word: answers, **variants}
     costs = costs_table(answers)
     tables = [
         *controls,
@@ -108,9 +108,7 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     return MeasuredSystem(word, list(questions), systems, findings, tables, measures, seconds, verdict=verdict)
 
 
-def ask_rows(
-    rows: Mapping[Hashable, System], questions: Sequence[Question], memo: Memo
-) -> dict[Hashable, list[Answer]]:
+def ask_rows(rows: Mapping[Any, System], questions: Sequence[Question], memo: Memo) -> dict[Any, list[Answer]]:
     """The answers of the rows of a study.
 
     All rows are asked a batch of questions before the next one, with one memo, so that each part computes once what
@@ -121,7 +119,7 @@ def ask_rows(
         questions: All of them.
         memo: Of this evaluation.
     """
-    found: dict[Hashable, list[Answer]] = {row: [] for row in rows}
+    found: dict[Any, list[Answer]] = {row: [] for row in rows}
     apart = {row: Apart(_asking(made, memo)) for row, made in rows.items()}
     for made in rows.values():
         made.memo = memo  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ Also the settings and records that an evaluation shares with it.
 """
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -65,8 +65,8 @@ class Settings:
 class Asked:
     """What the rows of a study answered."""
 
-    rows: Mapping[Hashable, Sequence[Answer]]  # one answer per question
-    own: Hashable  # the row of the system itself
+    rows: Mapping[Any, Sequence[Answer]]  # by what the study calls them; one answer per question
+    own: Any  # the row of the system itself
     memo: Memo
 
     @property

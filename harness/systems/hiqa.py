@@ -11,10 +11,11 @@ from common.ranges import PositiveInt
 from common.records import Answer, Asked, Passage, Ranked, as_questions
 from common.words import word_count
 from harness.interfaces import Reader, Retriever
-from harness.readers.read_answers import read_answers
+from harness.readers.read_answers import plain_read, read_answers
 from harness.runtime.citation import images_of, tables_of
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
+from harness.runtime.memo import NEEDED, Memo, Needed
 from harness.systems.retrieve_read import RetrieveRead
 
 
@@ -37,6 +38,7 @@ class HiQa:
 
     study = "harness.evaluation.hiqa.study:Study"  # names, because imports run from evaluations to systems
     tuning = "harness.tuning.hiqa:Tuning"
+    memo: Memo | None = None  # of an evaluation
 
     def __init__(
         self, retriever: Retriever, k: PositiveInt = 5, max_words: PositiveInt = 1500, reader: Reader | None = None
@@ -55,13 +57,17 @@ class HiQa:
             questions: One text, several texts, or `Question` records.
         """
         questions = as_questions(questions)
-        answers = []
-        for found in RetrieveRead(self.retriever, self.k).answer(questions):
+        answers, search = [], RetrieveRead(self.retriever, self.k)
+        search.memo = self.memo
+        for question, found in zip(questions, search.answer(questions), strict=True):
             kept = within_budget(found.evidence, self.max_words)
             left_out = len(found.evidence) - len(kept)
             notes = {**found.notes, **_returned(kept), **({"left_out": left_out} if left_out else {})}
+            if self.memo is not None:
+                needed: Sequence[Needed] = notes.get(NEEDED, ())  # type: ignore[assignment]
+                notes[NEEDED] = [*needed, *self.memo.reading(self.reader, question)]
             answers.append(replace(found, evidence=tuple(kept), notes=notes))
-        return read_answers(self.reader, questions, answers)
+        return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
 
 
 def within_budget(hits: Sequence[Ranked], max_words: int) -> list[Ranked]:

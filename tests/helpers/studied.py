@@ -11,7 +11,7 @@ from harness.evaluation.study import Settings
 
 
 def studied(study: Any, system: Any, questions: Sequence[Question], settings: Settings) -> Any:
-    """All fields of what was asked and of what was found."""
+    """The system's answers, and all fields of what was found."""
     measured = measure(system, questions, study, settings)
-    both = [(each, field.name) for each in (measured.asked, measured.findings) for field in fields(each)]
-    return SimpleNamespace(**{name: getattr(each, name) for each, name in both})
+    found = {field.name: getattr(measured.findings, field.name) for field in fields(measured.findings)}
+    return SimpleNamespace(answers=measured.answers, **found)

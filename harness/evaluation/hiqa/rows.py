@@ -3,21 +3,16 @@
 The other indexes are of the same documents.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 from common.errors import MissingInputError, UserError
-from common.records import Answer, Question
-from harness.evaluation.reading import read_choices
 from harness.indexing.index_folder import MANIFEST
 from harness.interfaces import Retriever
-from harness.readers.read_answers import sum_costs
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.keywords import KeywordRetriever
 from harness.retrievers.multi_route import MultiRouteRetriever
-from harness.systems.hiqa import HiQa
 
 OWN = "HCA, three routes"
 KINDS = ("dense", "bm25", "keywords")  # sub-folders of a row's folder
@@ -72,38 +67,3 @@ def retrievers_of(own: Retriever, rows: Mapping[str, Path]) -> dict[str, Retriev
             own.section_words,
         )
     return found
-
-
-def answer_rows(
-    system: HiQa, retrievers: Mapping[str, Retriever], questions: Sequence[Question], file: Path
-) -> tuple[dict[str, list[Answer]], float]:
-    """The answers of every row, with the evidence that the system would keep of it.
-
-    Without texts if the system has no reader.
-
-    Args:
-        system: Its number of passages, budget and reader count for all rows.
-        retrievers: Of the rows, by name.
-        questions: The questions; those without gold answers are not read.
-        file: For what was read, so that an interrupted evaluation goes on.
-
-    Returns:
-        One answer per question by row, and the seconds of reading that an interrupted run had spent.
-    """
-    found = {name: HiQa(each, system.k, system.max_words).answer(list(questions)) for name, each in retrievers.items()}
-    if system.reader is None:
-        return found, 0.0
-    chosen = [[answer.evidence for answer in answers] for answers in found.values()]
-    read = read_choices(system.reader, questions, chosen, file)
-    return {
-        name: [
-            replace(
-                text,
-                evidence=answer.evidence,
-                costs={**sum_costs(answer.costs, text.costs), "seconds/reading": read.seconds_each},
-                notes={**answer.notes, **text.notes},
-            )
-            for answer, text in zip(answers, texts, strict=True)
-        ]
-        for (name, answers), texts in zip(found.items(), read.answers, strict=True)
-    }, read.seconds_before

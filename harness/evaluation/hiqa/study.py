@@ -11,9 +11,10 @@ from common.ranges import PositiveFloat, PositiveInt
 from common.records import Question
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
 from harness.evaluation.hiqa.ranking import HiQaRow, rank_all, segments_by_document
-from harness.evaluation.hiqa.rows import answer_rows, check_rows, retrievers_of
+from harness.evaluation.hiqa.rows import check_rows, retrievers_of
 from harness.evaluation.hiqa.tables import budget_tables, degradation_tables, ranking_tables
 from harness.evaluation.study import Asked, Findings, Settings
+from harness.interfaces import Retriever, System
 from harness.retrievers.corpora import indexes_of
 from harness.systems.hiqa import HiQa
 
@@ -48,40 +49,47 @@ class Study:
             raise UserError(f"study.budgets is {list(budgets)}: name each number once.")
         self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
         self.budgets = budgets
+        self.retrievers: dict[str, Retriever] = {}  # of the rows
 
     def check(self, system: HiQa, out: Path, layout: str) -> None:
         """Raise MissingInputError if an index is missing."""
         check_rows(self.rows)
 
-    def scorable(self, system: HiQa, questions: Sequence[Question]) -> list[int]:
-        """The places of the questions with gold segments; none if the retriever searches no index."""
-        known = [place for place, question in enumerate(questions) if question.gold_segments]
-        return known if indexes_of(system.retriever) else []
+    def rows_of(self, system: HiQa) -> dict[str, System]:
+        """The system with the retriever of each row; the system alone if its retriever searches no index."""
+        self.retrievers = retrievers_of(system.retriever, self.rows)
+        own, *others = self.retrievers
+        searched = others if indexes_of(system.retriever) else []
+        made = {name: HiQa(self.retrievers[name], system.k, system.max_words, system.reader) for name in searched}
+        return {own: system, **made}
 
-    def ask(self, system: HiQa, questions: Sequence[Question], settings: Settings) -> Asked:
-        """Rank all segments by every row, and answer from the passages of every row."""
-        retrievers = retrievers_of(system.retriever, self.rows)
+    def measure(self, system: HiQa, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+        """Tables of the rankings, of the questions with gold segments, and of the answers."""
+        findings = Findings(variants={name: each for name, each in asked.rows.items() if name != asked.own})
+        ranked = [question for question in questions if question.gold_segments]
+        if not ranked or not indexes_of(system.retriever):
+            why = "no question names gold segments" if not ranked else "the retriever searches no index"
+            findings.facts = [f"rankings: not measured, {why}"]
+        else:
+            self._add_rankings(findings, ranked, settings)
+            if len(ranked) < len(questions):
+                findings.facts = [f"rankings: of {len(ranked):,} of {len(questions):,} questions, with gold segments"]
+        if len(asked.rows) > 1:
+            findings.tables += answer_tables_of_rows(asked.rows, questions, settings)
+        return findings
+
+    def _add_rankings(self, findings: Findings, questions: Sequence[Question], settings: Settings) -> None:
+        """Rank all segments by the retriever of every row, and add the tables of the rankings."""
         rows: dict[str, HiQaRow] = {}
-        for name, retriever in retrievers.items():
+        for name, retriever in self.retrievers.items():
             segments = segments_by_document(retriever)
             sizes = [size for size in self.documents if size <= len(segments)]
             rows[name] = rank_all(
                 retriever, questions, segments, self.k, self.gamma, name, sizes, self.seed, self.budgets
             )
-        own, *_ = rows
-        answers, seconds_before = answer_rows(system, retrievers, questions, settings.partial / "rows.jsonl")
-        return Asked(answers.pop(own), answers, seconds_before, rows)
-
-    def measure(self, system: HiQa, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
-        """Tables of the rankings and of the answers."""
-        if not questions:
-            searched = bool(indexes_of(system.retriever))
-            why = "no question names gold segments" if searched else "the retriever searches no index"
-            return Findings(facts=[f"rankings: not measured, {why}"])
-        rows: dict[str, HiQaRow] = asked.found
         bootstrap = settings.bootstrap
         own, scores = next(iter(rows.values())), {name: row.scores for name, row in rows.items()}
-        findings = Findings(settings={"rows": list(rows), "k": self.k, "gamma": self.gamma})
+        findings.settings = {"rows": list(rows), "k": self.k, "gamma": self.gamma}
         findings.tables = ranking_tables(scores, self.k, self.gamma, own.segments, bootstrap)
         by_size = {name: row.by_size for name, row in rows.items()}
         if sizes := [*min(by_size.values(), key=len)]:
@@ -89,6 +97,3 @@ class Study:
         if self.budgets:
             by_budget = {name: row.by_budget for name, row in rows.items()}
             findings.tables += budget_tables(by_budget, self.budgets, bootstrap)
-        answers = dict(zip(rows, (asked.answers, *asked.variants.values()), strict=True))
-        findings.tables += answer_tables_of_rows(answers, questions, settings)
-        return findings
