@@ -86,7 +86,7 @@ def test_both_searches_of_drrag_its_study_and_mining(bm25) -> None:
     assert not found[0] & {"7", "copy"}
     assert "d2" not in found[1]
     system = DrRag(bm25, selection=SelectionOptions("sm"))
-    rows = ask_rows(system, Study(ks=(2, 4)).rows_of(system), QUESTIONS, Memo()).found[0]
+    rows = ask_rows(Study(ks=(2, 4)).rows_of(system), QUESTIONS, Memo())
     shown = [[{*ids(answer.evidence)} for answer in answers] for answers in rows.values()]
     assert len(shown) == 4
     assert not any(row[0] & {"7", "copy"} or "d2" in row[1] for row in shown)
