@@ -112,7 +112,11 @@ def share_found(gold: Sequence[Set[str]], found: Iterable[str]) -> float:
 
 
 def search_once(
-    retriever: Retriever, queries: Sequence[Sequence[str]], k: int, known: Mapping[str, Sequence[Ranked]] | None = None
+    retriever: Retriever,
+    queries: Sequence[Sequence[str]],
+    k: int,
+    known: Mapping[str, Sequence[Ranked]] | None = None,
+    search: Search = plain_search,
 ) -> dict[str, Sequence[Ranked]]:
     """The passages of each query, from one batched search of the distinct queries in the order of first appearance.
 
@@ -122,6 +126,7 @@ def search_once(
         k: Passages of each query.
         known: Query -> what it finds, at least k passages where there are as many; these queries are not searched
             again.
+        search: Calls the retriever.
 
     Returns:
         Query -> its k best passages, best first.
@@ -129,7 +134,7 @@ def search_once(
     known = known or {}
     distinct = list(dict.fromkeys(query for each in queries for query in each))
     new = [query for query in distinct if query not in known]
-    hits = {**known, **dict(zip(new, retriever.search(new, k) if new else [], strict=True))}
+    hits = {**known, **dict(zip(new, search(retriever, new, k) if new else [], strict=True))}
     return {query: hits[query][:k] for query in distinct}
 
 

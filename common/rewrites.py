@@ -3,7 +3,8 @@
 Standard library only.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,25 @@ class Rewrites:
     fallbacks: dict[str, str] = field(default_factory=dict)  # strategy whose query is the question itself -> why
     reason: str = ""  # for the choice of the strategies, where the rewriter has chosen
     costs: dict[str, float] = field(default_factory=dict)  # as in `Answer.costs`
+    share: float = 1.0  # of the rewriter's work that was necessary: see `restricted`
 
     def distinct(self, question: str) -> tuple[str, ...]:
         """The question, then every query that differs from those before it: q' of DMQR-RAG, Eq. 2."""
         return tuple(dict.fromkeys([question, *(query for queries in self.queries.values() for query in queries)]))
+
+
+def restricted(rewrites: Rewrites, strategies: Sequence[str]) -> Rewrites:
+    """The rewrites by some of the strategies.
+
+    A rewriter that makes one call per strategy is charged for these calls only; one that makes all rewrites in one call
+    in full.
+    """
+    if all(name in strategies for name in rewrites.queries):
+        return rewrites
+    queries = {name: rewrites.queries[name] for name in strategies if name in rewrites.queries}
+    fallbacks = {name: rewrites.fallbacks[name] for name in strategies if name in rewrites.fallbacks}
+    calls = rewrites.costs.get("model_calls", 0.0)
+    share = len(queries) / len(rewrites.queries) if calls >= len(rewrites.queries) else 1.0
+    costs = {name: cost * share for name, cost in rewrites.costs.items() if name != "fallbacks"}
+    costs |= {"fallbacks": float(len(fallbacks))} if fallbacks else {}
+    return replace(rewrites, queries=queries, fallbacks=fallbacks, costs=costs, share=share)

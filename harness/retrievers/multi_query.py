@@ -5,16 +5,17 @@ q' = {q, RS_1(q), ..., RS_n(q)}     D = union of Retriever(q'_i)     D' = Rerank
 
 import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveInt, Precision
 from common.records import Answer, Passage, Question, Ranked, as_texts, clean
-from common.retrieval import reciprocal_rank_fusion, search_for, search_once, without_copies
-from common.rewrites import Rewrites
+from common.retrieval import Search, plain_search, reciprocal_rank_fusion, search_for, search_once, without_copies
+from common.rewrites import Rewrites, restricted
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.rerank import judge_note, rerank, shortened
@@ -23,6 +24,7 @@ from harness.retrievers.retriever_tree import failures_of
 from harness.rewriters.dialogue import stand_alone
 from harness.rewriters.strategy_checks import check_each_once, check_strategies
 from harness.runtime.loading import load
+from harness.runtime.memo import READ_AT_ONCE, Memo, Needed, digest_of
 from harness.runtime.stages import followed_by, stage_ended
 from harness.runtime.turns import reads_history, with_turns
 from models.token_count import tokens_read
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 MultiQueryFusion = Literal["rerank", "rrf"]
 ORIGINAL = "question"  # what made the query that is the question itself
+SEARCH = "retrieval"  # the stage
+EVERY = 10**9  # passages: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class MultiQueryHits:
     ranked: tuple[Ranked, ...]  # the fused list, best first
     scored: int  # passages that the scorer was given
     question: str = ""  # as it was searched and reranked; it stands alone
+    needed: tuple[Needed, ...] = ()  # of the parts, by the question alone; with a memo
 
     @property
     def union(self) -> list[Passage]:
@@ -194,6 +199,17 @@ class MultiQueryRetriever:
         self.max_queries, self.feedback_retriever = max_queries, feedback_retriever
         self.prior = RerankPrior.of(prior, serving)
         self.serving, self.device, self.precision, self._scorer = serving, device, precision, scorer
+        self.searching: tuple[str, ...] | None = None  # the strategies whose rewrites search; all when None
+        self.memo: Memo | None = None  # of an evaluation
+
+    def with_settings(self, **settings: Any) -> Self:
+        """The same search with other attributes; its parts are the same objects."""
+        _ = self.scorer
+        other = copy(self)
+        vars(other).update(settings)
+        if other.fusion == "rrf":
+            vars(other).update(serving=None, scorer=None, prior=None, judged_by=ORIGINAL)
+        return other
 
     def load(self) -> None:
         """Load the rewriter, which must know the strategies, the scorer and the retrievers, which search one corpus."""
@@ -261,14 +277,11 @@ class MultiQueryRetriever:
         ranked = self._fuse(judges(questions, rewrites, self.judged_by), found)
         results = [
             MultiQueryHits(
-                searches,
-                written,
-                tuple(without_copies(hits)[:k]),
-                len(hits) * (self.scorer is not None),
-                clean(question.text),
+                searches, written, tuple(without_copies(hits)[:k]), len(hits) * (self.scorer is not None),
+                clean(question.text), self._needed(written, len(searches), len(hits), per_query),
             )
             for searches, (question, written), hits in zip(found, alone, ranked, strict=True)
-        ]
+        ]  # fmt: skip
         seconds = {
             "rewriting": rewritten - searched,
             "retrieval": searched - began + retrieved - rewritten,
@@ -288,14 +301,50 @@ class MultiQueryRetriever:
         if self.rewriter is None or not questions:
             return [None] * len(questions)
         if not isinstance(self.rewriter, FeedbackRewriter):
-            return self.rewriter.rewrite(questions, self.strategies)
+            return self._written(questions)
         first = self.first_search(questions, self.per_query) if first is None else first
-        made = self.rewriter.rewrite(questions, self.strategies, [first[clean(each.text)] for each in questions])
+        made = self._written(questions, [first[clean(each.text)] for each in questions])
         if self.feedback_retriever is None:
             return made
         return [
             replace(each, costs={**each.costs, "retriever_calls": 1.0}) for each in made
         ]  # the search with `feedback_retriever`
+
+    def _written(self, questions: Sequence[Question], *feedback: Sequence[Sequence[Ranked]]) -> Sequence[Rewrites]:
+        """What the rewriter writes; with a memo once, by the first row that has all of these strategies."""
+        rewriter = self.rewriter
+        assert rewriter is not None
+        if self.memo is None:
+            return rewriter.rewrite(questions, self.strategies, *feedback)
+        strategies = self.memo.widest(rewriter, self.strategies)
+        texts = [[hit.passage.text for hit in hits] for hits in (feedback[0] if feedback else [()] * len(questions))]
+        keys = [digest_of(question, strategies, own) for question, own in zip(questions, texts, strict=True)]
+
+        def work(places: Sequence[int]) -> list[list[Any]]:
+            read = [[each[place] for place in places] for each in feedback]
+            made = rewriter.rewrite([questions[place] for place in places], strategies, *read)
+            return [[each.queries, each.fallbacks, each.reason, each.costs] for each in made]
+
+        values = self.memo.of("rewrites", rewriter)
+        known = values(keys, work, "rewriting", READ_AT_ONCE, lasts=lambda each: not each[3].get("failed_calls"))
+        return [
+            restricted(Rewrites({name: tuple(texts) for name, texts in queries.items()}, *more), self.strategies)
+            for queries, *more in known
+        ]
+
+    def _needed(self, written: Rewrites | None, searches: int, scored: int, per_query: int) -> tuple[Needed, ...]:
+        """What one question needs of the parts by itself."""
+        if self.memo is None:
+            return ()
+        needed = [self.memo.searched(SEARCH, self.retriever, searches, per_query)]
+        if written is not None:
+            needed.append(Needed("rewriting", self.memo.of("rewrites", self.rewriter), written.share))
+        if isinstance(self.rewriter, FeedbackRewriter) and self.feedback_retriever is not None:
+            found = self.memo.searched("feedback", self.feedback_retriever, 1, self.rewriter.feedback_passages)
+            needed.append(replace(found, stage="rewriting"))
+        if self.scorer is not None:
+            needed.append(Needed("reranking", self.memo.of("relevance", self.scorer), scored))
+        return tuple(needed)
 
     def first_search(self, questions: Sequence[Question], per_query: int) -> dict[str, list[Ranked]]:
         """The passages that the questions' texts find, for a rewriter that reads them; empty for any other."""
@@ -304,13 +353,17 @@ class MultiQueryRetriever:
         distinct = {clean(question.text): question for question in questions}
         searched, k = (self.retriever, per_query) if self.feedback_retriever is None else (self.feedback_retriever, 1)
         k = max(k, self.rewriter.feedback_passages)
-        return dict(zip(distinct, search_for(searched, [*distinct.values()], k, [*distinct]), strict=True))
+        search = self._searcher(SEARCH if self.feedback_retriever is None else "feedback")
+        return dict(zip(distinct, search_for(searched, [*distinct.values()], k, [*distinct], search), strict=True))
+
+    def _searcher(self, stage: str) -> Search:
+        return self.memo.searches(stage) if self.memo else plain_search
 
     def _queries(self, question: Question, rewrites: Rewrites | None) -> dict[str, tuple[str, ...]]:
         """The distinct queries of a question, in order, with what made each; equal ones search once."""
         made: dict[str, list[str]] = {clean(question.text): [ORIGINAL]} if self.original else {}
         for strategy, queries in (rewrites.queries if rewrites else {}).items():
-            for query in queries:
+            for query in queries if self.searching is None or strategy in self.searching else ():
                 makers = made.setdefault(query, [])
                 if strategy not in makers:
                     makers.append(strategy)
@@ -331,10 +384,12 @@ class MultiQueryRetriever:
         hits_of: Sequence[Mapping[str, Sequence[Ranked]]]
         if any(question.exclude_self for question in questions):
             asked = [(question, query) for question, own in zip(questions, made, strict=True) for query in own]
-            each = iter(search_for(self.retriever, [one for one, _ in asked], k, [query for _, query in asked]))
+            queries = [query for _, query in asked]
+            each = iter(search_for(self.retriever, [one for one, _ in asked], k, queries, self._searcher(SEARCH)))
             hits_of = [{query: next(each) for query in own} for own in made]
         else:
-            hits_of = [search_once(self.retriever, [[*own] for own in made], k, first)] * len(made)
+            own_queries = [[*own] for own in made]
+            hits_of = [search_once(self.retriever, own_queries, k, first, self._searcher(SEARCH))] * len(made)
         failed = failures_of(self.retriever)
         return [
             tuple(
@@ -350,7 +405,7 @@ class MultiQueryRetriever:
             return [reciprocal_rank_fusion(each, [1.0] * len(each), self.rank_constant) for each in lists]
         texts = [shortened(self.scorer, judge) for judge in judges]
         candidates = [self.candidates(each) for each in lists]
-        return rerank(self.scorer, texts, candidates, self.prior)
+        return rerank(self.scorer, texts, candidates, self.prior, self.memo.relevance if self.memo else None)
 
     def candidates(self, lists: Sequence[Sequence[Ranked]]) -> list[Ranked]:
         """The union of a question's lists with the score that a prior adds: the sum of reciprocal ranks."""

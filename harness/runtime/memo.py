@@ -155,7 +155,7 @@ class Needed:
 
     stage: str
     values: Values
-    count: int
+    count: float
 
 
 class Memo:
@@ -172,6 +172,7 @@ class Memo:
     def __init__(self, folder: Path | None = None, option: str = "--out") -> None:
         self.folder, self.option = folder, option
         self._values: dict[tuple[str, int, int], tuple[Values, object]] = {}  # with the part, whose id stays its own
+        self._strategies: dict[int, list[Sequence[str]]] = {}  # that a rewriter was asked for, by its id
 
     def of(self, kind: str, part: object, depth: int = 0) -> Values:
         """The values of a part, such as `scores` or `answers`; the searches of a stage at a depth are not saved."""
@@ -231,6 +232,14 @@ class Memo:
     def searched(self, stage: str, retriever: Retriever, count: int, k: int) -> Needed:
         """So many searches for k, at the mean time of a depth that serves them."""
         return Needed(stage, self.of(stage, retriever, next(iter(self._depths(stage, retriever, k)), k)), count)
+
+    def widest(self, rewriter: object, strategies: Sequence[str]) -> Sequence[str]:
+        """The strategies of the first row that asked a rewriter for all of these."""
+        asked = self._strategies.setdefault(id(rewriter), [])
+        found = next((each for each in asked if {*strategies} <= {*each}), None)
+        if found is None:
+            asked.append(strategies)
+        return found or strategies
 
     def reading(self, reader: Reader | None, question: Question) -> list[Needed]:
         """One reading; none without a reader, or of a question that is not read."""
@@ -295,7 +304,10 @@ class Memo:
 def settled(answer: Answer) -> Answer:
     """An answer with the seconds and tokens that it needs by itself: counts times the means of the parts."""
     needed: Sequence[Needed] = answer.notes.get(NEEDED, ())  # type: ignore[assignment]
-    seconds = {f"seconds/{each.stage}": each.count * each.values.seconds_each for each in needed}
+    seconds: dict[str, float] = {}
+    for each in needed:
+        stage = f"seconds/{each.stage}"
+        seconds[stage] = seconds.get(stage, 0.0) + each.count * each.values.seconds_each
     tokens = sum(each.count * each.values.tokens_each for each in needed)
     notes = {name: value for name, value in answer.notes.items() if name != NEEDED}
     if NEEDED not in answer.notes:
@@ -316,6 +328,11 @@ def identity_of(part: object) -> Mapping[str, object] | None:
         return None
     known = getattr(part, "identity", None) or configuration(part)
     return {"recipe": getattr(part, "recipe", None), "part": known} if known else None
+
+
+def digest_of(question: Question, *further: object) -> str:
+    """A key: what a part is asked about a question, JSON types only."""
+    return _sha16(_all_of(question) + json.dumps(further))
 
 
 def _is_read(question: Question) -> bool:

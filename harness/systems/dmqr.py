@@ -6,15 +6,17 @@ Its baselines (Table 2) are options: without a rewriter it is retrieval with the
 false a rewrite replaces the question (LLM Rewrite, HyDE), with `fusion` rrf and similar queries it is RAG-Fusion.
 """
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from common.ranges import NonNegativeInt, PositiveInt, Precision
 from common.records import Answer, Asked, as_questions
 from harness.interfaces import Reader, Retriever, Rewriter
-from harness.readers.read_answers import read_answers
+from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.multi_query import (
+    EVERY,
     ORIGINAL,
     MultiQueryFusion,
     MultiQueryRetriever,
@@ -23,6 +25,7 @@ from harness.retrievers.multi_query_records import counts, explanation
 from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.failures import each_apart, with_cuts
 from harness.runtime.loading import load
+from harness.runtime.memo import FOR_STUDY, NEEDED, Memo
 from harness.runtime.turns import reads_history, turn_notes, with_turns
 from models.dmqr.strategies import PAPER
 
@@ -72,6 +75,7 @@ class Dmqr:
 
     study = "harness.evaluation.dmqr.study:Study"  # names, because imports run from evaluations to systems
     tuning = "harness.tuning.dmqr:Tuning"
+    memo: Memo | None = None  # of an evaluation
 
     def __init__(
         self,
@@ -99,6 +103,14 @@ class Dmqr:
             precision, judged_by, feedback_retriever=feedback_retriever, prior=prior,
         )  # fmt: skip
 
+    def with_settings(self, **settings: Any) -> Self:
+        """This system with other settings of its search (`MultiQueryRetriever`); its parts are the same objects."""
+        other = copy(self)
+        other.search = self.search.with_settings(**settings)
+        other.retriever, other.rewriter = other.search.retriever, other.search.rewriter
+        other.feedback_retriever = other.search.feedback_retriever
+        return other
+
     def load(self) -> None:
         """Load the reader, the rewriter, the retrievers and the scorer."""
         load(self.reader, self.search)
@@ -116,13 +128,19 @@ class Dmqr:
         self.load()
         given = [*questions]
         asked = questions if reads_history(self) else [with_turns(question, self) for question in questions]
-        batch = self.search.find(asked, self.k)
+        search, depth = (self.search.with_settings(memo=self.memo), EVERY) if self.memo else (self.search, self.k)
+        batch = search.find(asked, depth)
         seconds = {f"seconds/{stage}": total / len(questions) for stage, total in batch.seconds.items()}
-        tokens = batch.tokens / len(questions)
-        answers = [
-            Answer(question.id, "", found.ranked, costs={**counts(found, tokens), **seconds}, notes=explanation(found))
-            for question, found in zip(questions, batch.results, strict=True)
-        ]
+        tokens = 0.0 if self.memo else batch.tokens / len(questions)
+        answers = []
+        for question, found in zip(questions, batch.results, strict=True):
+            own = replace(found, ranked=found.ranked[: self.k])
+            costs = {**counts(own, tokens), **seconds}
+            answer = Answer(question.id, "", own.ranked, costs=costs, notes=explanation(own))
+            if self.memo is not None:
+                answer.notes[NEEDED] = [*found.needed, *self.memo.reading(self.reader, question)]
+                answer.notes[FOR_STUDY] = found
+            answers.append(answer)
         for place, found in enumerate(batch.results):
             if questions[place].history:
                 questions[place] = replace(questions[place], text=found.question, history=())
@@ -130,4 +148,4 @@ class Dmqr:
         note_unknown_words(self, questions, answers)
         if not reads_history(self):
             answers = [with_cuts(each, turn_notes(self, one)) for one, each in zip(given, answers, strict=True)]
-        return read_answers(self.reader, questions, answers)
+        return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)

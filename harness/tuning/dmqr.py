@@ -6,10 +6,9 @@ from pathlib import Path
 from common.errors import UserError
 from common.records import Question, Ranked
 from harness.evaluation.study import Settings
+from harness.retrievers.multi_query import EVERY
 from harness.systems.dmqr import Dmqr
 from harness.tuning.rerank_prior import PRIOR_FILE, Labels, fit_prior, score_all
-
-_EVERY = 10**9  # passages: all
 
 
 class Tuning:
@@ -39,7 +38,7 @@ class Tuning:
         """
 
         def score(batch: Sequence[Question]) -> Iterator[tuple[list[Ranked], list[float]]]:
-            for each in system.search.find(batch, _EVERY).results:
+            for each in system.search.find(batch, EVERY).results:
                 logit_of = {hit.passage.id: hit.score for hit in each.ranked}  # each text once
                 found = system.search.candidates([search.hits for search in each.searches])
                 kept = [hit for hit in found if hit.passage.id in logit_of]

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from common.records import Question
 from harness.evaluation.answer_scores import Bootstrap, row_cells
-from harness.evaluation.dmqr.methods import ALL_STRATEGIES
-from harness.evaluation.dmqr.search import DmqrResults
+from harness.evaluation.dmqr.methods import ALL_STRATEGIES, MethodHits
 from harness.evaluation.dmqr.tables import Scored, is_relevant
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.tables import Cell, Cells, ReportTable
@@ -81,7 +80,7 @@ queries besides the question itself. Of the paper's four strategies, its adaptiv
 """
 
 
-def rewrites_table(found: Mapping[str, DmqrResults]) -> ReportTable:
+def rewrites_table(found: Mapping[str, MethodHits]) -> ReportTable:
     """How many different queries besides the question each method has (Figure 2).
 
     Args:
@@ -123,7 +122,7 @@ made one; one that fell back to the question counts as none, and so does a choic
 
 
 def choice_table(
-    found: Mapping[str, DmqrResults],
+    found: Mapping[str, MethodHits],
     scored: Mapping[str, Scored],
     own: str,
     columns: Sequence[str],

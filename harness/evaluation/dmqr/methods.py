@@ -5,10 +5,12 @@ A method is a set of queries (the question, rewrites of it), a retriever, a dept
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from common.errors import UserError
-from harness.retrievers.multi_query import ORIGINAL, MultiQueryFusion
+from common.records import Answer
+from harness.retrievers.multi_query import ORIGINAL, MultiQueryFusion, MultiQueryHits
+from harness.runtime.memo import FOR_STUDY
 
 if TYPE_CHECKING:
     from harness.systems.dmqr import Dmqr
@@ -39,13 +41,6 @@ class Method:
     judged_by: str = ORIGINAL  # what passages are judged by: the question, or the rewrite by a strategy
 
     @property
-    def judge(self) -> tuple[str, str] | None:
-        """The rewriter and the strategy whose rewrite passages are judged by; None: the question."""
-        if self.judged_by == ORIGINAL or self.fusion == "rrf":
-            return None
-        return (OWN_REWRITER if self.rewriter is None else self.rewriter), self.judged_by
-
-    @property
     def queries(self) -> int:
         """Queries per question, if each strategy makes one."""
         return len(self.strategies) + self.original
@@ -70,6 +65,21 @@ class Method:
             name, rewriter, search.strategies, search.per_query, search.fusion, search.original, retriever,
             judged_by=search.judged_by,
         )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MethodHits:
+    """The results of one method, one entry per question; `ranked` is the whole fused list."""
+
+    method: Method
+    hits: list[MultiQueryHits]
+
+    @classmethod
+    def of(cls, method: Method, answers: Sequence[Answer]) -> Self:
+        """From the answers of its row; a question that failed has none."""
+        nothing = MultiQueryHits((), None, (), 0)
+        found: list[Any] = [answer.notes.get(FOR_STUDY, nothing) for answer in answers]
+        return cls(method, found)
 
 
 def methods_of(own: Method, further: Iterable[Method], deep: int | None = None) -> dict[str, Method]:

@@ -1,11 +1,11 @@
 """DMQR-RAG's study: H@k, P@k, EM and F1 of every method (Tables 2 to 4), and recall.
 
-All methods share one search per query and one score per (question, passage); every rewriter is asked once per question.
+A method is the system with other settings of its search.
 """
 
 from argparse import ArgumentError
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from common.command_line import in_one_line
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.ranges import PositiveInt
 from common.records import Answer, Question
-from common.rewrites import Rewrites
 from common.roots import TYPED, add_roots, resolve
 from harness.evaluation.answer_scores import answer_values
 from harness.evaluation.comparison import costs_of
@@ -26,37 +25,23 @@ from harness.evaluation.dmqr.methods import (
     OQR,
     OWN_REWRITER,
     Method,
+    MethodHits,
     check_names,
     methods_of,
     selected,
 )
-from harness.evaluation.dmqr.search import DmqrResults, Spent, find_all, method_answers, rewrite_all
 from harness.evaluation.paper_figures import DMQR, dmqr
 from harness.evaluation.plots import plot_recall
-from harness.evaluation.reading import read_choices
 from harness.evaluation.study import Asked, Findings, Settings, word_of
 from harness.evaluation.tables import ReportTable
-from harness.interfaces import Retriever
+from harness.interfaces import System
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records
-from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
+from harness.retrievers.multi_query import ORIGINAL
 from harness.rewriters.strategy_checks import check_strategies
 from harness.runtime.provenance import computed_in, reusing
 from harness.systems.dmqr import Dmqr
 
 _ALLOWED = "give the config file of a system of class harness.systems.dmqr.Dmqr"
-Further = dict[str, tuple[Method, MultiQueryRetriever]]  # rewriters with what they search with, none of them loaded
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """The data of the tables, by method."""
-
-    found: dict[str, DmqrResults]
-    texts: dict[str, list[Answer]]  # of the reader; empty without one
-    answers: dict[str, list[Answer]]
-    spent: Spent
-    facts: list[str]  # of the rewriters
-    further_indexes: dict[str, list[dict[str, object]]]
 
 
 class Study:
@@ -75,105 +60,107 @@ class Study:
         self, rows: list[str] | None = None, rewriters: dict[str, Path] | None = None, deep: PositiveInt | None = None
     ) -> None:
         self.rows, self.deep, self.rewriters = rows, deep, dict(rewriters or {})
+        self.methods: dict[str, Method] = {}  # of the rows
+        self.further: dict[str, Dmqr] = {}
 
     def check(self, system: Dmqr, out: Path, layout: str) -> None:
         """Check rows and rewriters.  Raises UserError or a subclass."""
         check_names((*system.search.strategies, word_of(system)), self.rewriters)
         self._methods(system, self._further(system))
 
-    def _further(self, system: Dmqr) -> Further:
-        """The further rewriters by name; the system's own without its choice of strategies, if it chooses."""
+    def _further(self, system: Dmqr) -> dict[str, tuple[Method, Dmqr]]:
+        """The further systems by name; the system itself without its choice of strategies, if it chooses."""
         systems = {name: _system(f"study.rewriters.{name}", file, system) for name, file in self.rewriters.items()}
-        further: Further = {}
+        further: dict[str, tuple[Method, Dmqr]] = {}
         for name, other in systems.items():
             if other.rewriter is not None:
                 check_strategies(other.rewriter, other.search.strategies)
             place = OWN_REWRITER if other.retriever is system.retriever else name
-            further[name] = Method.of(other, name, name, place), _rewriting(other, other.rewriter)
+            further[name] = Method.of(other, name, name, place), other
         if getattr(system.rewriter, "adaptive", False):
             every = system.rewriter.without_choice()  # type: ignore[union-attr]  # what chooses has it
-            further[ALL_STRATEGIES] = (
-                Method.of(system, ALL_STRATEGIES, ALL_STRATEGIES),
-                _rewriting(system, every),
-            )
+            whole = Method.of(system, ALL_STRATEGIES, ALL_STRATEGIES)
+            further[ALL_STRATEGIES] = whole, system.with_settings(rewriter=every)
         return further
 
-    def _methods(self, system: Dmqr, further: Further) -> dict[str, Method]:
+    def _methods(self, system: Dmqr, further: Mapping[str, tuple[Method, Dmqr]]) -> dict[str, Method]:
         """The rows to measure."""
         own = Method.of(system)
         return selected(methods_of(own, [method for method, _ in further.values()], self.deep), self.rows, own.name)
 
-    def ask(self, system: Dmqr, questions: Sequence[Question], settings: Settings) -> Asked:
-        """The results of all methods, and the reader's answers from them.
+    def rows_of(self, system: Dmqr) -> dict[str, System]:
+        """The system and its search at other settings: the deepest searches and the most strategies first.
 
         Raises:
-            UserError: If a question has earlier turns.
             ArtifactError: If the retrievers search indexes of different corpora.
         """
-        if turned := next((each for each in questions if each.history), None):
-            raise UserError(
-                f"question {turned.id!r} has earlier turns, and the study of DMQR-RAG compares questions that stand "
-                "alone: rewrite them first."
-            )
-        spent, further, facts, folder = Spent(), self._further(system), list[str](), settings.partial
-        methods, own = self._methods(system, further), Method.of(system).name
-        retrievers: dict[str, Retriever] = {OWN_REWRITER: system.retriever}
-        retrievers |= {method.retriever: search.retriever for method, search in further.values()}
-        check_same_corpus([*retrievers.values()])
-        used = {method.retriever for method in methods.values()}
-        retrievers = {name: each for name, each in retrievers.items() if name in used}
-        rewrites = _rewrites(system, questions, methods, further, folder, spent, facts)
-        most = max(system.k, *settings.ks)
-        file = folder / "scores.jsonl"
-        found = find_all(system, methods.values(), retrievers, questions, rewrites, most, file, spent)
-        texts, seconds_each, seconds_before = dict[str, list[Answer]](), 0.0, spent.seconds_before
-        if system.reader is not None and any(question.answers for question in questions):
-            chosen = [[hits.ranked[: system.k] for hits in each.hits] for each in found.values()]
-            read = read_choices(system.reader, questions, chosen, folder / "reading.jsonl")
-            texts, seconds_each = dict(zip(found, read.answers, strict=True)), read.seconds_each
-            seconds_before += read.seconds_before
-        answers = {
-            name: method_answers(questions, each, system.k, spent, texts.get(name), seconds_each)
-            for name, each in found.items()
-        }
-        further_indexes = index_records({name: each for name, each in retrievers.items() if name != OWN_REWRITER})
-        shared = Shared(found, texts, answers, spent, facts, further_indexes)
-        variants = {name: each for name, each in answers.items() if name != own}
-        return Asked(answers[own], variants, seconds_before, shared)
+        further = self._further(system)
+        self.further = {name: other for name, (_, other) in further.items()}
+        self.methods, own = self._methods(system, further), Method.of(system).name
+        check_same_corpus([system.retriever, *(other.retriever for other in self.further.values())])
+        order = sorted(self.methods.values(), key=lambda method: (-method.per_query, -len(method.strategies)))
+        return {each.name: system if each.name == own else self._row(system, each) for each in order}
+
+    def _row(self, system: Dmqr, method: Method) -> Dmqr:
+        """The system as a method has it."""
+        judged = method.judged_by if method.fusion == "rerank" else ORIGINAL
+        made_by = method.rewriter if judged == ORIGINAL or method.rewriter is not None else OWN_REWRITER
+        other = system if made_by is None else self.further.get(made_by, system)
+        found = self.further.get(method.retriever, system)
+        strategies = tuple(dict.fromkeys([*method.strategies, *([judged] if judged != ORIGINAL else [])]))
+        rewriter = None if made_by is None else other.rewriter
+        return system.with_settings(
+            retriever=found.retriever, rewriter=rewriter, strategies=strategies, searching=method.strategies,
+            feedback_retriever=other.feedback_retriever if rewriter else None, per_query=method.per_query,
+            fusion=method.fusion, original=method.original, judged_by=judged,
+        )  # fmt: skip
 
     def measure(self, system: Dmqr, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Tables of all methods.
 
         Retrieval on questions to which the rule applies, answers on those with gold answers.
         """
-        shared: Shared = asked.found
-        spent, methods = shared.spent, {name: each.method for name, each in shared.found.items()}
-        findings = Findings(facts=shared.facts)
-        _add_tables(findings, system, questions, shared, settings)
-        costs = costs_of(shared.answers)
+        order = {name: asked.rows[name] for name in self.methods}
+        found = {name: MethodHits.of(method, order[name]) for name, method in self.methods.items()}
+        answers = {name: _shown(self.methods[name], each) for name, each in order.items()}
+        findings = Findings(variants={name: each for name, each in answers.items() if name != asked.own})
+        findings.facts = self._facts()
+        _add_tables(findings, system, questions, found, answers, settings)
+        costs = costs_of(answers)
         costs.name, costs.title = "costs of the methods", "Costs of the methods per question"
         findings.tables.append(costs)
-        findings.records = [_record(number, shared.answers) for number in range(len(questions))]
-        findings.facts += [
-            f"{len(methods)} methods; {spent.pairs:,} (question, passage) scored once each in "
-            f"{spent.pairs * spent.pair_seconds:.0f} s"
-            + (f", matrix products in {dtype}" if (dtype := computed_in(system.search.scorer)) else "")
-        ]
+        findings.records = [_record(number, answers) for number in range(len(questions))]
+        scored, dtype = asked.memo.of("relevance", system.search.scorer), computed_in(system.search.scorer)
+        findings.facts.append(
+            f"{len(found)} methods; {scored.count:,} (question, passage) scored once each in {scored.seconds:.0f} s"
+            + (f", matrix products in {dtype}" if dtype else "")
+        )
+        others = {name: self.further[name].retriever for name in _retrievers(self.methods) if name in self.further}
         findings.settings |= {
-            "methods": {name: asdict(method) for name, method in methods.items()},
-            "further indexes": shared.further_indexes,
-            "passages scored": spent.pairs,
+            "methods": {name: asdict(method) for name, method in self.methods.items()},
+            "further indexes": index_records(others),
+            "passages scored": scored.count,
         }
         return findings
 
+    def _facts(self) -> list[str]:
+        """Lines on the further rewriters."""
+        used = {each.rewriter for each in self.methods.values()}
+        facts = []
+        for name, other in self.further.items():
+            if name in used and other.rewriter is not None:
+                facts += [f"{name}: {fact}" for fact in getattr(other.rewriter, "facts", [other.rewriter.name])]
+        return facts
 
-def _rewriting(other: Dmqr, rewriter: object) -> MultiQueryRetriever:
-    """Makes and searches the queries of a system, with its rewriter or another one."""
-    own = other.search
-    return MultiQueryRetriever(
-        other.retriever, rewriter, own.strategies, own.per_query, "rrf",  # type: ignore[arg-type]
-        original=own.original, feedback_retriever=other.feedback_retriever,
-    )  # fmt: skip
+
+def _retrievers(methods: Mapping[str, Method]) -> list[str]:
+    """The names of the methods' retrievers, each once."""
+    return list(dict.fromkeys(method.retriever for method in methods.values()))
+
+
+def _shown(method: Method, answers: Sequence[Answer]) -> Sequence[Answer]:
+    """The answers of a row; without notes where only some strategies search, which would fill the page."""
+    return [replace(answer, notes={}) for answer in answers] if method.part else answers
 
 
 def _config(system: Dmqr) -> None:
@@ -203,33 +190,6 @@ def _system(option: str, file: Path, own: Dmqr) -> Dmqr:
     return other
 
 
-def _rewrites(
-    system: Dmqr,
-    questions: Sequence[Question],
-    methods: Mapping[str, Method],
-    further: Further,
-    folder: Path,
-    spent: Spent,
-    facts: list[str],
-) -> dict[str, list[Rewrites]]:
-    """The rewrites of the questions by every rewriter.
-
-    A further rewriter is taken out, loaded, asked and freed before the next one.
-    """
-    used = {name for each in methods.values() for name in (each.rewriter, each.judge[0] if each.judge else None)}
-    rewrites: dict[str, list[Rewrites]] = {}
-    if OWN_REWRITER in used:
-        rewrites[OWN_REWRITER] = rewrite_all(system.search, questions, folder / "rewrites.jsonl", spent)
-    for number, name in enumerate([*further], 1):
-        _, search = further.pop(name)
-        if name in used:
-            search.load()
-            rewrites[name] = rewrite_all(search, questions, folder / f"rewrites-{number}.jsonl", spent)
-            name_and_version = [search.rewriter.name] if search.rewriter else []
-            facts += [f"{name}: {fact}" for fact in getattr(search.rewriter, "facts", name_and_version)]
-    return rewrites
-
-
 def _record(number: int, answers: Mapping[str, Sequence[Answer]]) -> dict[str, object]:
     """Fields of one question's record: the passages of every row, best first, and its answer where it was read."""
     rows = {}
@@ -241,20 +201,27 @@ def _record(number: int, answers: Mapping[str, Sequence[Answer]]) -> dict[str, o
 
 
 def _add_tables(
-    findings: Findings, system: Dmqr, questions: Sequence[Question], shared: Shared, settings: Settings
+    findings: Findings,
+    system: Dmqr,
+    questions: Sequence[Question],
+    found: Mapping[str, MethodHits],
+    answers: Mapping[str, Sequence[Answer]],
+    settings: Settings,
 ) -> None:
     """Tables 2 to 4, recall and number of rewrites, their plots, and the cases."""
-    found, k, bootstrap = shared.found, system.k, settings.bootstrap
+    k, bootstrap = system.k, settings.bootstrap
+    read = system.reader is not None and any(question.answers for question in questions)
+    texts = answers if read else {}
     by_gold = _by_gold(system, questions)
     scored = tables.score_methods(questions, found, by_gold, k, settings.ks)
-    for name, texts in shared.texts.items():
-        values = answer_values(questions, texts, settings)
+    for name, own_texts in texts.items():
+        values = answer_values(questions, own_texts, settings)
         scored[name].values |= {"EM": values[0], "F1": values[1]}
     columns = [f"H@{k}", f"P@{k}", "EM", "F1"]
     own, search = found[Method.of(system).name], system.search
     judge_costs: list[ReportTable] = []
     if settings.judge is not None:
-        judged, judge_costs = tables.judge_methods(settings.judge, questions, found, scored, shared.texts)
+        judged, judge_costs = tables.judge_methods(settings.judge, questions, found, scored, texts)
         columns += judged
     paper = settings.paper if settings.paper in DMQR else None
     published = dict.fromkeys(name for row in dmqr(paper, (2,)).values() for name in row)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from common.answer_metrics import has_answer
 from common.records import Answer, Passage, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap, differences_table, row_cells
-from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, Method
-from harness.evaluation.dmqr.search import DmqrResults
+from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, Method, MethodHits
 from harness.evaluation.judge import Judge, Verdict
 from harness.evaluation.judging.system import judged_values
 from harness.evaluation.judging.tables import costs_table
@@ -77,7 +76,7 @@ def is_relevant(question: Question, passage: Passage, by_gold: bool) -> bool:
 
 
 def score_methods(
-    questions: Sequence[Question], found: Mapping[str, DmqrResults], by_gold: bool, k: int, ks: Sequence[int]
+    questions: Sequence[Question], found: Mapping[str, MethodHits], by_gold: bool, k: int, ks: Sequence[int]
 ) -> dict[str, Scored]:
     """H@k, P@k and recall of every method, NaN for questions without what the rule needs.
 
@@ -112,7 +111,7 @@ def score_methods(
 def judge_methods(
     judge: Judge,
     questions: Sequence[Question],
-    found: Mapping[str, DmqrResults],
+    found: Mapping[str, MethodHits],
     scored: Mapping[str, Scored],
     texts: Mapping[str, Sequence[Answer]],
 ) -> tuple[list[str], list[ReportTable]]:

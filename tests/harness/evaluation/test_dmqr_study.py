@@ -10,11 +10,10 @@ import pytest
 
 from common.errors import UserError
 from common.records import Passage, Question, Ranked
-from common.rewrites import Rewrites
+from common.rewrites import Rewrites, restricted
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.dmqr.figures import rewrites_of, strategies_of
-from harness.evaluation.dmqr.methods import Method
-from harness.evaluation.dmqr.search import DmqrResults, restricted
+from harness.evaluation.dmqr.methods import Method, MethodHits
 from harness.evaluation.dmqr.study import Study
 from harness.evaluation.dmqr.tables import Scored, method_tables, score_methods
 from harness.evaluation.engine import MeasuredSystem, measure
@@ -229,9 +228,11 @@ def test_a_rewriter_that_reads_what_its_or_another_retriever_finds(
     assert_rows_are_systems(found, {name: dmqr_of(searched, WordScorer(), **options) for name, options in rows.items()})
 
 
-def test_questions_with_earlier_turns_are_refused(bm25: Bm25Retriever, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="question 'q0' has earlier turns"):
-        measured(dmqr_of(bm25, None), tmp_path, [replace(ASKED[0], history=("Who?",))])
+def test_questions_with_earlier_turns_are_asked_with_them(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    asked = [replace(ASKED[0], history=(ASKED[1].text,)), *ASKED[1:]]
+    found = measured(dmqr_of(bm25, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES), tmp_path, asked)
+    for one, other in zip(found.systems["OQR"], dmqr_of(bm25, None).answer(asked), strict=True):
+        assert one.evidence == other.evidence
 
 
 def test_a_system_with_another_retriever_is_a_row(
@@ -353,7 +354,7 @@ def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm2
 def test_h_p_and_recall_by_hand() -> None:
     passages = {name: Passage.of(name, f"the {name}") for name in "abcdef"}
     ranked = [[Ranked(passages[name], 0.0) for name in row] for row in ("abcde", "fb", "")]
-    found = DmqrResults(
+    found = MethodHits(
         Method("row", None, (), 5, "rrf"),
         [MultiQueryHits((QueryHits("q", ("question",), tuple(hits)),), None, tuple(hits), 0) for hits in ranked],
     )
