@@ -317,7 +317,9 @@ class MultiQueryRetriever:
         if self.memo is None:
             return rewriter.rewrite(questions, self.strategies, *feedback)
         strategies = self.memo.widest(rewriter, self.strategies)
-        texts = [[hit.passage.text for hit in hits] for hits in (feedback[0] if feedback else [()] * len(questions))]
+        count = rewriter.feedback_passages if isinstance(rewriter, FeedbackRewriter) else 0
+        found = [hits[:count] for hits in feedback[0]] if feedback else [()] * len(questions)
+        texts = [[hit.passage.text for hit in hits] for hits in found]
         keys = [digest_of(question, strategies, own) for question, own in zip(questions, texts, strict=True)]
 
         def work(places: Sequence[int]) -> list[list[Any]]:

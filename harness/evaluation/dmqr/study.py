@@ -89,7 +89,7 @@ class Study:
         return selected(methods_of(own, [method for method, _ in further.values()], self.deep), self.rows, own.name)
 
     def rows_of(self, system: Dmqr) -> dict[str, System]:
-        """The system and its search at other settings: the deepest searches and the most strategies first.
+        """The system and its search at other settings; the question alone is asked first, then the most strategies.
 
         Raises:
             ArtifactError: If the retrievers search indexes of different corpora.
@@ -98,8 +98,14 @@ class Study:
         self.further = {name: other for name, (_, other) in further.items()}
         self.methods, own = self._methods(system, further), Method.of(system).name
         check_same_corpus([system.retriever, *(other.retriever for other in self.further.values())])
-        order = sorted(self.methods.values(), key=lambda method: (-method.per_query, -len(method.strategies)))
-        return {each.name: system if each.name == own else self._row(system, each) for each in order}
+        rows: dict[str, Dmqr] = {
+            name: system if name == own else self._row(system, each) for name, each in self.methods.items()
+        }
+
+        def place(row: Dmqr) -> tuple[bool, int, int]:
+            return row.rewriter is not None, -len(row.search.strategies), -row.search.per_query
+
+        return dict(sorted(rows.items(), key=lambda row: place(row[1])))
 
     def _row(self, system: Dmqr, method: Method) -> Dmqr:
         """The system as a method has it."""
