@@ -105,7 +105,7 @@ class Study:
         def place(row: Dmqr) -> tuple[bool, int, int]:
             return row.rewriter is not None, -len(row.search.strategies), -row.search.per_query
 
-        return dict(sorted(rows.items(), key=lambda row: place(row[1])))
+        return {name: rows[name] for name in sorted(rows, key=lambda name: place(rows[name]))}
 
     def _row(self, system: Dmqr, method: Method) -> Dmqr:
         """The system as a method has it."""
