@@ -4,8 +4,9 @@ Standard library only.
 """
 
 from dataclasses import dataclass, field
+from typing import Any, Self
 
-from common.records import Ranked
+from common.records import Passage, Ranked
 
 WEB, GENERATED, NONE = "web", "generated", "none"  # MSRAG's sources: Information-Web, Information-GPT, no retrieval
 SOURCES = (WEB, GENERATED, NONE)  # in the order that decides ties
@@ -20,6 +21,24 @@ class SourceContext:
     lost: bool = False  # whether the source failed, rather than having nothing on the question
     costs: dict[str, float] = field(default_factory=dict)  # as in `Answer.costs`
     notes: dict[str, object] = field(default_factory=dict)  # as in `Answer.notes`
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As a JSON object."""
+        passages = [[hit.passage.row, hit.score] for hit in self.passages]
+        return {
+            "passages": passages,
+            "missing": self.missing,
+            "lost": self.lost,
+            "costs": self.costs,
+            "notes": self.notes,
+        }
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> Self:
+        """The context that `row` was made of."""
+        passages = tuple(Ranked(Passage.from_row(passage), score) for passage, score in row["passages"])
+        return cls(**{**row, "passages": passages})
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,14 +267,38 @@ class Memo:
         logits = iter(found)
         return [[next(logits) for _ in own] for own in passages]
 
-    def read(self, reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        """As `Reader.read`; a question without a gold answer is not read, because nothing could be compared.
+    def by_question(
+        self,
+        kind: str,
+        part: object,
+        questions: Sequence[Question],
+        work: Callable[[Sequence[Question]], Sequence[Any]],
+        lasts: Callable[[Any], bool],
+    ) -> list[Any]:
+        """What a part gives for each question, of JSON types; `lasts` as in `Values`."""
+        keys = [_sha16(_all_of(question)) for question in questions]
+
+        def some(places: Sequence[int]) -> Sequence[Any]:
+            return work([questions[place] for place in places])
+
+        return self.of(kind, part)(keys, some, None, READ_AT_ONCE, lasts=lasts)
+
+    def read(
+        self, reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]], every: bool = False
+    ) -> list[Answer]:
+        """As `Reader.read`, with the time of each reading as its cost `seconds/reading`.
 
         An answer that a call failed for is read again by the next run.
+
+        Args:
+            reader: The reader.
+            questions: The questions.
+            evidence: Of each question.
+            every: Whether a question without a gold answer is read, too; nothing could be compared.
         """
-        asked = [each for each in zip(questions, evidence, strict=True) if _is_read(each[0])]
+        asked = [each for each in zip(questions, evidence, strict=True) if every or _is_read(each[0])]
         keys = [
-            _sha16(_all_of(question) + json.dumps([(hit.passage.id, hit.score) for hit in hits]))
+            _sha16(_all_of(question) + json.dumps([(hit.passage.id, hit.passage.text, hit.score) for hit in hits]))
             for question, hits in asked
         ]
 
@@ -283,12 +307,13 @@ class Memo:
             answers = reader.read([question for question, _ in batch], [hits for _, hits in batch])
             return [[each.text, each.logprob, each.costs, each.notes] for each in answers]
 
-        found = iter(self.of("answers", reader)(keys, read, "reading", READ_AT_ONCE, lasts=has_read_all))
-        records = [next(found) if _is_read(question) else ("", None, {}, {}) for question in questions]
-        return [
-            Answer(question.id, text, (), logprob, costs, notes)
-            for question, (text, logprob, costs, notes) in zip(questions, records, strict=True)
-        ]
+        values = self.of("answers", reader)
+        found = zip(asked, keys, values(keys, read, "reading", READ_AT_ONCE, lasts=has_read_all), strict=True)
+        answers = (
+            Answer(each.id, text, (), logprob, {**costs, "seconds/reading": values.seconds_of(key)}, notes)
+            for (each, _), key, (text, logprob, costs, notes) in found
+        )
+        return [next(answers) if every or _is_read(each) else Answer(each.id, "", ()) for each in questions]
 
 
 def settled(answer: Answer) -> Answer:

@@ -10,21 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.context_sources import GENERATED, NONE, WEB
+from common.context_sources import GENERATED, NONE, WEB, SelectedSource
 from common.errors import UserError
 from common.ranges import PositiveInt
 from common.records import Answer, Question
 from harness.answer_selection.answer_texts import noted_probability
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.oracle import Oracle
+from harness.context_sources.web import WebContext
 from harness.evaluation.answer_scores import MEASURES, differences_table
-from harness.evaluation.msrag.source_answers import (
-    SINGLE_SEARCH,
-    WHOLE_QUESTION,
-    SourceAnswers,
-    ask_sources,
-    sampling_parts,
-)
 from harness.evaluation.msrag.tables import (
     GOLD,
     INCLUSION,
@@ -41,9 +35,8 @@ from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import msrag as published
 from harness.evaluation.study import Asked, Findings, Settings
 from harness.evaluation.tables import ReportTable
-from harness.interfaces import AnswerSelector
-from harness.runtime.turns import with_turns
-from harness.systems.msrag import Msrag, chosen_answer
+from harness.interfaces import System
+from harness.systems.msrag import Msrag
 from models.pretrained import MINILM
 
 OWN = "MSRAG"
@@ -51,8 +44,19 @@ NO_RAG, SR_RAG, GPT_RETRIEVAL, WEB_ALONE = "No-RAG", "SR-RAG", "GPT-Retrieval", 
 SINGLE = {NONE: NO_RAG, GENERATED: GPT_RETRIEVAL, WEB: WEB_ALONE}  # the source alone is this row
 WITHOUT = {GENERATED: "w/o GPT", WEB: "w/o Web", NONE: "w/o no-retrieval"}
 UNSEGMENTED = "no segmentation"
-BySource = Mapping[str, Answer]
-Rows = dict[str, list[Answer]]  # every row is what a system that is configured like it answers, with its costs
+UNFITTED, BY_GOLD = (f"{OWN}, {selector.name}" for selector in (EstimatedRelevance, Oracle))
+
+
+class KnownOracle(Oracle):
+    """The oracle; of a question without a gold answer, which has no score, the first source's answer."""
+
+    def choose(self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]) -> list[SelectedSource]:
+        """As `Oracle.choose`."""
+        known = [place for place, question in enumerate(questions) if question.answers]
+        chosen = super().choose([questions[place] for place in known], [answers[place] for place in known])
+        by_place = dict(zip(known, chosen, strict=True))
+        unknown = [SelectedSource(next(iter(each)), "no gold answer is known") for each in answers]
+        return [by_place.get(place, unknown[place]) for place in range(len(answers))]
 
 
 class Study:
@@ -71,72 +75,69 @@ class Study:
 
     def check(self, system: Msrag, out: Path, layout: str) -> None:
         """Raise UserError if several runs would be equal."""
-        if self.runs > 1 and not _sampling(system):
+        if self.runs > 1 and not system.sampling:
             raise UserError(
                 f"study.runs is {self.runs}, and no part of the system samples, so that all runs would be equal: omit "
                 "study.runs, or give the reader or a source a temperature above 0."
             )
 
-    def ask(self, system: Msrag, questions: Sequence[Question], settings: Settings) -> Asked:
-        """Ask every source once per run; every row is a choice among these answers."""
-        questions = [with_turns(question, system) for question in questions]
-        runs = [ask_sources(system, questions, settings, self.segmentation, run) for run in range(self.runs)]
-        oracle = Oracle(self.encoder)
-        has_gold = all(question.answers for question in questions)
-        read = [answer for found in runs for each in found.answers for answer in each.values()]
-        noted = any(noted_probability(answer) is not None for answer in read)
-        unfitted = EstimatedRelevance() if noted else None
-        by_run = [self._rows(system, questions, found, oracle if has_gold else None, unfitted) for found in runs]
-        name = f"{OWN}, {system.selector.name}"
-        rows = by_run[0]
-        variants = {row: each for row, each in rows.items() if row != name}
-        facts = [*_facts(system), *(oracle.facts if has_gold else [])]
-        return Asked(rows[name], variants, sum(found.seconds_before for found in runs), (by_run, facts))
+    def rows_of(self, system: Msrag) -> dict[tuple[str, ...], System]:
+        """The rows by name; those of further runs by name and run."""
+        return {
+            (name, *([f"run {run + 1}"] if run else [])): made
+            for run in range(self.runs)
+            for name, made in self._rows_of_run(system.of_run(run)).items()
+        }
+
+    def _rows_of_run(self, system: Msrag) -> dict[str, Msrag]:
+        """Single sources; by each selector all of them, without each, and without segmentation."""
+        relevance, web = EstimatedRelevance(), system.sources.get(WEB)
+        whole = web.unsegmented(summarized=True) if self.segmentation and isinstance(web, WebContext) else None
+        rows = {SINGLE[source]: system.with_settings(sources=(source,), selector=relevance) for source in system.names}
+        for selector in (system.selector, *([] if system.selector.uses_gold else [KnownOracle(self.encoder)])):
+            own = system if selector is system.selector else system.with_settings(selector=selector)
+            rows[f"{OWN}, {selector.name}"] = own
+            for left_out in system.names if len(system.names) > 1 else ():
+                rest = tuple(source for source in system.names if source != left_out)
+                rows[f"{WITHOUT[left_out]}, {selector.name}"] = own.with_settings(sources=rest)
+            if whole is not None:
+                rows[f"{UNSEGMENTED}, {selector.name}"] = own.with_settings(web=whole)
+        rows.setdefault(UNFITTED, system.with_settings(selector=relevance))
+        if whole is not None:
+            once = whole.unsegmented(summarized=False)
+            rows[SR_RAG] = system.with_settings(sources=(WEB,), selector=relevance, web=once)
+        return rows
 
     def measure(self, system: Msrag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
-        """Score the answer that each row chooses."""
-        by_run, facts = asked.found
-        rows, name = by_run[0], f"{OWN}, {system.selector.name}"
-        questions = [with_turns(question) for question in questions]
-        values = {row: np.stack([scores_of(each[row], questions, settings) for each in by_run]) for row in rows}
+        """Score what each row answers; a question without a gold answer has no score."""
+        found, (own, *_), _ = asked.found
+        noted = any(
+            noted_probability(each) is not None for row in found if row[0] in SINGLE.values() for each in found[row]
+        )
+        golds = sum(bool(question.answers) for question in questions)
+        absent = {
+            row for row, *_ in found if (row == UNFITTED and not noted) or (row.endswith(Oracle.name) and not golds)
+        }
+        rows = {row: given for (row, *run), given in found.items() if not run and (row == own or row not in absent)}
+        asked.variants = {row: given for row, given in rows.items() if row != own}
+        values = {
+            row: np.stack([scores_of(given, questions, settings) for (name, *_), given in found.items() if name == row])
+            for row in rows
+        }
         findings = Findings()
-        findings.tables = self._tables(system, questions, values, name, settings)
+        findings.tables = self._tables(system, questions, values, own, settings)
         findings.notes = NOTES.format(accuracy=YES_NO if is_yes_no(questions) else INCLUSION)
         findings.paper = OWN if published(settings.paper, 1) else ""
-        findings.facts = facts
+        findings.facts = [*system.facts, *(Oracle(self.encoder).facts if BY_GOLD in rows else [])]
+        if BY_GOLD in rows and golds < len(questions):
+            findings.facts.append(f"{BY_GOLD}: {len(questions) - golds:,} questions have no gold answer, and no score")
         if self.runs > 1:
             findings.notes += RUNS.format(runs=self.runs)
-            findings.facts.append(f"runs: {self.runs}, with the samples of {', '.join(_sampling(system))}")
+            parts = ", ".join(type(part).__name__ for part in system.sampling)
+            findings.facts.append(f"runs: {self.runs}, with the samples of {parts}")
         findings.settings |= {"selector": system.selector.name, "sources": list(system.names), "runs": self.runs}
-        findings.cases = [[_case(answer)] for answer in asked.answers]
+        findings.cases = [[_case(answer)] if "sources" in answer.notes else [] for answer in asked.answers]
         return findings
-
-    def _rows(
-        self,
-        system: Msrag,
-        questions: Sequence[Question],
-        found: SourceAnswers,
-        oracle: Oracle | None,
-        unfitted: EstimatedRelevance | None,
-    ) -> Rows:
-        """The rows of one run."""
-        answers, extra = found.answers, found.extra
-        rows: Rows = {SINGLE[source]: [each[source] for each in answers] for source in system.names}
-        selectors = [system.selector, *([oracle] if oracle and not system.selector.uses_gold else [])]
-        for selector in selectors:
-            label = f", {selector.name}"
-            rows[f"{OWN}{label}"] = _chosen(questions, answers, selector)
-            for left_out in system.names if len(system.names) > 1 else ():
-                others = [{name: own for name, own in each.items() if name != left_out} for each in answers]
-                rows[f"{WITHOUT[left_out]}{label}"] = _chosen(questions, others, selector)
-            if WHOLE_QUESTION in extra:
-                changed = [{**each, WEB: whole} for each, whole in zip(answers, extra[WHOLE_QUESTION], strict=True)]
-                rows[f"{UNSEGMENTED}{label}"] = _chosen(questions, changed, selector)
-        if unfitted:
-            rows.setdefault(f"{OWN}, {unfitted.name}", _chosen(questions, answers, unfitted))
-        if SINGLE_SEARCH in extra:
-            rows[SR_RAG] = list(extra[SINGLE_SEARCH])
-        return rows
 
     def _tables(
         self,
@@ -181,24 +182,6 @@ class Study:
         if self.runs > 1:
             tables.append(runs_table(values))
         return tables
-
-
-def _chosen(questions: Sequence[Question], answers: Sequence[BySource], selector: AnswerSelector) -> list[Answer]:
-    """The answers that a selector chooses."""
-    chosen = selector.choose(questions, answers)
-    return [chosen_answer(*each, selector) for each in zip(questions, answers, chosen, strict=True)]
-
-
-def _sampling(system: Msrag) -> list[str]:
-    """The classes of the parts that sample."""
-    return [type(part).__name__ for part in sampling_parts([system.reader, *system.sources.values()])]
-
-
-def _facts(system: Msrag) -> list[str]:
-    parts = [*system.sources.values(), system.selector]
-    alone = getattr(system.reader, "closed_book", None) if NONE in system.names else None
-    facts = [f"without a context: {alone.fact}"] if alone else []
-    return facts + [fact for part in parts for fact in getattr(part, "facts", ())]
 
 
 def _case(answer: Answer) -> QuestionCase:

@@ -16,7 +16,6 @@ from harness.context_sources.facts import IndexedFacts
 from harness.context_sources.generated import GeneratedContext
 from harness.context_sources.web import WebContext
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.msrag.source_answers import sampling_parts
 from harness.evaluation.msrag.study import Study
 from harness.evaluation.msrag.tables import is_yes_no
 from harness.evaluation.paper_figures import msrag as published
@@ -26,7 +25,7 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.web import WebRetriever
 from harness.rewriters.prompted import PromptRewriter
 from harness.runtime.provenance import construct
-from harness.systems.msrag import Msrag
+from harness.systems.msrag import Msrag, sampling_parts
 from harness.tuning.msrag import Tuning
 from models.msrag.answer_model import AnswerModel
 from tests.harness.systems.test_msrag import WordReader
