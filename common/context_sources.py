@@ -22,22 +22,10 @@ class SourceContext:
     costs: dict[str, float] = field(default_factory=dict)  # as in `Answer.costs`
     notes: dict[str, object] = field(default_factory=dict)  # as in `Answer.notes`
 
-    @property
-    def row(self) -> dict[str, Any]:
-        """As a JSON object."""
-        passages = [[hit.passage.row, hit.score] for hit in self.passages]
-        return {
-            "passages": passages,
-            "missing": self.missing,
-            "lost": self.lost,
-            "costs": self.costs,
-            "notes": self.notes,
-        }
-
     @classmethod
     def from_row(cls, row: dict[str, Any]) -> Self:
-        """The context that `row` was made of."""
-        passages = tuple(Ranked(Passage.from_row(passage), score) for passage, score in row["passages"])
+        """The context that `dataclasses.asdict` made `row` of."""
+        passages = tuple(Ranked(Passage.from_row(each["passage"]), each["score"]) for each in row["passages"])
         return cls(**{**row, "passages": passages})
 
 

@@ -15,7 +15,7 @@ _DEPTH = 4  # of parts within parts: system, source, rewriter, language model
 
 
 def run_together(
-    calls: Mapping[str, tuple[Callable[..., Any], Sequence[Any]]], parts: Mapping[str, object], together: bool = True
+    calls: Mapping[str, Callable[[], Any]], parts: Mapping[str, object], together: bool = True
 ) -> dict[str, Any]:
     """The values of calls by name; those that share no part run at the same time.
 
@@ -23,19 +23,18 @@ def run_together(
     when all calls have ended, that of the first name.
 
     Args:
-        calls: By name, a function and its arguments.
+        calls: By name.
         parts: By name, the object that computes.
         together: False runs all of them one after the other.
     """
     done: dict[str, Any] = dict.fromkeys(calls)
     errors: dict[str, BaseException] = {}
-    groups = _groups(parts) if together else [list(calls)]
+    groups = _groups({name: parts[name] for name in calls}) if together else [list(calls)]
 
     def run(names: Sequence[str]) -> None:
         for name in names:
-            function, arguments = calls[name]
             try:
-                done[name] = function(*arguments)
+                done[name] = calls[name]()
             except BaseException as error:
                 errors[name] = error
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +25,11 @@ from models.token_count import tokens_read
 if TYPE_CHECKING:
     from models.cross_encoder import RelevanceEstimator
 
+Ask = Callable[[Any, Sequence[Question]], Sequence[Any]]
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 NEEDED = "needed"  # note of an answer, while rows are asked: what it needs by itself (`Needed`)
 PAIRS_AT_ONCE, READ_AT_ONCE, SEARCHED_AT_ONCE = 512, 64, 4096  # computed, then saved: an interruption loses one chunk
+ASKED_AT_ONCE = 32  # with five passages each, a line has at most 200 of them
 _FORMAT = 1  # version of the lines; increase it when their meaning changes
 _WAIT_SECONDS = 60.0  # for another process that is appending, which takes it a fraction of a second
 
@@ -267,21 +269,17 @@ class Memo:
         logits = iter(found)
         return [[next(logits) for _ in own] for own in passages]
 
-    def by_question(
-        self,
-        kind: str,
-        part: object,
-        questions: Sequence[Question],
-        work: Callable[[Sequence[Question]], Sequence[Any]],
-        lasts: Callable[[Any], bool],
-    ) -> list[Any]:
-        """What a part gives for each question, of JSON types; `lasts` as in `Values`."""
+    def by_question(self, kind: str, part: object, questions: Sequence[Question], ask: Ask) -> list[dict[str, Any]]:
+        """The fields of what a part gives for each question: a record with costs and notes.
+
+        One for which a call failed is asked for again by the next run.
+        """
         keys = [_sha16(_all_of(question)) for question in questions]
 
-        def some(places: Sequence[int]) -> Sequence[Any]:
-            return work([questions[place] for place in places])
+        def work(places: Sequence[int]) -> list[dict[str, Any]]:
+            return [asdict(each) for each in ask(part, [questions[place] for place in places])]
 
-        return self.of(kind, part)(keys, some, None, READ_AT_ONCE, lasts=lasts)
+        return self.of(kind, part)(keys, work, None, ASKED_AT_ONCE, lasts=_has_succeeded)
 
     def read(
         self, reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]], every: bool = False
@@ -332,6 +330,11 @@ def settled(answer: Answer) -> Answer:
 def has_read_all(reading: Sequence[Any]) -> bool:
     """Whether no call of a reading (text, log-probability, costs, notes) failed."""
     return not reading[2].get("failed_calls")
+
+
+def _has_succeeded(row: Mapping[str, Any]) -> bool:
+    failed = any(count for name, count in row["costs"].items() if name.startswith("failed_"))
+    return not (failed or row.get("lost") or row["notes"].get("error"))
 
 
 def identity_of(part: object) -> Mapping[str, object] | None:

@@ -11,7 +11,7 @@ needs no gold answer.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -94,23 +94,23 @@ class Msrag:
         if self.retrievers:  # for reports: an index that holds gold passages
             self.retriever = self.retrievers[0]
 
+    @property
+    def _parts(self) -> dict[str, Any]:
+        return {"reader": self.reader, "web": self.sources.get(WEB), "knowledge": self.sources.get(GENERATED)}
+
     def with_settings(self, **settings: Any) -> Self:
         """This system with other arguments; the parts that are not named are the same objects."""
-        web, knowledge = map(self.sources.get, (WEB, GENERATED))
-        own = {"reader": self.reader, "selector": self.selector, "web": web, "knowledge": knowledge}
-        return type(self)(**{**own, "sources": self.names, **settings})
+        return type(self)(**{"selector": self.selector, "sources": self.names, **self._parts, **settings})
 
     @property
     def sampling(self) -> list[Any]:
-        """The parts that sample: see `sampling_parts`."""
-        return sampling_parts([self.reader, *self.sources.values()])
+        """The parts that sample."""
+        return sampling_parts(self._parts.values())
 
     def of_run(self, run: int) -> Self:
-        """This system with further samples of all parts that sample, by `run` in the place of none: itself for 0."""
-        if not run:
-            return self
-        web, knowledge = (source and sampled(source, run) for source in map(self.sources.get, (WEB, GENERATED)))
-        return self.with_settings(reader=sampled(self.reader, run), web=web, knowledge=knowledge)
+        """This system, with other samples of all parts that sample for another run than 0."""
+        changed = {name: sampled(part, run) for name, part in self._parts.items()}
+        return self.with_settings(**changed) if run else self
 
     @property
     def facts(self) -> list[str]:
@@ -175,35 +175,26 @@ class Msrag:
         # Not in the sources' threads, of which two would load a part that they share twice.  The selector stays: its
         # file may be what is fitted on these contexts.
         load(self.reader, *self.sources.values())
-        parts: dict[str, Any] = {**self.sources, **({NONE: self.reader} if NONE in self.names else {})}
-        work = {name: partial(self._contexts, part) for name, part in self.sources.items()}
-        calls = {name: (work.get(name, self._recalled), (questions,)) for name in parts}
-        done = run_together(calls, parts, together=self.memo is None)
-        alone: list[Answer] = done.pop(NONE, [])
-        return done, alone
+        calls: dict[str, Callable[[], Any]] = {
+            name: partial(self._contexts, source, questions) for name, source in self.sources.items()
+        }
+        if NONE in self.names:
+            calls[NONE] = partial(self._recalled, questions)
+        done = run_together(calls, {**self.sources, NONE: self.reader}, together=self.memo is None)
+        return {name: done[name] for name in self.sources}, done.get(NONE, [])
 
     def _contexts(self, source: ContextSource, questions: Sequence[Question]) -> list[SourceContext]:
         """What a source gives, from the memo where there is one."""
         if self.memo is None:
             return contexts_of(source, questions)
-
-        def work(asked: Sequence[Question]) -> list[dict[str, Any]]:
-            return [each.row for each in contexts_of(source, asked)]
-
-        rows = self.memo.by_question("contexts", source, questions, work, _succeeded)
-        return [*map(SourceContext.from_row, rows)]
+        return [*map(SourceContext.from_row, self.memo.by_question("contexts", source, questions, contexts_of))]
 
     def _recalled(self, questions: Sequence[Question]) -> list[Answer]:
         """The answers without a context, from the memo where there is one."""
         if self.memo is None:
             return recalled(self.reader, questions)
-
-        def work(asked: Sequence[Question]) -> list[dict[str, Any]]:
-            told = ("text", "logprob", "costs", "notes")
-            return [{name: getattr(each, name) for name in told} for each in recalled(self.reader, asked)]
-
-        rows = self.memo.by_question("closed book", self.reader, questions, work, _succeeded)
-        return [Answer(question.id, evidence=(), **row) for question, row in zip(questions, rows, strict=True)]
+        rows = self.memo.by_question("closed book", self.reader, questions, recalled)
+        return [Answer(**{**row, "evidence": ()}) for row in rows]
 
     def read(
         self, questions: Sequence[Question], contexts: Mapping[str, Sequence[SourceContext]], alone: Sequence[Answer]
@@ -257,22 +248,16 @@ def recalled(reader: ClosedBookReader, questions: Sequence[Question]) -> list[An
     return [replace(each, costs={**each.costs, "seconds/reading": seconds}) for each in answers]
 
 
-def _succeeded(row: Mapping[str, Any]) -> bool:
-    """Whether no call failed for a context or an answer, so that the next run need not ask again."""
-    failed = [name for name, count in row["costs"].items() if name.startswith("failed_") and count]
-    return not (failed or row.get("lost") or "error" in row["notes"])
-
-
-def sampling_parts(parts: Sequence[object]) -> list[Any]:
+def sampling_parts(parts: Iterable[object]) -> list[Any]:
     """Those that sample: readers, sources and rewriters with a number `sample` and a temperature above 0.
 
     Args:
         parts: Readers and sources; the sources' rewriters are looked at, too.
     """
-    known = [*parts, *(getattr(part, "rewriter", None) for part in parts)]
+    parts = [*parts]
     return [
         part
-        for part in known
+        for part in (*parts, *(getattr(part, "rewriter", None) for part in parts))
         if isinstance(getattr(part, "sample", None), int)
         and getattr(part, "temperature", 0.0) > 0
         and getattr(part, "summarizer", True) is not None  # the web's temperature is the summarizer's

@@ -18,19 +18,8 @@ from harness.answer_selection.answer_texts import noted_probability
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.oracle import Oracle
 from harness.context_sources.web import WebContext
-from harness.evaluation.answer_scores import MEASURES, differences_table
-from harness.evaluation.msrag.tables import (
-    GOLD,
-    INCLUSION,
-    NOTES,
-    RUNS,
-    YES_NO,
-    is_yes_no,
-    majority_row,
-    runs_table,
-    scores_of,
-    scores_table,
-)
+from harness.evaluation.answer_scores import MEASURES, differences_table, row_cells
+from harness.evaluation.msrag import tables
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import msrag as published
 from harness.evaluation.study import Asked, Findings, Settings
@@ -39,11 +28,9 @@ from harness.interfaces import System
 from harness.systems.msrag import Msrag
 from models.pretrained import MINILM
 
-OWN = "MSRAG"
-NO_RAG, SR_RAG, GPT_RETRIEVAL, WEB_ALONE = "No-RAG", "SR-RAG", "GPT-Retrieval", "web alone"
-SINGLE = {NONE: NO_RAG, GENERATED: GPT_RETRIEVAL, WEB: WEB_ALONE}  # the source alone is this row
+OWN, SR_RAG, UNSEGMENTED = "MSRAG", "SR-RAG", "no segmentation"
+SINGLE = {NONE: "No-RAG", GENERATED: "GPT-Retrieval", WEB: "web alone"}  # the source alone is this row
 WITHOUT = {GENERATED: "w/o GPT", WEB: "w/o Web", NONE: "w/o no-retrieval"}
-UNSEGMENTED = "no segmentation"
 UNFITTED, BY_GOLD = (f"{OWN}, {selector.name}" for selector in (EstimatedRelevance, Oracle))
 
 
@@ -53,10 +40,11 @@ class KnownOracle(Oracle):
     def choose(self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]) -> list[SelectedSource]:
         """As `Oracle.choose`."""
         known = [place for place, question in enumerate(questions) if question.answers]
-        chosen = super().choose([questions[place] for place in known], [answers[place] for place in known])
-        by_place = dict(zip(known, chosen, strict=True))
-        unknown = [SelectedSource(next(iter(each)), "no gold answer is known") for each in answers]
-        return [by_place.get(place, unknown[place]) for place in range(len(answers))]
+        chosen = [SelectedSource(next(iter(each)), "no gold answer is known") for each in answers]
+        nearest = super().choose([questions[place] for place in known], [answers[place] for place in known])
+        for place, choice in zip(known, nearest, strict=True):
+            chosen[place] = choice
+        return chosen
 
 
 class Study:
@@ -83,56 +71,55 @@ class Study:
 
     def rows_of(self, system: Msrag) -> dict[tuple[str, ...], System]:
         """The rows by name; those of further runs by name and run."""
-        return {
-            (name, *([f"run {run + 1}"] if run else [])): made
-            for run in range(self.runs)
-            for name, made in self._rows_of_run(system.of_run(run)).items()
-        }
+        further = {run: (f"run {run + 1}",) if run else () for run in range(self.runs)}
+        rows = {run: self._of_run(system.of_run(run)) for run in further}
+        return {(name, *further[run]): made for run, own in rows.items() for name, made in own.items()}
 
-    def _rows_of_run(self, system: Msrag) -> dict[str, Msrag]:
-        """Single sources; by each selector all of them, without each, and without segmentation."""
-        relevance, web = EstimatedRelevance(), system.sources.get(WEB)
+    def _of_run(self, system: Msrag) -> dict[str, Msrag]:
+        """Every source alone; by each selector all of them, without each, and without segmentation."""
+        unfitted, web = EstimatedRelevance(), system.sources.get(WEB)
         whole = web.unsegmented(summarized=True) if self.segmentation and isinstance(web, WebContext) else None
-        rows = {SINGLE[source]: system.with_settings(sources=(source,), selector=relevance) for source in system.names}
-        for selector in (system.selector, *([] if system.selector.uses_gold else [KnownOracle(self.encoder)])):
-            own = system if selector is system.selector else system.with_settings(selector=selector)
-            rows[f"{OWN}, {selector.name}"] = own
+        rows = {SINGLE[source]: system.with_settings(sources=(source,), selector=unfitted) for source in system.names}
+        for selector in system.selector, *([] if system.selector.uses_gold else [KnownOracle(self.encoder)]):
+            by_it = system if selector is system.selector else system.with_settings(selector=selector)
+            rows[f"{OWN}, {selector.name}"] = by_it
             for left_out in system.names if len(system.names) > 1 else ():
-                rest = tuple(source for source in system.names if source != left_out)
-                rows[f"{WITHOUT[left_out]}, {selector.name}"] = own.with_settings(sources=rest)
-            if whole is not None:
-                rows[f"{UNSEGMENTED}, {selector.name}"] = own.with_settings(web=whole)
-        rows.setdefault(UNFITTED, system.with_settings(selector=relevance))
-        if whole is not None:
-            once = whole.unsegmented(summarized=False)
-            rows[SR_RAG] = system.with_settings(sources=(WEB,), selector=relevance, web=once)
+                others = tuple(source for source in system.names if source != left_out)
+                rows[f"{WITHOUT[left_out]}, {selector.name}"] = by_it.with_settings(sources=others)
+            if whole:
+                rows[f"{UNSEGMENTED}, {selector.name}"] = by_it.with_settings(web=whole)
+        rows.setdefault(UNFITTED, system.with_settings(selector=unfitted))
+        if whole:
+            once = {"sources": (WEB,), "web": whole.unsegmented(summarized=False)}
+            rows[SR_RAG] = system.with_settings(selector=unfitted, **once)
         return rows
 
     def measure(self, system: Msrag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Score what each row answers; a question without a gold answer has no score."""
         found, (own, *_), _ = asked.found
-        noted = any(
-            noted_probability(each) is not None for row in found if row[0] in SINGLE.values() for each in found[row]
-        )
-        golds = sum(bool(question.answers) for question in questions)
-        absent = {
-            row for row, *_ in found if (row == UNFITTED and not noted) or (row.endswith(Oracle.name) and not golds)
-        }
-        rows = {row: given for (row, *run), given in found.items() if not run and (row == own or row not in absent)}
-        asked.variants = {row: given for row, given in rows.items() if row != own}
+        alone = [each for (row, *_), given in found.items() if row in SINGLE.values() for each in given]
+        noted = any(noted_probability(each) is not None for each in alone)
+        unscored = sum(not question.answers for question in questions)
+        by_run: dict[str, list[Sequence[Answer]]] = {}
+        for (row, *_), given in found.items():
+            absent = not noted if row == UNFITTED else Oracle.name in row and unscored == len(questions)
+            if row == own or not absent:
+                by_run.setdefault(row, []).append(given)
+        asked.variants = {row: runs[0] for row, runs in by_run.items() if row != own}
         values = {
-            row: np.stack([scores_of(given, questions, settings) for (name, *_), given in found.items() if name == row])
-            for row in rows
+            row: np.stack([tables.scores_of(given, questions, settings) for given in runs])
+            for row, runs in by_run.items()
         }
-        findings = Findings()
+        findings = Findings(paper=OWN if published(settings.paper, 1) else "")
         findings.tables = self._tables(system, questions, values, own, settings)
-        findings.notes = NOTES.format(accuracy=YES_NO if is_yes_no(questions) else INCLUSION)
-        findings.paper = OWN if published(settings.paper, 1) else ""
-        findings.facts = [*system.facts, *(Oracle(self.encoder).facts if BY_GOLD in rows else [])]
-        if BY_GOLD in rows and golds < len(questions):
-            findings.facts.append(f"{BY_GOLD}: {len(questions) - golds:,} questions have no gold answer, and no score")
+        accuracy = tables.YES_NO if tables.is_yes_no(questions) else tables.INCLUSION
+        findings.notes = tables.NOTES.format(accuracy=accuracy)
+        findings.facts = system.facts
+        if BY_GOLD in asked.variants:
+            told = f"{BY_GOLD}: {unscored:,} questions have no gold answer, and no score"
+            findings.facts += [*Oracle(self.encoder).facts, *([told] if unscored else [])]
         if self.runs > 1:
-            findings.notes += RUNS.format(runs=self.runs)
+            findings.notes += tables.RUNS.format(runs=self.runs)
             parts = ", ".join(type(part).__name__ for part in system.sampling)
             findings.facts.append(f"runs: {self.runs}, with the samples of {parts}")
         findings.settings |= {"selector": system.selector.name, "sources": list(system.names), "runs": self.runs}
@@ -144,7 +131,7 @@ class Study:
         system: Msrag,
         questions: Sequence[Question],
         values: Mapping[str, NDArray[np.float64]],
-        name: str,
+        own: str,
         settings: Settings,
     ) -> list[ReportTable]:
         """Tables 1 to 3, Figure 2, differences and runs.
@@ -153,35 +140,33 @@ class Study:
             system: The system.
             questions: The questions.
             values: (R, 3, N) scores by row.
-            name: Row of the system.
+            own: Row of the system.
             settings: Of the evaluation.
         """
         means = {row: each.mean(axis=0) for row, each in values.items()}
 
-        def some(*beginnings: str) -> dict[str, NDArray[np.float64]]:
-            return {row: each for row, each in means.items() if row.startswith(beginnings)}
+        def table(name: str, title: str, rows: tuple[str, ...], number: int | None = None) -> ReportTable:
+            shown = {row: [*each] for row, each in means.items() if row.startswith(rows)}
+            others = tables.majority_row(questions, settings) if number == 1 else {}
+            cells = {**row_cells(shown, settings.bootstrap), **others}
+            paper = published(settings.paper, number) if number else {}
+            return ReportTable(name, f"{title}, {settings.normalization}", MEASURES, cells, paper)
 
-        paper, singles = settings.paper, [SINGLE[source] for source in system.names]
-        tables = [
-            scores_table("table 1", "Table 1: methods", some(NO_RAG, SINGLE[WEB], SR_RAG, OWN), settings,
-                         published(paper, 1), majority_row(questions, settings)),
-            scores_table("table 2", "Table 2: context of the model's own knowledge", some(NO_RAG, GPT_RETRIEVAL),
-                         settings, published(paper, 2)),
-            scores_table("table 3", "Table 3: each source left out", some(*WITHOUT.values(), OWN), settings,
-                published(paper, 3)),
-        ]  # fmt: skip
+        no_rag, generated, web = SINGLE.values()
+        made = [
+            table("table 1", "Table 1: methods", (no_rag, web, SR_RAG, OWN), 1),
+            table("table 2", "Table 2: context of the model's own knowledge", (no_rag, generated), 2),
+            table("table 3", "Table 3: each source left out", (*WITHOUT.values(), OWN), 3),
+        ]
         if any(row.startswith(UNSEGMENTED) for row in values):
-            shown = some(SINGLE[WEB], SR_RAG, UNSEGMENTED, OWN)
-            tables.append(scores_table("segmentation", "Figure 2: with and without sub-questions", shown, settings))
-        if len(singles) > 1:
-            compared = {row: [*means[row]] for row in (name, *singles)}
+            rows = web, SR_RAG, UNSEGMENTED, OWN
+            made.append(table("segmentation", "Figure 2: with and without sub-questions", rows))
+        if len(system.names) > 1:
+            compared = {row: [*means[row]] for row in (own, *(SINGLE[source] for source in system.names))}
             columns = [f"{measure.removesuffix(' %')}, points" for measure in MEASURES]
-            title = f"Differences of {name} to single sources"
-            own = f"differences - {name}"
-            tables.append(differences_table(own, title, columns, compared, name, settings.bootstrap, of_it=True))
-        if self.runs > 1:
-            tables.append(runs_table(values))
-        return tables
+            name, title = f"differences - {own}", f"Differences of {own} to single sources"
+            made.append(differences_table(name, title, columns, compared, own, settings.bootstrap, of_it=True))
+        return made + ([tables.runs_table(values)] if self.runs > 1 else [])
 
 
 def _case(answer: Answer) -> QuestionCase:
@@ -195,7 +180,7 @@ def _case(answer: Answer) -> QuestionCase:
         rows.append(
             (each["source"], each["answer"], score, passages or str(each.get("missing") or each.get("error") or ""))
         )
-    gold = f" ({GOLD})" if answer.notes.get("uses_gold") else ""
+    gold = f" ({tables.GOLD})" if answer.notes.get("uses_gold") else ""
     return QuestionCase(
         "Answers by source", columns, tuple(rows), f"chosen: {answer.notes['chosen']}, {answer.notes['why']}{gold}"
     )
