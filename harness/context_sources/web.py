@@ -121,6 +121,8 @@ class WebContext:
 
     def unsegmented(self, summarized: bool) -> Self:
         """The same source searching with the question alone (Figure 2), with or without the summary."""
+        if self.rewriter is None and (summarized or self.summarizer is None):
+            return self
         summarizer = self.summarizer if summarized else None
         made: Self = with_arguments(self, rewriter=None, strategies=DECOMPOSITION, summarizer=summarizer)
         return made

@@ -29,7 +29,6 @@ Ask = Callable[[Any, Sequence[Question]], Sequence[Any]]
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 NEEDED = "needed"  # note of an answer, while rows are asked: what it needs by itself (`Needed`)
 PAIRS_AT_ONCE, READ_AT_ONCE, SEARCHED_AT_ONCE = 512, 64, 4096  # computed, then saved: an interruption loses one chunk
-ASKED_AT_ONCE = 32  # with five passages each, a line has at most 200 of them
 _FORMAT = 1  # version of the lines; increase it when their meaning changes
 _WAIT_SECONDS = 60.0  # for another process that is appending, which takes it a fraction of a second
 
@@ -269,7 +268,7 @@ class Memo:
         logits = iter(found)
         return [[next(logits) for _ in own] for own in passages]
 
-    def by_question(self, kind: str, part: object, questions: Sequence[Question], ask: Ask) -> list[dict[str, Any]]:
+    def by_question(self, kind: str, part: object, questions: Sequence[Question], ask: Ask, at_once: int) -> list[Any]:
         """The fields of what a part gives for each question: a record with costs and notes.
 
         One for which a call failed is asked for again by the next run.
@@ -279,7 +278,7 @@ class Memo:
         def work(places: Sequence[int]) -> list[dict[str, Any]]:
             return [asdict(each) for each in ask(part, [questions[place] for place in places])]
 
-        return self.of(kind, part)(keys, work, None, ASKED_AT_ONCE, lasts=_has_succeeded)
+        return self.of(kind, part)(keys, work, None, at_once, lasts=_has_succeeded)
 
     def read(
         self, reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]], every: bool = False

@@ -26,10 +26,12 @@ from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.concurrent_work import run_together
 from harness.runtime.failures import each_apart, with_cuts
 from harness.runtime.loading import load
-from harness.runtime.memo import Memo
+from harness.runtime.memo import READ_AT_ONCE, Memo
 from harness.runtime.provenance import with_arguments
 from harness.runtime.stages import stage_ended
 from harness.runtime.turns import turn_notes, with_turns
+
+CONTEXTS_AT_ONCE = 32  # with five passages each, a line of the memo has at most 200 of them
 
 
 class Msrag:
@@ -187,13 +189,14 @@ class Msrag:
         """What a source gives, from the memo where there is one."""
         if self.memo is None:
             return contexts_of(source, questions)
-        return [*map(SourceContext.from_row, self.memo.by_question("contexts", source, questions, contexts_of))]
+        rows = self.memo.by_question("contexts", source, questions, contexts_of, CONTEXTS_AT_ONCE)
+        return [*map(SourceContext.from_row, rows)]
 
     def _recalled(self, questions: Sequence[Question]) -> list[Answer]:
         """The answers without a context, from the memo where there is one."""
         if self.memo is None:
             return recalled(self.reader, questions)
-        rows = self.memo.by_question("closed book", self.reader, questions, recalled)
+        rows = self.memo.by_question("closed-book-answers", self.reader, questions, recalled, READ_AT_ONCE)
         return [Answer(**{**row, "evidence": ()}) for row in rows]
 
     def read(

@@ -114,7 +114,6 @@ class Study:
         findings.tables = self._tables(system, questions, values, own, settings)
         accuracy = tables.YES_NO if tables.is_yes_no(questions) else tables.INCLUSION
         findings.notes = tables.NOTES.format(accuracy=accuracy)
-        findings.facts = system.facts
         if BY_GOLD in asked.variants:
             told = f"{BY_GOLD}: {unscored:,} questions have no gold answer, and no score"
             findings.facts += [*Oracle(self.encoder).facts, *([told] if unscored else [])]

@@ -183,7 +183,7 @@ def test_a_record_for_which_a_call_failed_is_asked_for_again_by_the_next_run(tmp
     questions = [Question(id_, "a") for id_ in contexts]
     for memo in (Memo(tmp_path), Memo(tmp_path)):
         for part in (Source(), Source()):
-            rows = memo.by_question("contexts", part, questions, ask)
+            rows = memo.by_question("contexts", part, questions, ask, 64)
             assert [*map(SourceContext.from_row, rows)] == [*contexts.values()]
     assert asked == [["1", "2", "3"], ["2", "3"], ["2", "3"], ["2", "3"]]
 
