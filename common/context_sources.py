@@ -4,8 +4,9 @@ Standard library only.
 """
 
 from dataclasses import dataclass, field
+from typing import Any, Self
 
-from common.records import Ranked
+from common.records import Passage, Ranked
 
 WEB, GENERATED, NONE = "web", "generated", "none"  # MSRAG's sources: Information-Web, Information-GPT, no retrieval
 SOURCES = (WEB, GENERATED, NONE)  # in the order that decides ties
@@ -20,6 +21,12 @@ class SourceContext:
     lost: bool = False  # whether the source failed, rather than having nothing on the question
     costs: dict[str, float] = field(default_factory=dict)  # as in `Answer.costs`
     notes: dict[str, object] = field(default_factory=dict)  # as in `Answer.notes`
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> Self:
+        """The context that `dataclasses.asdict` made `row` of."""
+        passages = tuple(Ranked(Passage.from_row(each["passage"]), each["score"]) for each in row["passages"])
+        return cls(**{**row, "passages": passages})
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from harness.readers.read_answers import sum_costs
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
 from harness.runtime.loading import load
+from harness.runtime.provenance import with_arguments
 
 NOTHING_FOUND = "no search found anything"
 READ_PASSAGES, READ_WORDS = 5, 600  # of the context without a summary, where no option says otherwise
@@ -79,15 +80,19 @@ class WebContext:
         self.max_words, self.summarizer, self.rank_constant = max_words, summarizer, rank_constant
         self.prompt_file, self.temperature, self.sample = prompt, temperature, sample
         self._summary_tokens = summary_tokens
-        self._search = MultiQueryRetriever(
-            retriever, rewriter, self.strategies, per_query, "rrf", original=rewriter is None,
-            rank_constant=rank_constant, max_queries=sub_questions,
-        )  # fmt: skip
+        _ = self._search  # a wrong option is told at once
 
     def load(self) -> None:
         """Load the prompt, the summarizer, the rewriter and the retriever."""
         _ = self.prompt
         load(self.summarizer, self._search)
+
+    @property
+    def _search(self) -> MultiQueryRetriever:
+        return MultiQueryRetriever(
+            self.retriever, self.rewriter, self.strategies, self.per_query, "rrf", original=self.rewriter is None,
+            rank_constant=self.rank_constant, max_queries=self.sub_questions,
+        )  # fmt: skip
 
     @cached_property
     def prompt(self) -> Prompt:
@@ -116,11 +121,11 @@ class WebContext:
 
     def unsegmented(self, summarized: bool) -> Self:
         """The same source searching with the question alone (Figure 2), with or without the summary."""
-        return type(self)(
-            self.retriever, None, DECOMPOSITION, self.sub_questions, self.per_query, self.passages, self.max_words,
-            self.summarizer if summarized else None, self.prompt_file, self._summary_tokens, self.temperature,
-            self.rank_constant, self.sample,
-        )  # fmt: skip
+        if self.rewriter is None and (summarized or self.summarizer is None):
+            return self
+        summarizer = self.summarizer if summarized else None
+        made: Self = with_arguments(self, rewriter=None, strategies=DECOMPOSITION, summarizer=summarizer)
+        return made
 
     def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
         """The merged passages, or their summary, of every question.

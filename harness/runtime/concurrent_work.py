@@ -5,61 +5,44 @@ Results do not depend on the order.
 Threads are daemons: Ctrl-C ends the command while an endpoint keeps one waiting.  Standard library only.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from common.errors import UnavailableError
 from common.threads import as_completed
 
 _OURS = ("harness.", "models.", "tests.")
 _DEPTH = 4  # of parts within parts: system, source, rewriter, language model
 
 
-@dataclass(slots=True)
-class Done:
-    """The outcome of one call."""
-
-    value: Any = None
-    unavailable: str = ""  # why, if the service behind it cannot be reached
-    seconds: float = 0.0
-    error: BaseException | None = None
-
-
 def run_together(
-    calls: Mapping[str, tuple[Callable[..., Any], Sequence[Any]]], parts: Mapping[str, object], together: bool = True
-) -> dict[str, Done]:
-    """Run calls, those that share no part at the same time.
+    calls: Mapping[str, Callable[[], Any]], parts: Mapping[str, object], together: bool = True
+) -> dict[str, Any]:
+    """The values of calls by name; those that share no part run at the same time.
 
-    A part that has `concurrent_calls = True` may be shared: it takes calls from several threads. `UnavailableError` is
-    a result; any other error is raised when all calls have ended, that of the first name.
+    A part that has `concurrent_calls = True` may be shared: it takes calls from several threads. An error is raised
+    when all calls have ended, that of the first name.
 
     Args:
-        calls: By name, a function and its arguments.
+        calls: By name.
         parts: By name, the object that computes.
         together: False runs all of them one after the other.
     """
-    done = {name: Done() for name in calls}
-    groups = _groups(parts) if together else [list(calls)]
+    done: dict[str, Any] = dict.fromkeys(calls)
+    errors: dict[str, BaseException] = {}
+    groups = _groups({name: parts[name] for name in calls}) if together else [list(calls)]
 
     def run(names: Sequence[str]) -> None:
         for name in names:
-            function, arguments = calls[name]
-            started = time.perf_counter()
             try:
-                done[name].value = function(*arguments)
-            except UnavailableError as error:
-                done[name].unavailable = str(error)
+                done[name] = calls[name]()
             except BaseException as error:
-                done[name].error = error
-            done[name].seconds = time.perf_counter() - started
+                errors[name] = error
 
     for _ in map(run, groups) if len(groups) < 2 else as_completed(run, groups, len(groups)):
         pass
-    for each in done.values():
-        if each.error is not None:
-            raise each.error
+    for name in calls:
+        if name in errors:
+            raise errors[name]
     return done
 
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from models.token_count import tokens_read
 if TYPE_CHECKING:
     from models.cross_encoder import RelevanceEstimator
 
+Ask = Callable[[Any, Sequence[Question]], Sequence[Any]]
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 NEEDED = "needed"  # note of an answer, while rows are asked: what it needs by itself (`Needed`)
 FOR_STUDY = "for the study"  # note of an answer, while rows are asked: what the tables of its study need besides
@@ -277,14 +278,34 @@ class Memo:
         logits = iter(found)
         return [[next(logits) for _ in own] for own in passages]
 
-    def read(self, reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        """As `Reader.read`; a question without a gold answer is not read, because nothing could be compared.
+    def by_question(self, kind: str, part: object, questions: Sequence[Question], ask: Ask, at_once: int) -> list[Any]:
+        """The fields of what a part gives for each question: a record with costs and notes.
+
+        One for which a call failed is asked for again by the next run.
+        """
+        keys = [_sha16(_all_of(question)) for question in questions]
+
+        def work(places: Sequence[int]) -> list[dict[str, Any]]:
+            return [asdict(each) for each in ask(part, [questions[place] for place in places])]
+
+        return self.of(kind, part)(keys, work, None, at_once, lasts=_has_succeeded)
+
+    def read(
+        self, reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]], every: bool = False
+    ) -> list[Answer]:
+        """As `Reader.read`, with the time of each reading as its cost `seconds/reading`.
 
         An answer that a call failed for is read again by the next run.
+
+        Args:
+            reader: The reader.
+            questions: The questions.
+            evidence: Of each question.
+            every: Whether a question without a gold answer is read, too; nothing could be compared.
         """
-        asked = [each for each in zip(questions, evidence, strict=True) if _is_read(each[0])]
+        asked = [each for each in zip(questions, evidence, strict=True) if every or _is_read(each[0])]
         keys = [
-            _sha16(_all_of(question) + json.dumps([(hit.passage.id, hit.score) for hit in hits]))
+            _sha16(_all_of(question) + json.dumps([(hit.passage.id, hit.passage.text, hit.score) for hit in hits]))
             for question, hits in asked
         ]
 
@@ -293,12 +314,13 @@ class Memo:
             answers = reader.read([question for question, _ in batch], [hits for _, hits in batch])
             return [[each.text, each.logprob, each.costs, each.notes] for each in answers]
 
-        found = iter(self.of("answers", reader)(keys, read, "reading", READ_AT_ONCE, lasts=has_read_all))
-        records = [next(found) if _is_read(question) else ("", None, {}, {}) for question in questions]
-        return [
-            Answer(question.id, text, (), logprob, costs, notes)
-            for question, (text, logprob, costs, notes) in zip(questions, records, strict=True)
-        ]
+        values = self.of("answers", reader)
+        found = zip(asked, keys, values(keys, read, "reading", READ_AT_ONCE, lasts=has_read_all), strict=True)
+        answers = (
+            Answer(each.id, text, (), logprob, {**costs, "seconds/reading": values.seconds_of(key)}, notes)
+            for (each, _), key, (text, logprob, costs, notes) in found
+        )
+        return [next(answers) if every or _is_read(each) else Answer(each.id, "", ()) for each in questions]
 
 
 def settled(answer: Answer) -> Answer:
@@ -320,6 +342,11 @@ def settled(answer: Answer) -> Answer:
 def has_read_all(reading: Sequence[Any]) -> bool:
     """Whether no call of a reading (text, log-probability, costs, notes) failed."""
     return not reading[2].get("failed_calls")
+
+
+def _has_succeeded(row: Mapping[str, Any]) -> bool:
+    failed = any(count for name, count in row["costs"].items() if name.startswith("failed_"))
+    return not (failed or row.get("lost") or row["notes"].get("error"))
 
 
 def identity_of(part: object) -> Mapping[str, object] | None:

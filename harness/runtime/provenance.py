@@ -9,6 +9,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,15 @@ def construct(class_type: type, *args: Any, **kwargs: Any) -> Any:
             if is_model and _MODELS is not None:
                 _MODELS.add(instance)
     return instance
+
+
+def with_arguments(instance: Any, **changes: Any) -> Any:
+    """A copy with other values of arguments that are attributes of the same names, as if it were built from them."""
+    made = copy(instance)
+    vars(made).update(changes)
+    if (arguments := _arguments_of(instance)) is not None:
+        _ARGUMENTS[made] = {**arguments, **changes}
+    return made
 
 
 def reusing(owner: object) -> Callable[..., Any]:

@@ -11,22 +11,27 @@ needs no gold answer.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 from common.context_sources import GENERATED, NONE, SOURCES, WEB, SelectedSource, SourceContext
-from common.errors import UserError
+from common.errors import UnavailableError, UserError
 from common.records import Answer, Asked, Question, as_questions
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
-from harness.readers.read_answers import sum_costs
+from harness.readers.read_answers import plain_read, sum_costs
 from harness.retrievers.retriever_tree import note_unknown_words
-from harness.runtime.concurrent_work import Done, run_together
+from harness.runtime.concurrent_work import run_together
 from harness.runtime.failures import each_apart, with_cuts
 from harness.runtime.loading import load
+from harness.runtime.memo import READ_AT_ONCE, Memo
+from harness.runtime.provenance import with_arguments
 from harness.runtime.stages import stage_ended
 from harness.runtime.turns import turn_notes, with_turns
+
+CONTEXTS_AT_ONCE = 32  # with five passages each, a line of the memo has at most 200 of them
 
 
 class Msrag:
@@ -57,6 +62,7 @@ class Msrag:
 
     study = "harness.evaluation.msrag.study:Study"  # names, because imports run from evaluations to systems
     tuning = "harness.tuning.msrag:Tuning"
+    memo: Memo | None = None  # of an evaluation
 
     def __init__(
         self,
@@ -89,6 +95,32 @@ class Msrag:
         self.retrievers = [each for source in self.sources.values() if (each := getattr(source, "retriever", None))]
         if self.retrievers:  # for reports: an index that holds gold passages
             self.retriever = self.retrievers[0]
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        return {"reader": self.reader, "web": self.sources.get(WEB), "knowledge": self.sources.get(GENERATED)}
+
+    def with_settings(self, **settings: Any) -> Self:
+        """This system with other arguments; the parts that are not named are the same objects."""
+        return type(self)(**{"selector": self.selector, "sources": self.names, **self._parts, **settings})
+
+    @property
+    def sampling(self) -> list[Any]:
+        """The parts that sample."""
+        return sampling_parts(self._parts.values())
+
+    def of_run(self, run: int) -> Self:
+        """This system, with other samples of all parts that sample for another run than 0."""
+        changed = {name: sampled(part, run) for name, part in self._parts.items()}
+        return self.with_settings(**changed) if run else self
+
+    @property
+    def facts(self) -> list[str]:
+        """The prompt without a context, and the models of the sources and of the selection, for reports."""
+        parts = [*self.sources.values(), self.selector]
+        alone = getattr(self.reader, "closed_book", None) if NONE in self.names else None
+        told = [f"without a context: {alone.fact}"] if alone else []
+        return told + [fact for part in parts for fact in getattr(part, "facts", ())]
 
     def load(self) -> None:
         """Load the reader, the sources and the selector."""
@@ -124,50 +156,51 @@ class Msrag:
         answers = []
         for question, each, choice in zip(asked, by_source, chosen, strict=True):
             answer = chosen_answer(question, each, choice, self.selector)
-            counted = {name: cost for name, cost in answer.costs.items() if not name.startswith("seconds/")}
-            reading = sum(one.costs.get("seconds/reading", 0.0) for source, one in each.items() if source != NONE)
-            wall = {"seconds/sources": seconds, "seconds/reading": reading, "seconds/selection": selecting}
-            answers.append(replace(answer, costs={**counted, **wall}))
+            if self.memo is None:  # else the time of each part counts, for whichever row it was
+                counted = {name: cost for name, cost in answer.costs.items() if not name.startswith("seconds/")}
+                reading = sum(one.costs.get("seconds/reading", 0.0) for source, one in each.items() if source != NONE)
+                wall = {"seconds/sources": seconds, "seconds/reading": reading, "seconds/selection": selecting}
+                answer = replace(answer, costs={**counted, **wall})
+            answers.append(answer)
         note_unknown_words(self, asked, answers)
         return [with_cuts(each, turn_notes(self, one)) for one, each in zip(questions, answers, strict=True)]
 
-    def gather(
-        self, questions: Sequence[Question], together: bool = True
-    ) -> tuple[dict[str, list[SourceContext]], list[Answer] | None]:
-        """The contexts of every source, and the answers without one; None if `none` is not among the sources.
+    def gather(self, questions: Sequence[Question]) -> tuple[dict[str, list[SourceContext]], list[Answer]]:
+        """The contexts of every source, and the answers without one; none if `none` is not among the sources.
 
-        A source whose service cannot be reached is lost for all of these questions.
+        A source whose service cannot be reached is lost for all of these questions. Sources that share no model work at
+        the same time; under a memo one after the other, for times that can be compared.
 
         Args:
             questions: Without earlier turns.
-            together: Whether sources that share no model work at the same time; else one after the other, for times
-                that can be compared.
         """
         # Not in the sources' threads, of which two would load a part that they share twice.  The selector stays: its
         # file may be what is fitted on these contexts.
         load(self.reader, *self.sources.values())
-        work: dict[str, Any] = {name: source.contexts for name, source in self.sources.items()}
-        parts: dict[str, object] = dict(self.sources)
+        calls: dict[str, Callable[[], Any]] = {
+            name: partial(self._contexts, source, questions) for name, source in self.sources.items()
+        }
         if NONE in self.names:
-            work[NONE], parts[NONE] = self.reader.read_closed_book, self.reader
-        done = run_together({name: (each, (questions,)) for name, each in work.items()}, parts, together)
-        contexts: dict[str, list[SourceContext]] = {}
-        alone: list[Answer] | None = None
-        for name in work:
-            if name == NONE:
-                why, seconds = done[name].unavailable, done[name].seconds / len(questions)
-                alone = done[name].value or [Answer(each.id, "", (), notes={"error": why}) for each in questions]
-                alone = [replace(each, costs={**each.costs, "seconds/reading": seconds}) for each in alone]
-            else:
-                contexts[name] = contexts_of(done[name], questions)
-        return contexts, alone
+            calls[NONE] = partial(self._recalled, questions)
+        done = run_together(calls, {**self.sources, NONE: self.reader}, together=self.memo is None)
+        return {name: done[name] for name in self.sources}, done.get(NONE, [])
+
+    def _contexts(self, source: ContextSource, questions: Sequence[Question]) -> list[SourceContext]:
+        """What a source gives, from the memo where there is one."""
+        if self.memo is None:
+            return contexts_of(source, questions)
+        rows = self.memo.by_question("contexts", source, questions, contexts_of, CONTEXTS_AT_ONCE)
+        return [*map(SourceContext.from_row, rows)]
+
+    def _recalled(self, questions: Sequence[Question]) -> list[Answer]:
+        """The answers without a context, from the memo where there is one."""
+        if self.memo is None:
+            return recalled(self.reader, questions)
+        rows = self.memo.by_question("closed-book-answers", self.reader, questions, recalled, READ_AT_ONCE)
+        return [Answer(**{**row, "evidence": ()}) for row in rows]
 
     def read(
-        self,
-        questions: Sequence[Question],
-        contexts: Mapping[str, Sequence[SourceContext]],
-        alone: Sequence[Answer] | None,
-        names: Sequence[str] | None = None,
+        self, questions: Sequence[Question], contexts: Mapping[str, Sequence[SourceContext]], alone: Sequence[Answer]
     ) -> list[dict[str, Answer]]:
         """The answer of every source to every question, in the order of the sources: all contexts are read in one call.
 
@@ -178,35 +211,69 @@ class Msrag:
             questions: The questions.
             contexts: By source.
             alone: The answers without a context.
-            names: Of the sources that answer; the system's when None.
         """
         asked = [
             (name, place) for name, own in contexts.items() for place, context in enumerate(own) if context.passages
         ]
         started = time.perf_counter()
-        to_read = [contexts[name][place].passages for name, place in asked]
-        read = self.reader.read([questions[place] for _, place in asked], to_read) if asked else []
+        to_read = [questions[place] for _, place in asked], [contexts[name][place].passages for name, place in asked]
+        read = partial(self.memo.read, every=True) if self.memo else plain_read
+        texts = read(self.reader, *to_read) if asked else []
         seconds = (time.perf_counter() - started) / max(1, len(asked))
-        known = dict(zip(asked, read, strict=True))
-        rows = []
-        for place, question in enumerate(questions):
-            row = {}
-            for name in names or self.names:
-                if name == NONE:
-                    row[name] = alone[place] if alone is not None else Answer(question.id, "", ())
-                else:
-                    row[name] = source_answer(question, contexts[name][place], known.get((name, place)), seconds)
-            rows.append(row)
-        return rows
+        known = dict(zip(asked, texts, strict=True))
+
+        def answer(name: str, place: int) -> Answer:
+            if name == NONE:
+                return alone[place]
+            return source_answer(questions[place], contexts[name][place], known.get((name, place)), seconds)
+
+        return [{name: answer(name, place) for name in self.names} for place in range(len(questions))]
 
 
-def contexts_of(done: Done, questions: Sequence[Question]) -> list[SourceContext]:
-    """The result of a call of a source.
+def contexts_of(source: ContextSource, questions: Sequence[Question]) -> list[SourceContext]:
+    """What a source gives; it is lost for each question if its service cannot be reached."""
+    started = time.perf_counter()
+    try:
+        return source.contexts(questions)
+    except UnavailableError as error:
+        costs = {"seconds/search": (time.perf_counter() - started) / len(questions)}
+        return [SourceContext((), str(error), lost=True, costs=costs)] * len(questions)
 
-    If its service could not be reached, the source is lost for each question.
+
+def recalled(reader: ClosedBookReader, questions: Sequence[Question]) -> list[Answer]:
+    """A reader's answers without a context; empty with the note `error` if its service cannot be reached."""
+    started = time.perf_counter()
+    try:
+        answers = reader.read_closed_book(questions)
+    except UnavailableError as error:
+        answers = [Answer(each.id, "", (), notes={"error": str(error)}) for each in questions]
+    seconds = (time.perf_counter() - started) / len(questions)
+    return [replace(each, costs={**each.costs, "seconds/reading": seconds}) for each in answers]
+
+
+def sampling_parts(parts: Iterable[object]) -> list[Any]:
+    """Those that sample: readers, sources and rewriters with a number `sample` and a temperature above 0.
+
+    Args:
+        parts: Readers and sources; the sources' rewriters are looked at, too.
     """
-    costs = {"seconds/search": done.seconds / len(questions)}
-    return done.value or [SourceContext((), done.unavailable, lost=True, costs=costs)] * len(questions)
+    parts = [*parts]
+    return [
+        part
+        for part in (*parts, *(getattr(part, "rewriter", None) for part in parts))
+        if isinstance(getattr(part, "sample", None), int)
+        and getattr(part, "temperature", 0.0) > 0
+        and getattr(part, "summarizer", True) is not None  # the web's temperature is the summarizer's
+    ]
+
+
+def sampled(part: Any, further: int) -> Any:
+    """A part with its number `sample` and its rewriter's so much greater; the same object if neither samples."""
+    changes: dict[str, Any] = {}
+    for each in sampling_parts([part]):
+        number = each.sample + further
+        changes |= {"sample": number} if each is part else {"rewriter": with_arguments(each, sample=number)}
+    return with_arguments(part, **changes) if changes else part
 
 
 def source_answer(question: Question, context: SourceContext, read: Answer | None, seconds: float) -> Answer:
@@ -216,13 +283,13 @@ def source_answer(question: Question, context: SourceContext, read: Answer | Non
         question: What was asked.
         context: Of the source.
         read: What the reader answered; None without a context.
-        seconds: Of reading it.
+        seconds: Of reading it, where `read` does not say it.
     """
     notes: dict[str, object] = {"context": dict(context.notes)} if context.notes else {}
     if read is None:
         notes |= {"missing": context.missing, **({"lost": True} if context.lost else {})}
         return Answer(question.id, "", (), costs=dict(context.costs), notes=notes)
-    costs = {**sum_costs(context.costs, read.costs), "seconds/reading": seconds}
+    costs = {**sum_costs(context.costs, read.costs), "seconds/reading": read.costs.get("seconds/reading", seconds)}
     return replace(read, evidence=context.passages, costs=costs, notes={**read.notes, **notes})
 
 

@@ -18,7 +18,6 @@ from harness.answer_selection.estimator import ContextProbability
 from harness.answer_selection.features import answer_features
 from harness.answer_selection.learned import choices, fit, out_of_fold
 from harness.evaluation.answer_scores import MEASURES
-from harness.evaluation.msrag.source_answers import ask_sources
 from harness.evaluation.msrag.tables import is_yes_no, scores_of
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
@@ -54,10 +53,10 @@ class Tuning:
             UserError: If all answers are right or all are wrong.
         """
         system.load_sources()  # the selector is yet to be fitted
-        asked = [with_turns(question, system) for question in questions]
-        found = ask_sources(system, asked, settings, segmentation=False).answers
-        known = [place for place, question in enumerate(asked) if question.answers]
-        asked, answers = [asked[place] for place in known], [found[place] for place in known]
+        asked = [with_turns(question, system) for question in questions if question.answers]
+        remembering = system.with_settings()
+        remembering.memo = settings.shared_memo()
+        answers = remembering.read(asked, *remembering.gather(asked))
         encoder = AnswerEncoder(self.encoder)
         probability = getattr(system.selector, "probability", None) or ContextProbability(None)
         features = answer_features(asked, answers, encoder, probability)

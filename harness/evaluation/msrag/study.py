@@ -10,49 +10,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.context_sources import GENERATED, NONE, WEB
+from common.context_sources import GENERATED, NONE, WEB, SelectedSource
 from common.errors import UserError
 from common.ranges import PositiveInt
 from common.records import Answer, Question
 from harness.answer_selection.answer_texts import noted_probability
 from harness.answer_selection.estimator import EstimatedRelevance
+from harness.answer_selection.learned import LearnedSelector
 from harness.answer_selection.oracle import Oracle
-from harness.evaluation.answer_scores import MEASURES, differences_table
-from harness.evaluation.msrag.source_answers import (
-    SINGLE_SEARCH,
-    WHOLE_QUESTION,
-    SourceAnswers,
-    ask_sources,
-    sampling_parts,
-)
-from harness.evaluation.msrag.tables import (
-    GOLD,
-    INCLUSION,
-    NOTES,
-    RUNS,
-    YES_NO,
-    is_yes_no,
-    majority_row,
-    runs_table,
-    scores_of,
-    scores_table,
-)
+from harness.context_sources.web import WebContext
+from harness.evaluation.answer_scores import MEASURES, differences_table, row_cells
+from harness.evaluation.msrag import tables
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import msrag as published
 from harness.evaluation.study import Asked, Findings, Settings
 from harness.evaluation.tables import ReportTable
-from harness.interfaces import AnswerSelector
-from harness.runtime.turns import with_turns
-from harness.systems.msrag import Msrag, chosen_answer
+from harness.interfaces import System
+from harness.systems.msrag import Msrag
 from models.pretrained import MINILM
 
-OWN = "MSRAG"
-NO_RAG, SR_RAG, GPT_RETRIEVAL, WEB_ALONE = "No-RAG", "SR-RAG", "GPT-Retrieval", "web alone"
-SINGLE = {NONE: NO_RAG, GENERATED: GPT_RETRIEVAL, WEB: WEB_ALONE}  # the source alone is this row
+OWN, SR_RAG, UNSEGMENTED = "MSRAG", "SR-RAG", "no segmentation"
+SINGLE = {NONE: "No-RAG", GENERATED: "GPT-Retrieval", WEB: "web alone"}  # the source alone is this row
 WITHOUT = {GENERATED: "w/o GPT", WEB: "w/o Web", NONE: "w/o no-retrieval"}
-UNSEGMENTED = "no segmentation"
-BySource = Mapping[str, Answer]
-Rows = dict[str, list[Answer]]  # every row is what a system that is configured like it answers, with its costs
+UNFITTED, BY_GOLD = (f"{OWN}, {selector.name}" for selector in (EstimatedRelevance, Oracle))
+
+
+class KnownOracle(Oracle):
+    """The oracle; of a question without a gold answer, which has no score, the first source's answer."""
+
+    def choose(self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]) -> list[SelectedSource]:
+        """As `Oracle.choose`."""
+        known = [place for place, question in enumerate(questions) if question.answers]
+        chosen = [SelectedSource(next(iter(each)), "no gold answer is known") for each in answers]
+        nearest = super().choose([questions[place] for place in known], [answers[place] for place in known])
+        for place, choice in zip(known, nearest, strict=True):
+            chosen[place] = choice
+        return chosen
 
 
 class Study:
@@ -71,79 +64,80 @@ class Study:
 
     def check(self, system: Msrag, out: Path, layout: str) -> None:
         """Raise UserError if several runs would be equal."""
-        if self.runs > 1 and not _sampling(system):
+        if self.runs > 1 and not system.sampling:
             raise UserError(
                 f"study.runs is {self.runs}, and no part of the system samples, so that all runs would be equal: omit "
                 "study.runs, or give the reader or a source a temperature above 0."
             )
 
-    def ask(self, system: Msrag, questions: Sequence[Question], settings: Settings) -> Asked:
-        """Ask every source once per run; every row is a choice among these answers."""
-        questions = [with_turns(question, system) for question in questions]
-        runs = [ask_sources(system, questions, settings, self.segmentation, run) for run in range(self.runs)]
-        oracle = Oracle(self.encoder)
-        has_gold = all(question.answers for question in questions)
-        read = [answer for found in runs for each in found.answers for answer in each.values()]
-        noted = any(noted_probability(answer) is not None for answer in read)
-        unfitted = EstimatedRelevance() if noted else None
-        by_run = [self._rows(system, questions, found, oracle if has_gold else None, unfitted) for found in runs]
-        name = f"{OWN}, {system.selector.name}"
-        rows = by_run[0]
-        variants = {row: each for row, each in rows.items() if row != name}
-        facts = [*_facts(system), *(oracle.facts if has_gold else [])]
-        return Asked(rows[name], variants, sum(found.seconds_before for found in runs), (by_run, facts))
+    def rows_of(self, system: Msrag) -> dict[tuple[str, ...], System]:
+        """The rows by name; those of further runs by name and run."""
+        further = {run: (f"run {run + 1}",) if run else () for run in range(self.runs)}
+        rows = {run: self._of_run(system.of_run(run)) for run in further}
+        return {(name, *further[run]): made for run, own in rows.items() for name, made in own.items()}
+
+    def _of_run(self, system: Msrag) -> dict[str, Msrag]:
+        """Every source alone; by each selector all of them, without each, and without segmentation."""
+        unfitted, web = EstimatedRelevance(), system.sources.get(WEB)
+        whole = web.unsegmented(summarized=True) if self.segmentation and isinstance(web, WebContext) else None
+        rows = {SINGLE[source]: system.with_settings(sources=(source,), selector=unfitted) for source in system.names}
+        for selector in system.selector, *([] if system.selector.uses_gold else [self._oracle(system)]):
+            by_it = system if selector is system.selector else system.with_settings(selector=selector)
+            rows[f"{OWN}, {selector.name}"] = by_it
+            for left_out in system.names if len(system.names) > 1 else ():
+                others = tuple(source for source in system.names if source != left_out)
+                rows[f"{WITHOUT[left_out]}, {selector.name}"] = by_it.with_settings(sources=others)
+            if whole:
+                rows[f"{UNSEGMENTED}, {selector.name}"] = by_it.with_settings(web=whole)
+        rows.setdefault(UNFITTED, system.with_settings(selector=unfitted))
+        if whole:
+            once = {"sources": (WEB,), "web": whole.unsegmented(summarized=False)}
+            rows[SR_RAG] = system.with_settings(selector=unfitted, **once)
+        return rows
+
+    def _oracle(self, system: Msrag) -> KnownOracle:
+        """With the encoder of a learned selector where it is the same, so that texts are encoded once."""
+        known = [system.selector.encoder] if isinstance(system.selector, LearnedSelector) else []
+        same = (each for each in known if (each.name, each.device, each.precision) == (self.encoder, "auto", "fp32"))
+        return KnownOracle(self.encoder, loaded=next(same, None))
 
     def measure(self, system: Msrag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
-        """Score the answer that each row chooses."""
-        by_run, facts = asked.found
-        rows, name = by_run[0], f"{OWN}, {system.selector.name}"
-        questions = [with_turns(question) for question in questions]
-        values = {row: np.stack([scores_of(each[row], questions, settings) for each in by_run]) for row in rows}
-        findings = Findings()
-        findings.tables = self._tables(system, questions, values, name, settings)
-        findings.notes = NOTES.format(accuracy=YES_NO if is_yes_no(questions) else INCLUSION)
-        findings.paper = OWN if published(settings.paper, 1) else ""
-        findings.facts = facts
+        """Score what each row answers; a question without a gold answer has no score."""
+        found, (own, *_), _ = asked.found
+        alone = [each for (row, *_), given in found.items() if row in SINGLE.values() for each in given]
+        noted = any(noted_probability(each) is not None for each in alone)
+        unscored = sum(not question.answers for question in questions)
+        by_run: dict[str, list[Sequence[Answer]]] = {}
+        for (row, *_), given in found.items():
+            absent = not noted if row == UNFITTED else Oracle.name in row and unscored == len(questions)
+            if row == own or not absent:
+                by_run.setdefault(row, []).append(given)
+        asked.variants = {row: runs[0] for row, runs in by_run.items() if row != own}
+        values = {
+            row: np.stack([tables.scores_of(given, questions, settings) for given in runs])
+            for row, runs in by_run.items()
+        }
+        findings = Findings(paper=OWN if published(settings.paper, 1) else "")
+        findings.tables = self._tables(system, questions, values, own, settings)
+        accuracy = tables.YES_NO if tables.is_yes_no(questions) else tables.INCLUSION
+        findings.notes = tables.NOTES.format(accuracy=accuracy)
+        if BY_GOLD in asked.variants:
+            told = f"{BY_GOLD}: {unscored:,} questions have no gold answer, and no score"
+            findings.facts += [*Oracle(self.encoder).facts, *([told] if unscored else [])]
         if self.runs > 1:
-            findings.notes += RUNS.format(runs=self.runs)
-            findings.facts.append(f"runs: {self.runs}, with the samples of {', '.join(_sampling(system))}")
+            findings.notes += tables.RUNS.format(runs=self.runs)
+            parts = ", ".join(type(part).__name__ for part in system.sampling)
+            findings.facts.append(f"runs: {self.runs}, with the samples of {parts}")
         findings.settings |= {"selector": system.selector.name, "sources": list(system.names), "runs": self.runs}
-        findings.cases = [[_case(answer)] for answer in asked.answers]
+        findings.cases = [[_case(answer)] if "sources" in answer.notes else [] for answer in asked.answers]
         return findings
-
-    def _rows(
-        self,
-        system: Msrag,
-        questions: Sequence[Question],
-        found: SourceAnswers,
-        oracle: Oracle | None,
-        unfitted: EstimatedRelevance | None,
-    ) -> Rows:
-        """The rows of one run."""
-        answers, extra = found.answers, found.extra
-        rows: Rows = {SINGLE[source]: [each[source] for each in answers] for source in system.names}
-        selectors = [system.selector, *([oracle] if oracle and not system.selector.uses_gold else [])]
-        for selector in selectors:
-            label = f", {selector.name}"
-            rows[f"{OWN}{label}"] = _chosen(questions, answers, selector)
-            for left_out in system.names if len(system.names) > 1 else ():
-                others = [{name: own for name, own in each.items() if name != left_out} for each in answers]
-                rows[f"{WITHOUT[left_out]}{label}"] = _chosen(questions, others, selector)
-            if WHOLE_QUESTION in extra:
-                changed = [{**each, WEB: whole} for each, whole in zip(answers, extra[WHOLE_QUESTION], strict=True)]
-                rows[f"{UNSEGMENTED}{label}"] = _chosen(questions, changed, selector)
-        if unfitted:
-            rows.setdefault(f"{OWN}, {unfitted.name}", _chosen(questions, answers, unfitted))
-        if SINGLE_SEARCH in extra:
-            rows[SR_RAG] = list(extra[SINGLE_SEARCH])
-        return rows
 
     def _tables(
         self,
         system: Msrag,
         questions: Sequence[Question],
         values: Mapping[str, NDArray[np.float64]],
-        name: str,
+        own: str,
         settings: Settings,
     ) -> list[ReportTable]:
         """Tables 1 to 3, Figure 2, differences and runs.
@@ -152,53 +146,33 @@ class Study:
             system: The system.
             questions: The questions.
             values: (R, 3, N) scores by row.
-            name: Row of the system.
+            own: Row of the system.
             settings: Of the evaluation.
         """
         means = {row: each.mean(axis=0) for row, each in values.items()}
 
-        def some(*beginnings: str) -> dict[str, NDArray[np.float64]]:
-            return {row: each for row, each in means.items() if row.startswith(beginnings)}
+        def table(name: str, title: str, rows: tuple[str, ...], number: int | None = None) -> ReportTable:
+            shown = {row: [*each] for row, each in means.items() if row.startswith(rows)}
+            others = tables.majority_row(questions, settings) if number == 1 else {}
+            cells = {**row_cells(shown, settings.bootstrap), **others}
+            paper = published(settings.paper, number) if number else {}
+            return ReportTable(name, f"{title}, {settings.normalization}", MEASURES, cells, paper)
 
-        paper, singles = settings.paper, [SINGLE[source] for source in system.names]
-        tables = [
-            scores_table("table 1", "Table 1: methods", some(NO_RAG, SINGLE[WEB], SR_RAG, OWN), settings,
-                         published(paper, 1), majority_row(questions, settings)),
-            scores_table("table 2", "Table 2: context of the model's own knowledge", some(NO_RAG, GPT_RETRIEVAL),
-                         settings, published(paper, 2)),
-            scores_table("table 3", "Table 3: each source left out", some(*WITHOUT.values(), OWN), settings,
-                published(paper, 3)),
-        ]  # fmt: skip
+        no_rag, generated, web = SINGLE.values()
+        made = [
+            table("table 1", "Table 1: methods", (no_rag, web, SR_RAG, OWN), 1),
+            table("table 2", "Table 2: context of the model's own knowledge", (no_rag, generated), 2),
+            table("table 3", "Table 3: each source left out", (*WITHOUT.values(), OWN), 3),
+        ]
         if any(row.startswith(UNSEGMENTED) for row in values):
-            shown = some(SINGLE[WEB], SR_RAG, UNSEGMENTED, OWN)
-            tables.append(scores_table("segmentation", "Figure 2: with and without sub-questions", shown, settings))
-        if len(singles) > 1:
-            compared = {row: [*means[row]] for row in (name, *singles)}
+            rows = web, SR_RAG, UNSEGMENTED, OWN
+            made.append(table("segmentation", "Figure 2: with and without sub-questions", rows))
+        if len(system.names) > 1:
+            compared = {row: [*means[row]] for row in (own, *(SINGLE[source] for source in system.names))}
             columns = [f"{measure.removesuffix(' %')}, points" for measure in MEASURES]
-            title = f"Differences of {name} to single sources"
-            own = f"differences - {name}"
-            tables.append(differences_table(own, title, columns, compared, name, settings.bootstrap, of_it=True))
-        if self.runs > 1:
-            tables.append(runs_table(values))
-        return tables
-
-
-def _chosen(questions: Sequence[Question], answers: Sequence[BySource], selector: AnswerSelector) -> list[Answer]:
-    """The answers that a selector chooses."""
-    chosen = selector.choose(questions, answers)
-    return [chosen_answer(*each, selector) for each in zip(questions, answers, chosen, strict=True)]
-
-
-def _sampling(system: Msrag) -> list[str]:
-    """The classes of the parts that sample."""
-    return [type(part).__name__ for part in sampling_parts([system.reader, *system.sources.values()])]
-
-
-def _facts(system: Msrag) -> list[str]:
-    parts = [*system.sources.values(), system.selector]
-    alone = getattr(system.reader, "closed_book", None) if NONE in system.names else None
-    facts = [f"without a context: {alone.fact}"] if alone else []
-    return facts + [fact for part in parts for fact in getattr(part, "facts", ())]
+            name, title = f"differences - {own}", f"Differences of {own} to single sources"
+            made.append(differences_table(name, title, columns, compared, own, settings.bootstrap, of_it=True))
+        return made + ([tables.runs_table(values)] if self.runs > 1 else [])
 
 
 def _case(answer: Answer) -> QuestionCase:
@@ -212,7 +186,7 @@ def _case(answer: Answer) -> QuestionCase:
         rows.append(
             (each["source"], each["answer"], score, passages or str(each.get("missing") or each.get("error") or ""))
         )
-    gold = f" ({GOLD})" if answer.notes.get("uses_gold") else ""
+    gold = f" ({tables.GOLD})" if answer.notes.get("uses_gold") else ""
     return QuestionCase(
         "Answers by source", columns, tuple(rows), f"chosen: {answer.notes['chosen']}, {answer.notes['why']}{gold}"
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import yes_or_no
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import MEASURES, answer_values, known_percent_cells, row_cells
+from harness.evaluation.answer_scores import MEASURES, answer_values, known_percent_cells
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
@@ -56,30 +56,6 @@ def majority_row(questions: Sequence[Question], settings: Settings) -> dict[str,
     return {
         f"always {most!r} (majority)": known_percent_cells(scores_of(constant, questions, settings), settings.bootstrap)
     }
-
-
-def scores_table(
-    name: str,
-    title: str,
-    values: Mapping[str, NDArray[np.float64]],
-    settings: Settings,
-    paper: Mapping[str, Cells] | None = None,
-    further: Mapping[str, Cells] | None = None,
-) -> ReportTable:
-    """EM, F1 and accuracy of rows.
-
-    Args:
-        name: Of the table.
-        title: Its heading.
-        values: (3, N) by row.
-        settings: Of the evaluation.
-        paper: The paper's rows.
-        further: Rows of our own that are no system.
-    """
-    rows = row_cells({row: [*each] for row, each in values.items()}, settings.bootstrap)
-    return ReportTable(
-        name, f"{title}, {settings.normalization}", MEASURES, {**rows, **(further or {})}, dict(paper or {})
-    )
 
 
 def runs_table(values: Mapping[str, NDArray[np.float64]]) -> ReportTable:

@@ -5,18 +5,21 @@ Rows, figures by hand, sources, the fitted selection, StrategyQA, resuming.
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from common.chat import Chat, Reply
-from common.records import Question
+from common.records import Answer, Question
+from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.learned import LearnedSelector
+from harness.answer_selection.oracle import Oracle
 from harness.context_sources.facts import IndexedFacts
 from harness.context_sources.generated import GeneratedContext
 from harness.context_sources.web import WebContext
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.msrag.source_answers import sampling_parts
+from harness.evaluation.engine import ask_rows
 from harness.evaluation.msrag.study import Study
 from harness.evaluation.msrag.tables import is_yes_no
 from harness.evaluation.paper_figures import msrag as published
@@ -25,16 +28,18 @@ from harness.readers.llm import LlmReader
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.web import WebRetriever
 from harness.rewriters.prompted import PromptRewriter
+from harness.runtime.memo import Memo
 from harness.runtime.provenance import construct
-from harness.systems.msrag import Msrag
+from harness.systems.msrag import Msrag, sampling_parts
 from harness.tuning.msrag import Tuning
 from models.msrag.answer_model import AnswerModel
 from tests.harness.systems.test_msrag import WordReader
 from tests.helpers.commands import command, refused
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.river_corpus import write_index, write_questions
+from tests.helpers.scripted_lm import ScriptedLm
 from tests.helpers.studied import studied
-from tests.helpers.table_rewriter import TableRewriter
+from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
 
 QUESTIONS = [
     Question("1", "alba river", ("brune",)),  # web: its sub-question finds Brune, which ends in the ocean
@@ -48,8 +53,12 @@ TABLE = {question.text: {"decomposition": [question.text]} for question in QUEST
 
 
 @pytest.fixture(scope="module")
-def system(tmp_path_factory: pytest.TempPathFactory, encoder_folder: str) -> Msrag:
-    bm25 = Bm25Retriever(write_index(tmp_path_factory.mktemp("index")))
+def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
+    return Bm25Retriever(write_index(tmp_path_factory.mktemp("index")))
+
+
+@pytest.fixture(scope="module")
+def system(bm25: Bm25Retriever) -> Msrag:
     web, facts = WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25)
     return Msrag(WordReader("lake"), web=web, knowledge=facts)
 
@@ -87,6 +96,50 @@ def test_rows_are_what_systems_answer(system: Msrag, tmp_path: Path, encoder_fol
     both = [one + other for one, other in zip(calls["web alone"], calls["GPT-Retrieval"], strict=True)]
     assert [answer.costs.get("retriever_calls", 0) for answer in findings.answers] == both
     assert findings.paper == "MSRAG"
+
+
+def counted(answer: Answer) -> tuple:
+    """An answer without times."""
+    costs = {name: cost for name, cost in answer.costs.items() if "seconds" not in name}
+    return answer.text, answer.evidence, answer.logprob, costs, answer.notes
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_every_row_equals_a_system_that_is_asked_alone(
+    bm25: Bm25Retriever, encoder_folder: str, in_order: bool
+) -> None:
+    searched = CountingRetriever(bm25)
+    reader, lm = WordReader("lake"), ScriptedLm({"": ["the sea"]})
+    web, facts = WebContext(searched, TableRewriter(TABLE), summarizer=lm), IndexedFacts(bm25)
+    whole, once = WebContext(bm25, summarizer=lm), WebContext(bm25)
+    system = Msrag(reader, web=web, knowledge=facts)
+    without = {"w/o Web": ("generated", "none"), "w/o GPT": ("web", "none"), "w/o no-retrieval": ("web", "generated")}
+    single = {"No-RAG": ("none",), "GPT-Retrieval": ("generated",), "web alone": ("web",)}
+    alone = {row: Msrag(reader, None, web, facts, sources) for row, sources in single.items()}
+    alone["SR-RAG"] = Msrag(reader, None, once, sources=("web",))
+    for selector in EstimatedRelevance(), Oracle(encoder_folder):
+        alone[f"MSRAG, {selector.name}"] = Msrag(reader, selector, web, facts)
+        alone[f"no segmentation, {selector.name}"] = Msrag(reader, selector, whole, facts)
+        alone |= {f"{row}, {selector.name}": Msrag(reader, selector, web, facts, own) for row, own in without.items()}
+    rows = Study(encoder=encoder_folder).rows_of(system)
+    assert {row for (row,) in rows} == {*alone}
+    rows = dict(rows if in_order else reversed(rows.items()))
+    found = ask_rows(system, rows, QUESTIONS, Memo()).found[0]
+    assert [query for queries, _ in searched.asked for query in queries].count("brune ends") == 1
+    for (row,), answers in found.items():
+        assert [*map(counted, answers)] == [*map(counted, alone[row].answer(QUESTIONS))], row
+
+
+def test_questions_without_a_gold_answer_have_no_score(system: Msrag, tmp_path: Path, encoder_folder: str) -> None:
+    asked = [*QUESTIONS[:3], replace(QUESTIONS[3], answers=(), support=("x",))]
+    findings = studied(Study(encoder=encoder_folder), system, asked, settings(tmp_path))
+    gold = next(row for row in findings.variants if row.startswith("MSRAG, oracle"))
+    assert cells(findings, "table 1")[gold][0] == pytest.approx(200 / 3)  # of three
+    assert f"{gold}: 1 questions have no gold answer, and no score" in findings.facts
+    asked = [replace(each, answers=(), support=("x",)) for each in QUESTIONS]
+    findings = studied(Study(encoder=encoder_folder), system, asked, settings(tmp_path))
+    assert not [row for row in findings.variants if "oracle" in row]
+    assert findings.answers[0].text == "brune"  # it is read all the same
 
 
 def test_without_segmentation_there_is_one_search_less(system: Msrag, tmp_path: Path, encoder_folder: str) -> None:
@@ -198,7 +251,7 @@ def test_rows_that_search_the_web_have_lost_it(tmp_path: Path, encoder_folder: s
     assert (one["web alone"][0], one["SR-RAG"][0]) == (0.0, 0.0)
     assert one["MSRAG, most relevant context"][0] == 100.0  # the facts', and from memory where they have none
     assert all(each.notes["lost"] for each in findings.variants["web alone"])
-    assert all("cannot be reached" in str(each.notes["missing"]) for each in findings.variants["SR-RAG"])
+    assert all("cannot be reached" in str(each.notes["lost"]) for each in findings.variants["SR-RAG"])
 
 
 SAMPLED = [

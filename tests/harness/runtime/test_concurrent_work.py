@@ -1,10 +1,10 @@
-"""Calls at the same time: they overlap unless they share a part, errors and lost services come back by name."""
+"""Calls at the same time: they overlap unless they share a part; an error is raised when all have ended."""
 
 import threading
 
 import pytest
 
-from common.errors import UnavailableError, UserError
+from common.errors import UserError
 from harness.runtime.concurrent_work import run_together
 
 
@@ -20,7 +20,7 @@ class Shareable(Part):
 
 
 def run(calls, parts, **options):
-    return run_together({name: (each, ()) for name, each in calls.items()}, parts, **options)
+    return run_together(calls, parts, **options)
 
 
 def meets(barrier: threading.Barrier):
@@ -36,7 +36,7 @@ def meets(barrier: threading.Barrier):
 def test_calls_of_different_parts_are_at_work_together() -> None:
     barrier = threading.Barrier(3)
     done = run({name: meets(barrier) for name in "abc"}, {name: Part(Part()) for name in "abc"})
-    assert len({each.value for each in done.values()}) == 3
+    assert len({*done.values()}) == 3
 
 
 def test_calls_that_share_a_part_are_not() -> None:
@@ -50,9 +50,9 @@ def test_calls_that_share_a_part_are_not() -> None:
         return threading.get_ident()
 
     done = run({"a": exclusive, "b": exclusive, "c": threading.get_ident}, parts)
-    assert done["a"].value == done["b"].value != done["c"].value
+    assert done["a"] == done["b"] != done["c"]
     everyone = run({name: exclusive for name in "ab"}, {"a": Part(), "b": Part()}, together=False)
-    assert {each.value for each in everyone.values()} == {threading.get_ident()}
+    assert {*everyone.values()} == {threading.get_ident()}
 
 
 def test_a_part_that_several_threads_may_call_can_be_shared() -> None:
@@ -60,14 +60,12 @@ def test_a_part_that_several_threads_may_call_can_be_shared() -> None:
     run({name: meets(barrier) for name in "ab"}, {"a": Part(shared), "b": Part(Part(shared))})
 
 
-def test_a_service_that_is_down_is_a_result_and_any_other_error_is_raised() -> None:
-    def down() -> None:
-        raise UnavailableError("no server")
+def test_the_first_error_is_raised_when_all_calls_have_ended() -> None:
+    ended: list[str] = []
 
     def wrong() -> None:
         raise UserError("wrong key")
 
-    done = run({"a": down, "b": lambda: 1}, {"a": Part(), "b": Part()})
-    assert (done["a"].unavailable, done["a"].value, done["b"].value) == ("no server", None, 1)
     with pytest.raises(UserError, match="wrong key"):
-        run({"a": down, "b": wrong}, {"a": Part(), "b": Part()})
+        run({"a": wrong, "b": lambda: ended.append("b")}, {"a": Part(), "b": Part()})
+    assert ended == ["b"]

@@ -5,11 +5,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
 import pytest
 
+from common.context_sources import SourceContext
 from common.records import Answer, Passage, Question, Ranked
 from harness.runtime.memo import Memo, Triple
 from tests.helpers.river_corpus import PASSAGES, TableScorer
@@ -161,6 +163,29 @@ def test_equal_choices_are_read_once_and_only_with_a_gold_answer() -> None:
         assert [each.text for each in found] == [hits[0].passage.id] * 2 + [""]
         assert [each.question_id for each in found] == ["1", "2", "3"]
     assert asked == ["1", "2", "1", "2"]
+    assert memo.read(reader, questions, [first] * 3, every=True)[2].text == "p"
+    memo.read(reader, questions[:1], [[Ranked(Passage("p", "a part of it"), 1.0)]])  # a cut passage keeps its id
+    assert asked[4:] == ["3", "1"]
+
+
+def test_a_record_for_which_a_call_failed_is_asked_for_again_by_the_next_run(tmp_path: Path) -> None:
+    class Source:
+        identity = {"source": "test"}  # noqa: RUF012
+
+    def ask(part: Source, questions: Sequence[Question]) -> list[SourceContext]:
+        asked.append([question.id for question in questions])
+        return [contexts[question.id] for question in questions]
+
+    asked: list[list[str]] = []
+    context = SourceContext((Ranked(Passage("p", "x", metadata={"link": "l"}), 0.5),), costs={"failed_calls": 0.0})
+    failed = replace(context, costs={"failed_summary_calls": 1.0})
+    contexts = {"1": context, "2": failed, "3": SourceContext((), "no server", lost=True)}
+    questions = [Question(id_, "a") for id_ in contexts]
+    for memo in (Memo(tmp_path), Memo(tmp_path)):
+        for part in (Source(), Source()):
+            rows = memo.by_question("contexts", part, questions, ask, 64)
+            assert [*map(SourceContext.from_row, rows)] == [*contexts.values()]
+    assert asked == [["1", "2", "3"], ["2", "3"], ["2", "3"], ["2", "3"]]
 
 
 def test_a_failed_reading_is_read_again_by_the_next_run_and_an_unanswerable_question_is_read(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader
 from harness.runtime.answer_text import answer_text
+from harness.systems import msrag
 from harness.systems.msrag import Msrag
 from tests.helpers.river_corpus import IDS
 from tests.helpers.scripted_lm import FAILS, ScriptedLm
@@ -321,7 +322,7 @@ def test_the_summary_takes_the_place_of_the_passages_and_a_failed_one_does_not(b
 
 
 def test_with_real_parts_results_are_the_same_together_and_one_after_the_other(
-    bm25, serving: Path, encoder_folder: str, monkeypatch: pytest.MonkeyPatch
+    bm25, serving: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ["alba river", "elbe mountain", "calder joins", "zzz"]
     questions = [Question(str(n), text) for n, text in enumerate(texts)]
@@ -329,8 +330,7 @@ def test_with_real_parts_results_are_the_same_together_and_one_after_the_other(
         ContextReader(serving), EstimatedRelevance(), WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25)
     )
     together = system.answer(questions)
-    gather = system.gather
-    monkeypatch.setattr(system, "gather", lambda asked: gather(asked, together=False))
+    monkeypatch.setattr(msrag, "run_together", lambda calls, *_, **__: {name: call() for name, call in calls.items()})
     one_by_one = system.answer(questions)
 
     def timeless(answer: Answer) -> dict:
