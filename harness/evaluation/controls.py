@@ -230,7 +230,7 @@ class Controls:
     def _find(self, rows: Rows, asked: Sequence[Question], texts: dict[str, str], size: int) -> None:
         """The rows of what finds or orders passages."""
         system, kind, part = self.system, self.kind, self.part
-        retrievers = [*{id(each): each for each in [*inner(system)][1:]}.values()]
+        retrievers: list[Any] = [*{id(each): each for each in [*inner(system)][1:]}.values()]
         readers = [own for each in parts(system) for name in ("reader", "generator") if (own := vars(each).get(name))]
         unread = dict.fromkeys(map(id, readers))
 

@@ -283,7 +283,7 @@ class Memo:
 
         One for which a call failed is asked for again by the next run.
         """
-        keys = [_sha16(_all_of(question)) for question in questions]
+        keys = [digest_of(question) for question in questions]
 
         def work(places: Sequence[int]) -> list[dict[str, Any]]:
             return [asdict(each) for each in ask(part, [questions[place] for place in places])]
@@ -305,7 +305,7 @@ class Memo:
         """
         asked = [each for each in zip(questions, evidence, strict=True) if every or _is_read(each[0])]
         keys = [
-            _sha16(_all_of(question) + json.dumps([(hit.passage.id, hit.passage.text, hit.score) for hit in hits]))
+            digest_of(question, *((hit.passage.id, hit.passage.text, hit.score) for hit in hits))
             for question, hits in asked
         ]
 

@@ -63,7 +63,9 @@ class Study:
         self.segmentation, self.encoder, self.runs = segmentation, encoder, runs
 
     def check(self, system: Msrag, out: Path, layout: str) -> None:
-        """Raise UserError if several runs would be equal."""
+        """Raise UserError if several runs would be equal, MissingInputError if the fitted choice is missing."""
+        if isinstance(system.selector, LearnedSelector):
+            _ = system.selector.model
         if self.runs > 1 and not system.sampling:
             raise UserError(
                 f"study.runs is {self.runs}, and no part of the system samples, so that all runs would be equal: omit "
@@ -103,7 +105,7 @@ class Study:
 
     def measure(self, system: Msrag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Score what each row answers; a question without a gold answer has no score."""
-        found, (own, *_), _ = asked.found
+        found, (own, *_) = asked.rows, asked.own
         alone = [each for (row, *_), given in found.items() if row in SINGLE.values() for each in given]
         noted = any(noted_probability(each) is not None for each in alone)
         unscored = sum(not question.answers for question in questions)
@@ -112,16 +114,16 @@ class Study:
             absent = not noted if row == UNFITTED else Oracle.name in row and unscored == len(questions)
             if row == own or not absent:
                 by_run.setdefault(row, []).append(given)
-        asked.variants = {row: runs[0] for row, runs in by_run.items() if row != own}
         values = {
             row: np.stack([tables.scores_of(given, questions, settings) for given in runs])
             for row, runs in by_run.items()
         }
         findings = Findings(paper=OWN if published(settings.paper, 1) else "")
+        findings.variants = {row: runs[0] for row, runs in by_run.items() if row != own}
         findings.tables = self._tables(system, questions, values, own, settings)
         accuracy = tables.YES_NO if tables.is_yes_no(questions) else tables.INCLUSION
         findings.notes = tables.NOTES.format(accuracy=accuracy)
-        if BY_GOLD in asked.variants:
+        if BY_GOLD in findings.variants:
             told = f"{BY_GOLD}: {unscored:,} questions have no gold answer, and no score"
             findings.facts += [*Oracle(self.encoder).facts, *([told] if unscored else [])]
         if self.runs > 1:

@@ -124,7 +124,7 @@ def test_every_row_equals_a_system_that_is_asked_alone(
     rows = Study(encoder=encoder_folder).rows_of(system)
     assert {row for (row,) in rows} == {*alone}
     rows = dict(rows if in_order else reversed(rows.items()))
-    found = ask_rows(system, rows, QUESTIONS, Memo()).found[0]
+    found = ask_rows(rows, QUESTIONS, Memo())
     assert [query for queries, _ in searched.asked for query in queries].count("brune ends") == 1
     for (row,), answers in found.items():
         assert [*map(counted, answers)] == [*map(counted, alone[row].answer(QUESTIONS))], row
