@@ -3,21 +3,30 @@
 Metadata cascaded or not, segments or fixed chunks, each route alone, more and more documents.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from common.errors import UserError
 from common.ranges import PositiveFloat, PositiveInt
 from common.records import Question
-from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
-from harness.evaluation.hiqa.ranking import HiQaRow, rank_all, segments_by_document
-from harness.evaluation.hiqa.rows import answer_rows, check_rows, retrievers_of
-from harness.evaluation.hiqa.tables import budget_tables, degradation_tables, ranking_tables
+from harness.evaluation.hiqa.ranking import rank_all, segments_by_document
+from harness.evaluation.hiqa.tables import answer_tables_of_rows, ranking_tables
 from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.tables import ReportTable
+from harness.indexing.index_folder import open_index
+from harness.interfaces import Retriever, System
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.corpora import indexes_of
+from harness.retrievers.dense import DenseRetriever
+from harness.retrievers.keywords import KeywordRetriever
+from harness.retrievers.multi_route import MultiRouteRetriever
+from harness.runtime.failures import failure_of
+from harness.runtime.loading import load
 from harness.systems.hiqa import HiQa
 
 BUDGETS = (500, 1000, 1500, 3000)  # words
+OWN = "HCA, three routes"
+KINDS = ("dense", "bm25", "keywords")  # sub-folders of a row's folder
 
 
 class Study:
@@ -48,47 +57,83 @@ class Study:
             raise UserError(f"study.budgets is {list(budgets)}: name each number once.")
         self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
         self.budgets = budgets
+        self.retrievers: dict[str, Retriever] = {}  # of the rows
 
     def check(self, system: HiQa, out: Path, layout: str) -> None:
-        """Raise MissingInputError if an index is missing."""
-        check_rows(self.rows)
+        """Raise a UserError if an index of a further row is missing or corrupt."""
+        for folder in self.rows.values():
+            for kind in KINDS:
+                open_index(Path(folder) / kind, kind, "off")
 
-    def scorable(self, system: HiQa, questions: Sequence[Question]) -> list[int]:
-        """The places of the questions with gold segments; none if the retriever searches no index."""
-        known = [place for place, question in enumerate(questions) if question.gold_segments]
-        return known if indexes_of(system.retriever) else []
-
-    def ask(self, system: HiQa, questions: Sequence[Question], settings: Settings) -> Asked:
-        """Rank all segments by every row, and answer from the passages of every row."""
-        retrievers = retrievers_of(system.retriever, self.rows)
-        rows: dict[str, HiQaRow] = {}
-        for name, retriever in retrievers.items():
-            segments = segments_by_document(retriever)
-            sizes = [size for size in self.documents if size <= len(segments)]
-            rows[name] = rank_all(
-                retriever, questions, segments, self.k, self.gamma, name, sizes, self.seed, self.budgets
-            )
-        own, *_ = rows
-        answers, seconds_before = answer_rows(system, retrievers, questions, settings.partial / "rows.jsonl")
-        return Asked(answers.pop(own), answers, seconds_before, rows)
+    def rows_of(self, system: HiQa) -> dict[str, System]:
+        """The system with every retriever; it is the first row itself."""
+        self.retrievers = retrievers_of(system.retriever, self.rows)
+        made = {name: HiQa(each, system.k, system.max_words, system.reader) for name, each in self.retrievers.items()}
+        return {**made, next(iter(made)): system}
 
     def measure(self, system: HiQa, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """Tables of the rankings and of the answers."""
-        if not questions:
-            searched = bool(indexes_of(system.retriever))
-            why = "no question names gold segments" if searched else "the retriever searches no index"
-            return Findings(facts=[f"rankings: not measured, {why}"])
-        rows: dict[str, HiQaRow] = asked.found
-        bootstrap = settings.bootstrap
-        own, scores = next(iter(rows.values())), {name: row.scores for name, row in rows.items()}
-        findings = Findings(settings={"rows": list(rows), "k": self.k, "gamma": self.gamma})
-        findings.tables = ranking_tables(scores, self.k, self.gamma, own.segments, bootstrap)
-        by_size = {name: row.by_size for name, row in rows.items()}
-        if sizes := [*min(by_size.values(), key=len)]:
-            findings.tables += degradation_tables(by_size, sizes, self.k, bootstrap)
-        if self.budgets:
-            by_budget = {name: row.by_budget for name, row in rows.items()}
-            findings.tables += budget_tables(by_budget, self.budgets, bootstrap)
-        answers = dict(zip(rows, (asked.answers, *asked.variants.values()), strict=True))
+        answers, own, _ = asked.found
+        asked.variants = {name: each for name, each in answers.items() if name != own}
+        findings = Findings(settings={"rows": [*answers], "k": self.k, "gamma": self.gamma})
+        lost = {n for row in answers.values() for n, each in enumerate(row) if failure_of(each) and not each.evidence}
+        known = [question for n, question in enumerate(questions) if question.gold_segments and n not in lost]
+        if known and indexes_of(system.retriever):
+            findings.tables, findings.facts = self._rankings(known, settings)
+            if len(known) < len(questions):
+                told = f"rankings: {len(known):,} of {len(questions):,} questions"
+                findings.facts.append(f"{told}; the others name no gold segments, or failed")
+        else:
+            why = "the retriever searches no index" if known else "no question names gold segments"
+            findings.facts = [f"rankings: not measured, {why}"]
         findings.tables += answer_tables_of_rows(answers, questions, settings)
         return findings
+
+    def _rankings(self, questions: Sequence[Question], settings: Settings) -> tuple[list[ReportTable], list[str]]:
+        """The tables of the rankings of every row, and what is said of sizes that no collection has."""
+        counts = [segments_by_document(each) for each in self.retrievers.values()]
+        fewest = min(map(len, counts))
+        sizes = {f"{size} documents": size for size in self.documents if size <= fewest}
+        larger = [size for size in self.documents if size > fewest]
+        budgets = {f"{budget:,} words": budget for budget in self.budgets}
+        rows = {
+            name: rank_all(each, questions, name, self.k, self.gamma, sizes, self.seed, budgets)
+            for name, each in self.retrievers.items()
+        }
+        of_index = counts[0].total()
+        tables = ranking_tables(rows, self.k, self.gamma, [*sizes], [*budgets], of_index, settings.bootstrap)
+        return tables, [f"collections of {larger} documents: not measured, there are {fewest:,}"] if larger else []
+
+
+def retrievers_of(own: Retriever, rows: Mapping[str, Path]) -> dict[str, Retriever]:
+    """The retriever of every row by name, loaded, the system's own first.
+
+    Args:
+        own: Of the system; one that is no MultiRouteRetriever is the only row.
+        rows: Name -> folder with the indexes of KINDS; they are searched with the encoder and the weights of the own
+            retriever.
+
+    Raises:
+        UserError: If there are further rows and no weights for them.
+    """
+    if not isinstance(own, MultiRouteRetriever):
+        if rows:
+            raise UserError("study.rows needs a MultiRouteRetriever, whose weights the further rows share.")
+        return {OWN.partition(",")[0]: own}
+    found: dict[str, Retriever] = {
+        OWN: own,
+        "vectors only": own.with_options(alpha=1.0, beta=0.0),
+        "BM25 only": own.with_options(alpha=0.0, beta=0.0),
+    }
+    if own.keywords is not None:
+        found["without keywords"] = own.with_options(beta=0.0)
+    if own.section_words:
+        found["segments alone"] = own.with_options(section_words=0)
+    weights = own.alpha, own.beta, own.candidates, own.scaling, own.section_words
+    for name, folder in rows.items():
+        dense, words, keywords = (Path(folder) / kind for kind in KINDS)
+        encoder = own.dense.encoder
+        vectors = DenseRetriever(dense, str(encoder.device), encoder.name, precision=encoder.precision)
+        found[name] = MultiRouteRetriever(vectors, Bm25Retriever(words), KeywordRetriever(keywords), *weights)
+    load(*found.values())
+    return found
