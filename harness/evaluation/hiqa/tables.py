@@ -20,14 +20,15 @@ from common.records import Answer, Question, nfkc
 from common.words import word_count, words_of
 from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
 from harness.evaluation.engine import has_read
-from harness.evaluation.hiqa.ranking import ALL_GOLD, LOG_RANK, RECALL, WHOLE, Scores
 from harness.evaluation.judging.system import judged_values
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table
+from harness.evaluation.log_rank import log_rank_index
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import ReportTable, not_measured
 
 RIGHT_OR_WRONG = ("choice", "calculation", "comparison", "true or false")  # kinds with one right answer, no half credit
 MAX_WORDS = 10  # of the main accepted answer: nobody repeats a worked solution word for word
+WHOLE, RECALL, ALL_GOLD, LOG_RANK = "whole index", "recall", "all gold", "Log-Rank"
 EXACT, JUDGED = "accuracy %, exact match", "accuracy %, judged"
 TITLES = {
     RECALL: "Gold segments in a context of so many words, %",
@@ -45,8 +46,30 @@ _BUDGETS = (
     "fills its context, but without its limit on their number. The first passage always counts."
 )
 
+Scores = Mapping[str, float]  # of one question, by measure, 0 to 1
 Values = dict[str, NDArray[np.float64]]  # row -> (N,), NaN where it is undefined
-Rankings = Mapping[str, Mapping[str, Sequence[Scores]]]  # row -> what `rank_all` returns
+Rankings = Mapping[str, Mapping[str, Sequence[Scores]]]  # row -> column -> scores of each question
+
+
+def scores(places: Sequence[int | None], segments: int, k: int, gamma: float) -> Scores:
+    """Of one question's gold segments in a ranking or a context.
+
+    Args:
+        places: Of each, from 1; None for one that is not there.
+        segments: That were ranked; 0 if nothing is found, or the index holds no gold document.
+        k: Of hit rate and recall.
+        gamma: Of the Log-Rank Index.
+    """
+    found = [place for place in places if place]
+    first = sum(place <= k for place in found)
+    return {
+        f"hit@{k}": float(first > 0),
+        f"recall@{k}": first / len(places),
+        "MRR": 1 / min(found) if found else 0.0,
+        LOG_RANK: log_rank_index(places, max(1, segments), gamma),
+        RECALL: len(found) / len(places),
+        ALL_GOLD: float(len(found) == len(places)),
+    }
 
 
 def ranking_tables(

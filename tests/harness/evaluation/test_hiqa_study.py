@@ -23,9 +23,8 @@ from common.records import Answer, GoldSegment, Passage, Question, Ranked
 from documents.records import Segment, as_passage
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.engine import ask_rows
-from harness.evaluation.hiqa.ranking import ALL_GOLD, RECALL, WHOLE, Scores, kept_documents, rank_all
-from harness.evaluation.hiqa.study import KINDS, OWN, Study
-from harness.evaluation.hiqa.tables import answer_tables_of_rows, exact_accuracy
+from harness.evaluation.hiqa.study import KINDS, OWN, Study, kept_documents
+from harness.evaluation.hiqa.tables import ALL_GOLD, RECALL, WHOLE, Scores, answer_tables_of_rows, exact_accuracy
 from harness.evaluation.judge import Judge
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR
 from harness.evaluation.retrieval_scores import gold_places
@@ -83,13 +82,14 @@ def system(folders: dict[str, Path], encoder) -> HiQa:
 def ranked(
     retriever: Retriever,
     questions: Sequence[Question] = QUESTIONS,
-    *sizes: int,
-    budgets: Sequence[int] = (),
+    sizes: Sequence[int] = (),
+    budgets: tuple[int, ...] = (),
     gamma: float = 1.0,
 ) -> dict[str, list[Scores]]:
-    """The scores at k 1 by column, which is the number of documents or words."""
-    columns = [{str(each): each for each in given} for given in (sizes, budgets)]
-    return rank_all(retriever, questions, "test", 1, gamma, columns[0], 0, columns[1])
+    """The scores at k 1 by column: the whole index, "1 documents", "7 words"."""
+    study = Study(k=1, gamma=gamma, budgets=budgets)
+    row, *_ = study.rows_of(HiQa(retriever))
+    return study.ranked(row, questions, {f"{size} documents": size for size in sizes})
 
 
 def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path]) -> None:
@@ -144,7 +144,7 @@ def test_a_context_is_what_the_system_keeps(system: HiQa) -> None:
     for budget in budgets:
         kept = [[hit.passage for hit in each.evidence] for each in HiQa(system.retriever, 12, budget).answer(texts)]
         held = [gold_places(*each)[0] != [None] for each in zip(QUESTIONS, kept, strict=True)]
-        assert [scores[ALL_GOLD] for scores in found[str(budget)]] == held
+        assert [scores[ALL_GOLD] for scores in found[f"{budget} words"]] == held
     # the first always; all of them, of which one is the care of six documents
     assert [len(each.evidence) for each in HiQa(system.retriever, 12, 3).answer(texts)] == [1] * 6
     assert [len(each.evidence) for each in HiQa(system.retriever, 12, 84).answer(texts)] == [7] * 6
@@ -231,10 +231,12 @@ def test_a_question_that_fails_has_no_rank(system: HiQa) -> None:
 
 def test_scores_by_hand(system: HiQa) -> None:
     words = system.retriever.bm25  # type: ignore[attr-defined]
-    found = ranked(words, QUESTIONS[:1], 1)
+    found = ranked(words, QUESTIONS[:1], [1])
     # BM25 finds "weight alto 100": first the heading's and the name's passage, of 12
     assert found[WHOLE][0]["Log-Rank"] == 1
-    assert found["1"][0]["hit@1"] == 1
+    assert found["1 documents"][0]["hit@1"] == 1
+    nothing = ranked(words, [replace(QUESTIONS[0], text="unknown")], [1], (7,))
+    assert all(each["MRR"] == each[RECALL] == 0 for (each,) in nothing.values())
 
 
 def test_collections_hold_the_gold_documents_and_each_other() -> None:
@@ -275,9 +277,10 @@ def test_options_are_checked_before_anything_is_loaded(system: HiQa, tmp_path: P
 
 
 def test_smaller_collections_are_never_harder(system: HiQa) -> None:
-    found = ranked(system.retriever, QUESTIONS, 1, 3, 6)
-    assert all(one["hit@1"] >= three["hit@1"] for one, three in zip(found["1"], found["3"], strict=True))
-    assert found["6"] == found[WHOLE]
+    found = ranked(system.retriever, QUESTIONS, [1, 3, 6])
+    pairs = zip(found["1 documents"], found["3 documents"], strict=True)
+    assert all(one["hit@1"] >= three["hit@1"] for one, three in pairs)
+    assert found["6 documents"] == found[WHOLE]
 
 
 def test_tuned_weights_rank_as_the_retriever_does(system: HiQa, tmp_path: Path) -> None:
@@ -330,12 +333,9 @@ def test_a_context_holds_a_part_or_the_whole_of_the_gold(system: HiQa) -> None:
     )
     lost = replace(both, gold_segments=(*both.gold_segments, GoldSegment("lost.pdf", ("nowhere",))))
     found = ranked(system.retriever, [both, lost], budgets=(7, 84))
-    assert {
-        column: {name: [each[name] for each in found[column]] for name in (RECALL, ALL_GOLD)} for column in ("7", "84")
-    } == {
-        "7": {RECALL: [0.5, pytest.approx(1 / 3)], ALL_GOLD: [0, 0]},
-        "84": {RECALL: [1, pytest.approx(2 / 3)], ALL_GOLD: [1, 0]},
-    }
+    values = {column: {name: [each[name] for each in found[column]] for name in (RECALL, ALL_GOLD)} for column in found}
+    assert values["7 words"] == {RECALL: [0.5, pytest.approx(1 / 3)], ALL_GOLD: [0, 0]}
+    assert values["84 words"] == {RECALL: [1, pytest.approx(2 / 3)], ALL_GOLD: [1, 0]}
 
 
 ANSWERED = [
