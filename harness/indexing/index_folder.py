@@ -293,7 +293,10 @@ def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sa
         ArtifactError: If it is incomplete, corrupt, or of another format, kind or text format.
     """
     if not folder.is_dir():
-        raise MissingInputError(f"{folder}: no such index. Build it: infer.py index --corpus FILE --out {folder}.")
+        named = f"--kind {kind} " if kind else ""
+        raise MissingInputError(
+            f"{folder}: no such index. Build it: infer.py index --corpus FILE {named}--out {folder}."
+        )
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(f"{folder} is not a complete index: {MANIFEST} is missing. {_rebuild(folder)}")
     manifest = read_json(folder / MANIFEST, _rebuild(folder))

@@ -8,18 +8,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from common.ranges import PositiveInt
-from common.records import Answer, Asked, Passage, Ranked, as_questions
+from common.records import Answer, Passage, Ranked
 from common.words import word_count
 from harness.interfaces import Reader, Retriever
-from harness.readers.read_answers import plain_read, read_answers
 from harness.runtime.citation import images_of, tables_of
-from harness.runtime.failures import each_apart
-from harness.runtime.loading import load
-from harness.runtime.memo import NEEDED, Memo, Needed
 from harness.systems.retrieve_read import RetrieveRead
 
 
-class HiQa:
+class HiQa(RetrieveRead):
     """Retrieves segments of documents, keeps those that fit the context, and generates an answer from them.
 
     The evidence is in the retriever's order, with its scores. The notes name what is returned with the answer beside
@@ -38,36 +34,21 @@ class HiQa:
 
     study = "harness.evaluation.hiqa.study:Study"  # names, because imports run from evaluations to systems
     tuning = "harness.tuning.hiqa:Tuning"
-    memo: Memo | None = None  # of an evaluation
+
+    retriever: Retriever
 
     def __init__(
         self, retriever: Retriever, k: PositiveInt = 5, max_words: PositiveInt = 1500, reader: Reader | None = None
     ) -> None:
-        self.retriever, self.k, self.max_words, self.reader = retriever, k, max_words, reader
+        super().__init__(retriever, k, reader)
+        self.max_words = max_words
 
-    def load(self) -> None:
-        """Load the reader and the retriever."""
-        load(self.reader, self.retriever)
-
-    @each_apart
-    def answer(self, questions: Asked) -> list[Answer]:
-        """One answer per question: one batched search, one reader call.
-
-        Args:
-            questions: One text, several texts, or `Question` records.
-        """
-        questions = as_questions(questions)
-        answers, search = [], RetrieveRead(self.retriever, self.k)
-        search.memo = self.memo
-        for question, found in zip(questions, search.answer(questions), strict=True):
-            kept = within_budget(found.evidence, self.max_words)
-            left_out = len(found.evidence) - len(kept)
-            notes = {**found.notes, **_returned(kept), **({"left_out": left_out} if left_out else {})}
-            if self.memo is not None:
-                needed: Sequence[Needed] = notes.get(NEEDED, ())  # type: ignore[assignment]
-                notes[NEEDED] = [*needed, *self.memo.reading(self.reader, question)]
-            answers.append(replace(found, evidence=tuple(kept), notes=notes))
-        return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
+    def shown(self, answer: Answer) -> Answer:
+        """An answer with the evidence that fits the context, and notes on it."""
+        kept = within_budget(answer.evidence, self.max_words)
+        left_out = len(answer.evidence) - len(kept)
+        notes = {**answer.notes, **_returned(kept), **({"left_out": left_out} if left_out else {})}
+        return replace(answer, evidence=tuple(kept), notes=notes)
 
 
 def within_budget(hits: Sequence[Ranked], max_words: int) -> list[Ranked]:

@@ -83,5 +83,10 @@ class RetrieveRead:
                 replace(answer, notes={**answer.notes, NEEDED: each})
                 for answer, each in zip(answers, needed, strict=True)
             ]
+        answers = [self.shown(answer) for answer in answers]
         note_unknown_words(self, questions, answers)
         return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
+
+    def shown(self, answer: Answer) -> Answer:
+        """An answer before it is read: its evidence is what the reader gets, here all of it."""
+        return answer

@@ -15,7 +15,7 @@ from common.outputs import OutputFile
 from common.progress import track
 from common.ranges import PositiveFloat
 from common.records import Question
-from harness.evaluation.hiqa.ranking import document_of
+from harness.evaluation.hiqa.study import document_of
 from harness.evaluation.log_rank import log_rank_index
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings

@@ -22,19 +22,20 @@ from common.errors import MissingInputError, UserError
 from common.records import Answer, GoldSegment, Passage, Question, Ranked
 from documents.records import Segment, as_passage
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.hiqa.accuracy import answer_tables_of_rows, exact_accuracy
-from harness.evaluation.hiqa.ranking import RECALL, WHOLE, kept_documents, rank_all, segments_by_document
-from harness.evaluation.hiqa.rows import KINDS, OWN
-from harness.evaluation.hiqa.study import Study
+from harness.evaluation.engine import ask_rows
+from harness.evaluation.hiqa.study import KINDS, OWN, Study, kept_documents
+from harness.evaluation.hiqa.tables import ALL_GOLD, RECALL, WHOLE, Scores, answer_tables_of_rows, exact_accuracy
 from harness.evaluation.judge import Judge
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR
 from harness.evaluation.retrieval_scores import gold_places
 from harness.evaluation.study import Settings, build
 from harness.evaluation.tables import ReportTable
+from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.keywords import KeywordRetriever, build_keywords
 from harness.retrievers.multi_route import MultiRouteRetriever
+from harness.runtime.memo import Memo
 from harness.systems.hiqa import HiQa, fitting
 from harness.tuning.hiqa import ALPHAS, BETAS, Tuning, best_weights, grid, rank_of
 from tests.helpers.studied import studied
@@ -78,6 +79,19 @@ def system(folders: dict[str, Path], encoder) -> HiQa:
     return HiQa(MultiRouteRetriever(*routes, alpha=0.2, beta=1.0), k=3)
 
 
+def ranked(
+    retriever: Retriever,
+    questions: Sequence[Question] = QUESTIONS,
+    sizes: Sequence[int] = (),
+    budgets: tuple[int, ...] = (),
+    gamma: float = 1.0,
+) -> dict[str, list[Scores]]:
+    """The scores at k 1 by column: the whole index, "1 documents", "7 words"."""
+    study = Study(k=1, gamma=gamma, budgets=budgets)
+    row, *_ = study.rows_of(HiQa(retriever))
+    return study.ranked(row, questions, {f"{size} documents": size for size in sizes})
+
+
 def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path]) -> None:
     study = Study({"no metadata": folders["none"]}, k=1, documents=[2, 4, 6, 99], budgets=())
     findings = studied(study, system, QUESTIONS, SETTINGS)
@@ -96,7 +110,8 @@ def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path]) -> 
     assert [table.name for table in others] == [
         "documents - hit@1", "documents - Log-Rank", "accuracy",
     ]  # fmt: skip
-    assert others[0].columns == ("2 documents", "4 documents", "6 documents")  # 99 are not there
+    assert others[0].columns == ("2 documents", "4 documents", "6 documents")
+    assert findings.facts == ["collections of [99] documents: not measured, there are 6"]
     falling = [cell.value for cell in others[0].rows["no metadata"] if cell]
     assert falling == sorted(falling, reverse=True)
 
@@ -124,12 +139,12 @@ def test_contexts_of_equal_length_by_hand(system: HiQa, folders: dict[str, Path]
 
 
 def test_a_context_is_what_the_system_keeps(system: HiQa) -> None:
-    texts, counts = [question.text for question in QUESTIONS], segments_by_document(system.retriever)
-    row = rank_all(system.retriever, QUESTIONS, counts, 1, 1.0, "test", budgets=(3, 20, 84))
-    for budget, scores in row.by_budget.items():
+    texts, budgets = [question.text for question in QUESTIONS], (3, 20, 84)
+    found = ranked(system.retriever, budgets=budgets)
+    for budget in budgets:
         kept = [[hit.passage for hit in each.evidence] for each in HiQa(system.retriever, 12, budget).answer(texts)]
         held = [gold_places(*each)[0] != [None] for each in zip(QUESTIONS, kept, strict=True)]
-        assert scores[WHOLE].tolist() == held
+        assert [scores[ALL_GOLD] for scores in found[f"{budget} words"]] == held
     # the first always; all of them, of which one is the care of six documents
     assert [len(each.evidence) for each in HiQa(system.retriever, 12, 3).answer(texts)] == [1] * 6
     assert [len(each.evidence) for each in HiQa(system.retriever, 12, 84).answer(texts)] == [7] * 6
@@ -149,7 +164,10 @@ class Weight:
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         found = [re.search(r"\d+ kg", hits[0].passage.text) for hits in evidence]
-        return [Answer(q.id, match[0] if match else "", ()) for q, match in zip(questions, found, strict=True)]
+        costs = {"model_calls": 1.0}
+        return [
+            Answer(q.id, match[0] if match else "", (), costs=costs) for q, match in zip(questions, found, strict=True)
+        ]
 
 
 def test_every_row_is_read(system: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
@@ -165,14 +183,11 @@ def test_every_row_is_read(system: HiQa, folders: dict[str, Path], tmp_path: Pat
     means = {name: cells[0].value for name, cells in exact.rows.items() if cells[0]}
     assert means[OWN] == 100
     assert means["no metadata"] == pytest.approx(100 / 6)  # as in the rankings
-    assert findings.answers is not None
-    own = [*findings.answers[:3], *findings.answers[4:]]  # the fourth question has no gold segment
-    assert [each.text for each in own] == [each.answers[0] for each in weights]
+    known = [answer for answer in findings.answers if answer.question_id != "7"]  # which has no gold segment
+    assert [each.text for each in known] == [each.answers[0] for each in weights]
     assert set(findings.variants) == {"vectors only", "BM25 only", "without keywords", "segments alone", "no metadata"}
-    assert findings.facts == ["rankings: of 6 of 7 questions, with gold segments"]
-    for name, made in Study({"no metadata": folders["none"]}, k=1).rows_of(system).items():
-        answers = findings.answers if made is system else findings.variants[name]
-        assert [*map(counted, answers)] == [*map(counted, made.answer(asked))]
+    assert all(answers[3].evidence for answers in findings.variants.values())  # and an answer in all rows
+    assert findings.facts[0].startswith("rankings: 6 of 7 questions;")
 
 
 def counted(answer: Answer) -> tuple[object, ...]:
@@ -181,15 +196,47 @@ def counted(answer: Answer) -> tuple[object, ...]:
     return answer.text, answer.evidence, costs, answer.notes
 
 
+def test_every_row_equals_a_new_system_alone(system: HiQa, folders: dict[str, Path], encoder) -> None:
+    """What is shared between rows, by the memo and by their retrievers, changes no answer, score and count."""
+    asked = [*QUESTIONS, replace(QUESTIONS[0], id="8", answers=()), Question("9", "clean", ("water",))]
+    system = HiQa(system.retriever, 5, 30, Weight())
+    rows = Study({"no metadata": folders["none"]}).rows_of(system)
+    assert rows[OWN] is system
+    for name, answers in ask_rows(rows, asked, Memo()).items():
+        used = rows[name].retriever  # type: ignore[attr-defined]
+        kinds = (folders["none" if name == "no metadata" else "path"] / kind for kind in KINDS)
+        routes = [
+            made(folder) for made, folder in zip((DenseRetriever, Bm25Retriever, KeywordRetriever), kinds, strict=True)
+        ]
+        new = MultiRouteRetriever(*routes, alpha=used.alpha, beta=used.beta, section_words=used.section_words)
+        alone = HiQa(new, 5, 30, Weight()).answer(asked)
+        read = [
+            replace(each, text="", costs=each.costs | {"model_calls": 0.0}) if n == 6 else each
+            for n, each in enumerate(alone)
+        ]
+        assert [*map(counted, answers)] == [*map(counted, read)]  # without gold answers it is not read
+
+
+def test_a_question_that_fails_has_no_rank(system: HiQa) -> None:
+    class Fragile:
+        def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+            if any(question.id == "2" for question in questions):
+                raise UserError("refused")
+            return Weight().read(questions, evidence)
+
+    findings = studied(Study(k=1), HiQa(system.retriever, 3, reader=Fragile()), QUESTIONS, SETTINGS)
+    assert "refused" in str(findings.answers[2].notes)
+    assert findings.facts[0] == "rankings: 5 of 6 questions; the others name no gold segments, or failed"
+
+
 def test_scores_by_hand(system: HiQa) -> None:
-    counts = segments_by_document(system.retriever)
-    assert counts == {f"{name}.pdf": 2 for name in PRODUCTS}
     words = system.retriever.bm25  # type: ignore[attr-defined]
-    row = rank_all(words, QUESTIONS[:1], counts, 1, 1.0, "test", [1])
+    found = ranked(words, QUESTIONS[:1], [1])
     # BM25 finds "weight alto 100": first the heading's and the name's passage, of 12
-    assert row.scores["Log-Rank"].tolist() == [1.0]
-    assert row.by_size[1]["hit@1"].tolist() == [1.0]
-    assert row.segments == 12
+    assert found[WHOLE][0]["Log-Rank"] == 1
+    assert found["1 documents"][0]["hit@1"] == 1
+    nothing = ranked(words, [replace(QUESTIONS[0], text="unknown")], [1], (7,))
+    assert all(each["MRR"] == each[RECALL] == 0 for (each,) in nothing.values())
 
 
 def test_collections_hold_the_gold_documents_and_each_other() -> None:
@@ -230,22 +277,20 @@ def test_options_are_checked_before_anything_is_loaded(system: HiQa, tmp_path: P
 
 
 def test_smaller_collections_are_never_harder(system: HiQa) -> None:
-    counts = segments_by_document(system.retriever)
-    row = rank_all(system.retriever, QUESTIONS, counts, 1, 1.0, "test", [1, 3, 6])
-    whole, smaller = row.scores, row.by_size
-    assert np.all(smaller[1]["hit@1"] >= smaller[3]["hit@1"])
-    assert smaller[6]["Log-Rank"].tolist() == whole["Log-Rank"].tolist()
+    found = ranked(system.retriever, QUESTIONS, [1, 3, 6])
+    pairs = zip(found["1 documents"], found["3 documents"], strict=True)
+    assert all(one["hit@1"] >= three["hit@1"] for one, three in pairs)
+    assert found["6 documents"] == found[WHOLE]
 
 
 def test_tuned_weights_rank_as_the_retriever_does(system: HiQa, tmp_path: Path) -> None:
     retriever = system.retriever
     assert isinstance(retriever, MultiRouteRetriever)
     values_ABQ = grid(retriever, QUESTIONS, 2.0)
-    counts = segments_by_document(retriever)
     for a, b in ((0, 0), (3, 2), (10, 5)):
         other = MultiRouteRetriever(retriever.dense, retriever.bm25, retriever.keywords, ALPHAS[a], BETAS[b])
-        scores = rank_all(other, QUESTIONS, counts, 1, 2.0, "test").scores
-        assert values_ABQ[a, b] == pytest.approx(scores["Log-Rank"], abs=1e-6)
+        scores = [each["Log-Rank"] for each in ranked(other, gamma=2.0)[WHOLE]]
+        assert values_ABQ[a, b] == pytest.approx(scores, abs=1e-6)
     file = tmp_path / "weights.json"
     (line,) = Tuning(gamma=2.0).tune(system, QUESTIONS, file, SETTINGS)
     chosen = MultiRouteRetriever(retriever.dense, retriever.bm25, retriever.keywords, weights=file)
@@ -287,14 +332,10 @@ def test_a_context_holds_a_part_or_the_whole_of_the_gold(system: HiQa) -> None:
         QUESTIONS[0], gold_segments=(*QUESTIONS[0].gold_segments, GoldSegment("Alto 300.pdf", ("with water",)))
     )
     lost = replace(both, gold_segments=(*both.gold_segments, GoldSegment("lost.pdf", ("nowhere",))))
-    counts = segments_by_document(system.retriever)
-    row = rank_all(system.retriever, [both, lost], counts, 1, 1.0, "test", budgets=(7, 84))
-    assert {
-        budget: {name: each.tolist() for name, each in scores.items()} for budget, scores in row.by_budget.items()
-    } == {
-        7: {RECALL: [0.5, pytest.approx(1 / 3)], WHOLE: [0, 0]},
-        84: {RECALL: [1, pytest.approx(2 / 3)], WHOLE: [1, 0]},
-    }
+    found = ranked(system.retriever, [both, lost], budgets=(7, 84))
+    values = {column: {name: [each[name] for each in found[column]] for name in (RECALL, ALL_GOLD)} for column in found}
+    assert values["7 words"] == {RECALL: [0.5, pytest.approx(1 / 3)], ALL_GOLD: [0, 0]}
+    assert values["84 words"] == {RECALL: [1, pytest.approx(2 / 3)], ALL_GOLD: [1, 0]}
 
 
 ANSWERED = [
