@@ -186,6 +186,8 @@ def test_a_record_for_which_a_call_failed_is_asked_for_again_by_the_next_run(tmp
             rows = memo.by_question("contexts", part, questions, ask, 64)
             assert [*map(SourceContext.from_row, rows)] == [*contexts.values()]
     assert asked == [["1", "2", "3"], ["2", "3"], ["2", "3"], ["2", "3"]]
+    memo.by_question("contexts", part, [Question("1", "b")], ask, 64)
+    assert asked[4:] == [["1"]]
 
 
 def test_a_failed_reading_is_read_again_by_the_next_run_and_an_unanswerable_question_is_read(tmp_path: Path) -> None:
