@@ -154,7 +154,7 @@ class Needed:
 
     stage: str
     values: Values
-    count: int
+    count: float  # of values; a share of one for a part of it
 
 
 class Memo:
@@ -313,6 +313,11 @@ def identity_of(part: object) -> Mapping[str, object] | None:
     """What determines a part's results, JSON types only; None if that is not known."""
     known = getattr(part, "identity", None) or configuration(part)
     return {"recipe": getattr(part, "recipe", None), "part": known} if known else None
+
+
+def question_key(question: Question) -> str:
+    """A question with all of its fields, as a key."""
+    return _sha16(_all_of(question))
 
 
 def _is_read(question: Question) -> bool:
