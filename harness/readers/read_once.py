@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from common.records import Passage, Question
 from harness.interfaces import PerContextReader
 from harness.readers.read_answers import costs_so_far, spent_since
-from harness.runtime.memo import Values, question_key
+from harness.runtime.memo import Values, digest_of
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import AnswerMatrix
@@ -42,9 +42,9 @@ def read_once(
         return [packed(ids[place], matrix) | {"spent": shared} for place, matrix in zip(places, matrices, strict=True)]
 
     def key_of(place: int) -> str:
-        key = question_key(questions[place])
+        key = digest_of(questions[place])
         lacks = key in values and {*ids[place]} - {*values([key], work, None, 1)[0]["contexts"]}
-        return " ".join([key, *ids[place]]) if lacks else key
+        return digest_of(questions[place], ids[place]) if lacks else key
 
     keys = [*map(key_of, range(len(questions)))]
     found = values(keys, work, None, QUESTIONS_AT_ONCE, lasts=lambda value: not value["failed"])

@@ -65,7 +65,7 @@ def cosine_rankings(questions: Sequence[Question], encoder: "SentenceEncoder", m
     Raises:
         UserError: If a question ships none.
     """
-    from harness.runtime.memo import question_key
+    from harness.runtime.memo import digest_of
 
     for question in questions:
         if not question.passages:
@@ -77,7 +77,7 @@ def cosine_rankings(questions: Sequence[Question], encoder: "SentenceEncoder", m
     def work(places: Sequence[int]) -> list[list[float]]:
         return [cosine_C.tolist() for cosine_C in cosines([questions[place] for place in places], encoder)]
 
-    found = memo.of("cosine", encoder)([*map(question_key, questions)], work, None, _QUESTIONS_AT_ONCE)
+    found = memo.of("cosine", encoder)([*map(digest_of, questions)], work, None, _QUESTIONS_AT_ONCE)
     return [_each_once(*pair) for pair in zip(questions, found, strict=True)]
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 NEEDED = "needed"  # note of an answer, while rows are asked: what it needs by itself (`Needed`)
+FOR_STUDY = "for the study"  # note of an answer, while rows are asked: what the tables of its study need besides
 PAIRS_AT_ONCE, READ_AT_ONCE, SEARCHED_AT_ONCE = 512, 64, 4096  # computed, then saved: an interruption loses one chunk
 _FORMAT = 1  # version of the lines; increase it when their meaning changes
 _WAIT_SECONDS = 60.0  # for another process that is appending, which takes it a fraction of a second
@@ -154,7 +155,7 @@ class Needed:
 
     stage: str
     values: Values
-    count: float  # of values; a share of one for a part of it
+    count: float
 
 
 class Memo:
@@ -315,9 +316,9 @@ def identity_of(part: object) -> Mapping[str, object] | None:
     return {"recipe": getattr(part, "recipe", None), "part": known} if known else None
 
 
-def question_key(question: Question) -> str:
-    """A question with all of its fields, as a key."""
-    return _sha16(_all_of(question))
+def digest_of(question: Question, *further: object) -> str:
+    """A key: what a part is asked about a question, JSON types only."""
+    return _sha16(_all_of(question) + json.dumps(further))
 
 
 def _is_read(question: Question) -> bool:

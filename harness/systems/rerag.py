@@ -27,7 +27,7 @@ from harness.retrievers.rerank_prior import RerankPrior
 from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
-from harness.runtime.memo import NEEDED, Memo, Needed, Values
+from harness.runtime.memo import FOR_STUDY, NEEDED, Memo, Needed, Values
 from harness.runtime.stages import stage_ended
 from models.token_count import tokens_read
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 UNANSWERABLE = "unanswerable"
 STAGES = ("retrieval", "scoring", "reading")
-CANDIDATES = "all candidates"  # note of an answer, while rows are asked: `Candidates`
 Ranker = Literal["retriever", "estimator"]
 Source = Literal["given", "cosine", "retriever"]  # where a question's retriever scores come from
 
@@ -231,7 +230,7 @@ class ReRag:
             weights: The same.
             encoder: Its cosine scores the shipped passages of a question without given scores.
             temperature_of: Divides the retriever's scores of a source.
-            notes_candidates: Whether answers have the note `CANDIDATES`.
+            notes_candidates: Whether answers have a note with `Candidates` for the study.
             model: Another model.
         """
         other = copy(self)
@@ -379,7 +378,7 @@ class ReRag:
         ]
         spent = {name: value * count for name, value in (item.read.spent if item.read else {}).items()}
         costs = {**answer.costs, "tokens": 0.0, **spent}
-        noted = {CANDIDATES: item} if self.notes_candidates else {}
+        noted = {FOR_STUDY: item} if self.notes_candidates else {}
         return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, **noted})
 
     def _answer(self, item: Candidates, shared: dict[str, float]) -> Answer:

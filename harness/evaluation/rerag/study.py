@@ -23,8 +23,9 @@ from harness.evaluation.study import Asked, Findings, Settings
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
 from harness.retrievers.question_passages import bm25_of_shipped
+from harness.runtime.memo import FOR_STUDY
 from harness.runtime.provenance import computed_in
-from harness.systems.rerag import CANDIDATES, STAGES, Ranker, ReRag, Source
+from harness.systems.rerag import STAGES, Ranker, ReRag, Source
 from models.rerag.marginal_reader import AnyMarginal
 from models.rerag.model import GENERATOR, ReRagModel
 from models.serving_manifest import MANIFEST
@@ -117,7 +118,7 @@ class Study:
             return Findings()
         asked.variants = {name: answers[name] for name in ABLATION if system.context_reader and name != FULL}
         noted: list[list[Any]] = [
-            [answer.notes.pop(CANDIDATES, None) for answer in answers[row]]  # none where it failed
+            [answer.notes.pop(FOR_STUDY, None) for answer in answers[row]]  # none where it failed
             for row in (PLAIN, BASELINE + PLAIN)
             if row in answers
         ]
