@@ -39,7 +39,7 @@ from models.parallel_batches import each_batch
 from models.pretrained import dropout_options, load_seq2seq, resolve
 from models.prompt_tokenizer import PROMPT_FORMATS, PromptEncoder, PromptFormat
 from models.sdpa import train_fast_on_cpu
-from models.serving_manifest import CURE, MANIFEST, read_manifest
+from models.serving_manifest import CURE, MANIFEST, FromServing, manifest_sha256, read_manifest
 from models.text_formats import label_tokens
 from models.token_count import CountsTokens
 
@@ -62,7 +62,7 @@ class Relevance:
     other_logit_P: Tensor | None  # logit of the probability of all other tokens, for L_tok; None without an LM head
 
 
-class RelevanceEstimator(CountsTokens, nn.Module):
+class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
     """Scores (question, context) pairs.
 
     Args:
@@ -270,6 +270,7 @@ def load_scorer(name: str | Path, device: str = "auto", precision: Precision = "
         serving = Path(name)
         parts = checked_parts(serving, read_manifest(serving, KIND, tuple(FORMATS), {"parts": dict}), (ESTIMATOR,))
         estimator = load_estimator(serving, parts[ESTIMATOR])
+        estimator.serving_sha256 = manifest_sha256(serving)
     else:
         most = min(MAX_TOKENS, positions(load_config(folder)))
         estimator = RelevanceEstimator.build(str(folder), most)

@@ -20,6 +20,21 @@ HEAD = {"kind": str, "text_format": str, "max_tokens": int, "sha256": dict}
 CURE = "Export again: python train.py fit (its end writes serving/), or fetch the folder again."
 
 
+class FromServing:
+    """A model that a serving folder may hold, and that knows what determines its results."""
+
+    network: Any
+    inference_dtype: Any = None
+    serving_sha256: str | None = None  # of the manifest that it was loaded from
+
+    @property
+    def identity(self) -> dict[str, object] | None:
+        """What determines its results; None if it was not loaded from a serving folder."""
+        loaded = self.serving_sha256
+        computed = {"computed in": str(self.inference_dtype), "on": self.network.device.type}
+        return {"serving": loaded, **computed} if loaded else None
+
+
 def write_manifest(folder: Path, kind: str, text_format: str, max_tokens: int, **facts: Any) -> None:
     """Write `serving.json`: what serving needs to know, and the SHA-256 of every other file but the model card.
 

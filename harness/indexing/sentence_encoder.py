@@ -170,6 +170,11 @@ class SentenceEncoder:
         config = {k: v for k, v in _json(folder / "config.json", {}).items() if k not in _IGNORED_CONFIG_KEYS}
         return {**settings, "sha256": fingerprint([settings, files, config])}
 
+    @property
+    def identity(self) -> dict[str, object]:
+        """What determines the vectors, to the last bits."""
+        return {"recipe": self.recipe, "computed in": self.dtype, "on": self.device.type}
+
     def encode_queries(self, queries: Sequence[str]) -> np.ndarray:
         """Embeddings of queries, float32 (N, D), in order."""
         return self._encode([self.query_prefix + nfkc(query) for query in as_texts(queries)])

@@ -18,7 +18,7 @@ from models.token_count import tokens_read
 if TYPE_CHECKING:
     from models.calibration import Calibration
     from models.rerag.generator import Generator
-    from models.rerag.marginal_reader import MarginalReading
+    from models.rerag.marginal_reader import AnswerMatrix, MarginalReading
     from models.rerag.model import ReRagModel
 
 _QUESTIONS_AT_ONCE = 256  # tokenized and sorted by length together; bounds the memory
@@ -205,10 +205,6 @@ def read_contexts(
     The contexts' scores, divided by `temperature`, are the logits of their weights: relevance logits, or scaled
     retriever scores for a model without an estimator.
     """
-    import torch
-
-    from models.rerag.marginal_reader import weigh
-
     readings: list[MarginalReading | None] = [None] * len(questions)
     rows = [row for row, hits in enumerate(contexts) if hits]
     for start in range(0, len(rows), _QUESTIONS_AT_ONCE):
@@ -217,9 +213,17 @@ def read_contexts(
             [questions[row] for row in chunk], [[hit.passage for hit in contexts[row]] for row in chunk]
         )
         for row, matrix in zip(chunk, matrices, strict=True):
-            logits = [hit.score / temperature for hit in contexts[row]]
-            readings[row] = weigh(matrix, torch.tensor(logits, dtype=torch.float32))
+            readings[row] = marginalized(matrix, contexts[row], temperature)
     return readings
+
+
+def marginalized(matrix: "AnswerMatrix", contexts: Sequence[Ranked], temperature: float) -> "MarginalReading":
+    """The answer from the matrix of a question's contexts; weights as in `read_contexts`."""
+    import torch
+
+    from models.rerag.marginal_reader import weigh
+
+    return weigh(matrix, torch.tensor([hit.score / temperature for hit in contexts], dtype=torch.float32))
 
 
 def generator_reader(model: RelevanceModel, marginal: Literal["thorough", "fast"]) -> tuple[PerContextReader, float]:

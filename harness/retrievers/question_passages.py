@@ -6,7 +6,7 @@ By the scores that their file gives, by a sentence encoder's cosine, or by BM25.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from common.errors import MissingInputError
+from common.errors import MissingInputError, UserError
 from common.progress import say
 from common.records import Question, Ranked, clean
 from common.retrieval import reciprocal_rank_fusion
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from harness.indexing.sentence_encoder import SentenceEncoder
+    from harness.runtime.memo import Memo
 
+_QUESTIONS_AT_ONCE = 32  # bounds the memory of tokens and encoder states
 K1, B = 1.5, 0.75  # of BM25, as `infer.py index --kind bm25`
 
 
@@ -25,7 +27,10 @@ def given_ranking(question: Question) -> list[Ranked]:
 
     In file order with score 0 unless every passage has one.
     """
-    scores = question.given_scores or (0.0,) * len(question.passages)
+    return _each_once(question, question.given_scores or (0.0,) * len(question.passages))
+
+
+def _each_once(question: Question, scores: Sequence[float]) -> list[Ranked]:
     ranked: dict[str, Ranked] = {}
     for passage, score in sorted(zip(question.passages, scores, strict=True), key=lambda pair: -pair[1]):
         ranked.setdefault(passage.id, Ranked(passage, score))
@@ -52,6 +57,28 @@ def cosines(questions: Sequence[Question], encoder: "SentenceEncoder") -> "list[
         (passages_PD[[row_of[passage.id] for passage in question.passages]] @ query_D).astype(float)
         for question, query_D in zip(questions, queries_QD, strict=True)
     ]
+
+
+def cosine_rankings(questions: Sequence[Question], encoder: "SentenceEncoder", memo: "Memo") -> list[list[Ranked]]:
+    """Each question's shipped passages once, best first by the cosine.
+
+    Raises:
+        UserError: If a question ships none.
+    """
+    from harness.runtime.memo import digest_of
+
+    for question in questions:
+        if not question.passages:
+            raise UserError(
+                f"question {question.id!r} comes without passages and the system has no retriever: "
+                "configure --system.init_args.retriever, or choose a file that ships passages."
+            )
+
+    def work(places: Sequence[int]) -> list[list[float]]:
+        return [cosine_C.tolist() for cosine_C in cosines([questions[place] for place in places], encoder)]
+
+    found = memo.of("cosine", encoder)([*map(digest_of, questions)], work, None, _QUESTIONS_AT_ONCE)
+    return [_each_once(*pair) for pair in zip(questions, found, strict=True)]
 
 
 def bm25_of_shipped(questions: Sequence[Question]) -> list[dict[str, float]]:

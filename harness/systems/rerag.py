@@ -5,33 +5,58 @@ P_RE(c | q) P_G(a | q, c) -> the answer, or "unanswerable" (Sections 2.2 and 5.3
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from common.errors import UserError
 from common.progress import say
 from common.ranges import PositiveFloat, PositiveInt, Precision, Share
 from common.records import Answer, Asked, Question, Ranked, as_questions
-from common.retrieval import search_for
+from common.retrieval import plain_search, search_for
 from harness.interfaces import PerContextReader, Reader, RelevanceModel, Retriever
 from harness.readers.read_answers import costs_so_far, spent_since, sum_costs
-from harness.readers.t5 import check_one_context, explanation, generator_reader, read_contexts
-from harness.retrievers.question_passages import given_ranking
-from harness.retrievers.rerank import rerank
+from harness.readers.read_once import ReadContexts, read_once
+from harness.readers.t5 import check_one_context, explanation, generator_reader, marginalized, read_contexts
+from harness.retrievers.question_passages import cosine_rankings, given_ranking
+from harness.retrievers.rerank import relevance
 from harness.retrievers.rerank_prior import RerankPrior
 from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.failures import each_apart
 from harness.runtime.loading import load
+from harness.runtime.memo import FOR_STUDY, NEEDED, Memo, Needed, Values
 from harness.runtime.stages import stage_ended
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
+    from harness.indexing.sentence_encoder import SentenceEncoder
     from models.calibration import Calibration
     from models.rerag.marginal_reader import MarginalReading
 
 UNANSWERABLE = "unanswerable"
+STAGES = ("retrieval", "scoring", "reading")
+Ranker = Literal["retriever", "estimator"]
+Source = Literal["given", "cosine", "retriever"]  # where a question's retriever scores come from
+
+
+@dataclass(slots=True)
+class Candidates:
+    """A question's candidates in the retriever's order, and what a system makes of them."""
+
+    question: Question
+    source: Source  # of the retriever's scores
+    found: list[Ranked]  # with the retriever's scores
+    logits: Sequence[float]  # of the estimator, with the prior; none where nothing needs them
+    order: list[int]  # places, best first
+    contexts: list[Ranked]  # the selected ones, with the logits of their weights
+    answerable: bool | None
+    refused: bool
+    places: Sequence[int] = ()  # of the contexts in `read`
+    read: ReadContexts | None = None  # under a memo
+    reading: "MarginalReading | None" = None
 
 
 class ReRag:
@@ -58,7 +83,7 @@ class ReRag:
         abstain: Answer "unanswerable", without reading, if no context reaches the threshold.
         threshold: Calibrated P(relevant) that a context must reach; the exported one when None. That one was chosen for
             a number of contexts (`refusal_contexts` in training); with another number, `abstain` says so in one line.
-        temperature: Divides the retriever's scores; used only without an estimator. None: the weights that the
+        temperature: Divides the retriever's scores; used where these are the weights. None: the weights that the
             generator was trained with; temperature 1 where its folder does not record them.
         device: Device of both models: auto, cpu or cuda.
         model: A loaded model, instead of `serving`.
@@ -67,16 +92,22 @@ class ReRag:
             beside the relevance logits, and the file's calibration takes the place of the exported one.
         reader: Reads the contexts instead of the generator, which is then not loaded, and has its own `marginal`: such
             as harness.readers.llm.LlmReader.
+        order: Which ranker's first candidates are the contexts; without an estimator the retriever's (Table 7).
+        weights: Which ranker's scores weigh them; without an estimator the retriever's.
 
     Raises:
         UserError: If not one of `serving` and `model` is given, there are fewer candidates than contexts, the reader
-            reads all at once, or `abstain` lacks an estimator or a threshold.
+            reads all at once, or `abstain` lacks an estimator, its weights or a threshold.
         MissingInputError: If the serving folder or the file of the prior is missing.
         ArtifactError: If one is corrupt, or the folder is of another kind or text format.
     """
 
     study = "harness.evaluation.rerag.study:Study"  # names, because imports run from evaluations to systems
     tuning = "harness.tuning.rerag:Tuning"
+    memo: Memo | None = None  # of an evaluation
+    encoder: "Callable[[], SentenceEncoder] | None" = None  # see `with_rankers`, as for the next two
+    temperature_of: Callable[[Source], float] | None = None
+    notes_candidates = False
 
     def __init__(
         self,
@@ -93,6 +124,8 @@ class ReRag:
         precision: Precision = "auto",
         reader: Reader | None = None,
         prior: Path | None = None,
+        order: Ranker = "estimator",
+        weights: Ranker = "estimator",
     ) -> None:
         if retriever is not None and candidates < contexts:
             raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to select from them.")
@@ -105,7 +138,10 @@ class ReRag:
                 f"reader is {type(reader).__name__}, which does not read each context alone: give "
                 "harness.readers.llm.LlmReader, or omit it for the generator of the serving folder."
             )
+        if weights == "retriever" and abstain:
+            raise UserError("abstain needs the estimator's weights: omit weights retriever.")
         self.retriever, self.serving, self.reader = retriever, serving, reader
+        self.order, self.weights = order, weights
         self.candidates, self.contexts, self.marginal = candidates, contexts, marginal
         self.abstain, self.temperature = abstain, temperature
         self.device, self.precision = device, precision
@@ -153,16 +189,14 @@ class ReRag:
         return self.model.refusal_threshold if self._threshold is None else self._threshold
 
     @property
-    def _own(self) -> tuple[PerContextReader, float] | None:
-        return generator_reader(self.model, self.marginal) if self.model.generator is not None else None
-
-    @property
     def context_reader(self) -> PerContextReader | None:
         """The reader of the contexts; None without one."""
         if self.reader is not None:
             assert isinstance(self.reader, PerContextReader)  # checked in __init__
             return self.reader
-        return self._own[0] if self._own else None
+        if self.model.generator is None:
+            return None  # under a memo every answer is scored under every context: `fast` needs no more
+        return generator_reader(self.model, "thorough" if self.memo else self.marginal)[0]
 
     @property
     def calibration(self) -> "Calibration":
@@ -170,9 +204,40 @@ class ReRag:
         return self.prior.calibration if self.prior else self.model.calibration
 
     @property
+    def rankers(self) -> tuple[Ranker, Ranker]:
+        """Which one orders the candidates, and which one weighs the contexts."""
+        return (self.order, self.weights) if self.model.estimator is not None else ("retriever", "retriever")
+
+    @property
     def relevance_temperature(self) -> float:
-        """Divides the relevance logits as weights of the contexts; fitted for the generator."""
-        return self._own[1] if self._own and self.reader is None else 1.0
+        """Divides the logits as weights of the contexts; fitted for the generator's `thorough`."""
+        fitted = self.rankers[1] == "estimator" and self.marginal == "thorough" and self.reader is None
+        return self.model.relevance_temperature if fitted else 1.0
+
+    def with_rankers(
+        self,
+        order: Ranker,
+        weights: Ranker,
+        encoder: "Callable[[], SentenceEncoder]",
+        temperature_of: Callable[[Source], float],
+        notes_candidates: bool = False,
+        model: RelevanceModel | None = None,
+    ) -> Self:
+        """This system with other rankers, for a row of an evaluation: it never refuses, its parts are the same objects.
+
+        Args:
+            order: As in the constructor.
+            weights: The same.
+            encoder: Its cosine scores the shipped passages of a question without given scores.
+            temperature_of: Divides the retriever's scores of a source.
+            notes_candidates: Whether answers have a note with `Candidates` for the study.
+            model: Another model.
+        """
+        other = copy(self)
+        other.order, other.weights, other.abstain = order, weights, False
+        other.encoder, other.temperature_of, other.notes_candidates = encoder, temperature_of, notes_candidates
+        vars(other)["model"] = model or self.model
+        return other
 
     @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
@@ -187,36 +252,24 @@ class ReRag:
         times, before = [time.perf_counter()], self._spent()
         found = self.find(questions)
         times.append(time.perf_counter())
-        ranked = self.rank(questions, found)
-        contexts = [hits[: self.contexts] for hits in ranked]
-        answerable = [self._answerable(hits) for hits in contexts]
+        logits = self.relevance(questions, found)
+        items = [self._selected(*each) for each in zip(questions, found, logits, strict=True)]
         times.append(time.perf_counter())
-        refused = [self.abstain and not can_answer for can_answer in answerable]
-        stage_ended(
-            "evidence", [Answer(each.id, "", tuple(hits)) for each, hits in zip(questions, contexts, strict=True)]
-        )
-        readings = self._read(questions, contexts, refused)
+        stage_ended("evidence", [Answer(each.question.id, "", tuple(each.contexts)) for each in items])
+        self._read([each for each in items if each.contexts and not each.refused])
         times.append(time.perf_counter())
-        seconds = {
-            f"seconds/{stage}": (end - start) / len(questions)
-            for stage, start, end in zip(("retrieval", "scoring", "reading"), times, times[1:], strict=False)
-        }
-        spent = spent_since(before, self._spent())
-        shared = {**{name: value / len(questions) for name, value in spent.items()}, **seconds}
-        answers = [
-            self._answer(question, len(candidates), selected, can_answer, skip, reading, shared)
-            for question, candidates, selected, can_answer, skip, reading in zip(
-                questions, found, contexts, answerable, refused, readings, strict=True
-            )
-        ]
+        stages = zip(STAGES, times, times[1:], strict=False)
+        spent = spent_since(before, self._spent()) | {f"seconds/{stage}": end - start for stage, start, end in stages}
+        shared = {name: value / len(questions) for name, value in spent.items()}
+        answers = [self._answer(each, {} if self.memo else shared) for each in items]
+        if self.memo is not None:
+            answers = [self._needing(*pair, self.memo) for pair in zip(items, answers, strict=True)]
         note_unknown_words(self, questions, answers)
         return answers
 
     def _spent(self) -> dict[str, float]:
         """Costs of the models so far that are not counted for each question alone."""
-        return sum_costs(
-            {"tokens": float(tokens_read(self.model.estimator, self.model.generator))}, costs_so_far(self.reader)
-        )
+        return sum_costs({"tokens": float(tokens_read(self.model.estimator))}, costs_so_far(self.context_reader))
 
     def find(self, questions: Sequence[Question]) -> list[list[Ranked]]:
         """Every question's candidates in the retriever's order.
@@ -229,7 +282,8 @@ class ReRag:
                 them.
         """
         if self.retriever is not None:
-            return search_for(self.retriever, questions, self.candidates)
+            search = self.memo.searches("retrieval") if self.memo else plain_search
+            return search_for(self.retriever, questions, self.candidates, search=search)
         if self.model.estimator is None and self.model.relevance == "retriever":
             for question in questions:
                 if question.passages and not question.given_scores:
@@ -238,63 +292,119 @@ class ReRag:
                         "contexts by the retriever's scores: configure --system.init_args.retriever, or write "
                         "scores with `python infer.py score --questions FILE --out FILE`."
                     )
-        return [given_ranking(question) for question in questions]
+        unscored = [question for question in questions if not question.given_scores]
+        if self.encoder is None or self.memo is None or not unscored:
+            return [given_ranking(question) for question in questions]
+        by_cosine = iter(cosine_rankings(unscored, self.encoder(), self.memo))
+        return [given_ranking(each) if each.given_scores else next(by_cosine) for each in questions]
 
-    def rank(self, questions: Sequence[Question], found: Sequence[Sequence[Ranked]]) -> list[list[Ranked]]:
-        """The candidates by relevance logit, with the prior if there is one, best first.
+    def source(self, question: Question) -> Source:
+        """Where the retriever's scores of a question come from."""
+        return "retriever" if self.retriever is not None else "given" if question.given_scores else "cosine"
 
-        Without an estimator in the retriever's order with its weights.
-        """
-        if self.model.estimator is None:
-            scale = self._retriever_scale()
-            return [[Ranked(hit.passage, hit.score * scale) for hit in hits] for hits in found]
-        texts = [question.text for question in questions]
-        return rerank(self.model.estimator, texts, found, self.prior)
+    def relevance(self, questions: Sequence[Question], found: Sequence[Sequence[Ranked]]) -> list[list[float]]:
+        """The candidates' relevance logits, with the prior if there is one; none where nothing needs them."""
+        if self.model.estimator is None or ("estimator" not in self.rankers and self.memo is None):
+            return [[] for _ in questions]
+        passages = [[hit.passage for hit in hits] for hits in found]
+        score = self.memo.relevance if self.memo else relevance
+        logits = score(self.model.estimator, [question.text for question in questions], passages)
+        return [
+            self.prior(own, [hit.score for hit in hits]) if self.prior and self.source(question) != "cosine" else own
+            for question, hits, own in zip(questions, found, logits, strict=True)
+        ]
 
-    def _retriever_scale(self) -> float:
+    def _selected(self, question: Question, found: list[Ranked], logits: Sequence[float]) -> Candidates:
+        (by, weights), source = self.rankers, self.source(question)
+        order = best_first(logits) if by == "estimator" else [*range(len(found))]
+        scores = logits
+        if weights == "retriever":
+            scale = self._retriever_scale(source)
+            scores = [hit.score * scale for hit in found]
+        contexts = [Ranked(found[place].passage, scores[place]) for place in order[: self.contexts]]
+        answerable = None
+        if self.threshold is not None and weights == "estimator":
+            answerable = any(self.calibration(hit.score) >= self.threshold for hit in contexts)
+        refused = self.abstain and not answerable
+        return Candidates(question, source, found, logits, order, contexts, answerable, refused)
+
+    def _retriever_scale(self, source: Source) -> float:
         """The factor from the retriever's scores to the logits of the weights; 0 for equal weights."""
+        if self.temperature_of is not None:
+            return 1.0 / self.temperature_of(source)
         if self.temperature is None and self.model.relevance == "uniform":
             return 0.0
         return 1.0 / (self.temperature or self.model.retriever_temperature or 1.0)
 
-    def _answerable(self, contexts: Sequence[Ranked]) -> bool | None:
-        if self.threshold is None or self.model.estimator is None:
-            return None
-        return any(self.calibration(hit.score) >= self.threshold for hit in contexts)
+    def _read(self, items: Sequence[Candidates]) -> None:
+        """Read the contexts; under a memo with those of the estimator's order, so that the rows share one reading."""
+        reader, temperature = self.context_reader, self.relevance_temperature
+        if reader is None:
+            return
+        if self.memo is None:
+            texts = [each.question.text for each in items]
+            readings = read_contexts(reader, texts, [each.contexts for each in items], temperature)
+            for each, reading in zip(items, readings, strict=True):
+                each.reading = reading
+            return
+        count, fast = self.contexts, self.marginal == "fast" and self.reader is None
+        for each in items:
+            each.places = sorted({*each.order[:count], *best_first(each.logits)[:count]})
+        passages = [[each.found[place].passage for place in each.places] for each in items]
+        known = read_once(self.matrices(self.memo), reader, [each.question for each in items], passages)
+        for each, read in zip(items, known, strict=True):
+            matrix = read.matrix.subset([each.places.index(place) for place in each.order[:count]])
+            matrix = replace(matrix, answer_logp_AN=None) if fast else matrix
+            each.read, each.reading = read, marginalized(matrix, each.contexts, temperature)
 
-    def _read(
-        self, questions: Sequence[Question], contexts: Sequence[Sequence[Ranked]], refused: Sequence[bool]
-    ) -> "list[MarginalReading | None]":
-        if self.context_reader is None:
-            return [None] * len(questions)
-        texts = [question.text for question in questions]
-        to_read = [() if skip else hits for hits, skip in zip(contexts, refused, strict=True)]
-        return read_contexts(self.context_reader, texts, to_read, self.relevance_temperature)
+    def matrices(self, memo: Memo) -> Values:
+        """What the contexts of questions are read as."""
+        return memo.of("matrices", self.reader or self.model.generator)
 
-    def _answer(
-        self,
-        question: Question,
-        candidates: int,
-        contexts: Sequence[Ranked],
-        answerable: bool | None,
-        refused: bool,
-        reading: "MarginalReading | None",
-        shared: dict[str, float],
-    ) -> Answer:
-        estimated = self.model.estimator is not None
+    def searched(self, memo: Memo, source: Source) -> Needed:
+        """What it takes to find and score the candidates of a question."""
+        if self.retriever is not None:
+            return memo.searched("retrieval", self.retriever, 1, self.candidates)
+        encoder = self.encoder() if self.encoder is not None and source == "cosine" else None
+        return Needed("retrieval", memo.of("cosine", encoder), float(encoder is not None))
+
+    def _needing(self, item: Candidates, answer: Answer, memo: Memo) -> Answer:
+        """The answer with notes on what it needs by itself, and on the candidates where the study asks for them."""
+        count = len(item.contexts)
+        needed = [
+            self.searched(memo, item.source),
+            Needed("scoring", memo.of("relevance", self.model.estimator), answer.costs["passages_scored"]),
+            Needed("reading", self.matrices(memo), count * item.read.share if item.read else 0.0),
+        ]
+        spent = {name: value * count for name, value in (item.read.spent if item.read else {}).items()}
+        costs = {**answer.costs, "tokens": 0.0, **spent}
+        noted = {FOR_STUDY: item} if self.notes_candidates else {}
+        return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, **noted})
+
+    def _answer(self, item: Candidates, shared: dict[str, float]) -> Answer:
+        calibration = self.calibration if self.rankers[1] == "estimator" else None
+        scored = len(item.found) * ("estimator" in self.rankers)
+        read = len(item.contexts) if item.reading else 0
         return Answer(
-            question_id=question.id,
-            text=UNANSWERABLE if refused else reading.text if reading else "",
-            evidence=tuple(contexts),
-            logprob=reading.answer_logprob if reading else None,
+            question_id=item.question.id,
+            text=UNANSWERABLE if item.refused else item.reading.text if item.reading else "",
+            evidence=tuple(item.contexts),
+            logprob=item.reading.answer_logprob if item.reading else None,
             costs={
                 "retriever_calls": float(self.retriever is not None),
-                "model_calls": float(candidates * estimated + (len(contexts) if reading else 0)),
+                "model_calls": float(scored + read),
+                "passages_scored": float(scored),
+                "contexts_read": float(read),
                 **shared,
             },
             notes={
-                **explanation(contexts, reading, self.calibration if estimated else None),
-                "answerable": answerable,
-                "threshold": self.threshold if estimated else None,
+                **explanation(item.contexts, item.reading, calibration),
+                "answerable": item.answerable,
+                "threshold": self.threshold if calibration else None,
             },
         )
+
+
+def best_first(logits: Sequence[float]) -> list[int]:
+    """The places of logits, the greatest first; ties keep their order."""
+    return sorted(range(len(logits)), key=lambda place: -logits[place])

@@ -44,7 +44,7 @@ class Tuning:
                 kept = [hit for hit in found if hit.passage.id in logit_of]
                 yield kept, [logit_of[hit.passage.id] for hit in kept]
 
-        scored = score_all(questions, score, self.labels, system, settings.partial)
+        scored = score_all(questions, score, self.labels)
         prior, told = fit_prior(
             questions, scored, system.k, system.search.serving, {"per_query": system.search.per_query}
         )

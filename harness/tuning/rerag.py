@@ -4,8 +4,7 @@ RE-RAG's study reads the file of temperatures as `--study.temperatures`, for the
 retriever (Eq. 1); the system reads the file of a prior as `prior`.
 """
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,25 +15,18 @@ from common.errors import UserError
 from common.outputs import OutputFile
 from common.records import Question, Ranked
 from harness.evaluation.answer_scores import with_answers
-from harness.evaluation.rerag.retrieval import (
+from harness.evaluation.rerag.candidates import has_answer_labels
+from harness.evaluation.rerag.temperatures import (
     Fitted,
-    Source,
-    batches_of,
     encoder_of,
-    has_answer_labels,
     identity,
     is_temperatures_file,
-    retrieve,
-    source_of,
     write_temperatures,
 )
-from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
-from harness.retrievers.rerank import relevance
-from harness.runtime.provenance import configuration, hardware
-from harness.runtime.resumable import ResumableBatches
-from harness.systems.rerag import ReRag
-from harness.tuning.rerank_prior import PRIOR_FILE, Labels, fit_prior, score_all
+from harness.retrievers.question_passages import cosine_rankings, given_ranking
+from harness.systems.rerag import ReRag, Source
+from harness.tuning.rerank_prior import PRIOR_FILE, Labels, batches_of, fit_prior, score_all
 from models.rerag.temperature import fit_temperature
 
 _TEMPERATURES = OutputFile(TUNE, "a file of temperatures", is_temperatures_file)
@@ -77,34 +69,26 @@ class Tuning:
         """
         if self.fits == "prior":
             return self._tune_prior(system, questions, out, settings)
-        asked = with_answers(list(questions))
-        sources = dict.fromkeys(source_of(question, system.retriever) for question in asked)
+        asked, memo = with_answers(list(questions)), settings.shared_memo()
+        sources = dict.fromkeys(map(system.source, asked))
         if self.encoder is not None and system.retriever is None:
             sources["cosine"] = None
-        encoder = encoder_of(system, self.encoder) if "cosine" in sources else None
         fitted: dict[Source, Fitted] = {}
         for source in sources:
-            scores_of = identity(source, system, encoder)
+            encoder = encoder_of(system, self.encoder) if source == "cosine" else None
             known = [question for question in asked if question.given_scores] if source == "given" else asked
-            saved = ResumableBatches()
-            configured = configuration(system.retriever) if system.retriever is not None else {}
-            if source != "given" and configured is not None:  # given scores are read, not computed
-                depends_on = {
-                    "questions": digest(known), "retriever": configured, "scores of": scores_of,
-                    "candidates": system.candidates, "hardware": hardware(),
-                }  # fmt: skip
-                saved = ResumableBatches(settings.partial / f"{source}.jsonl", depends_on)
-
-            def work(batch: Sequence[Question], given: bool = source == "given") -> list[tuple[list, list]]:
-                found = retrieve(batch, system.retriever, encoder, system.candidates, use_given=given)
-                return [
-                    ([hit.score for hit in hits], has_answer_labels(question, [hit.passage for hit in hits]).tolist())
-                    for question, hits in zip(batch, found, strict=True)
-                    if hits
-                ]
-
-            pairs = itertools.chain.from_iterable(saved.run(batches_of(known), work, f"scores, {source}, batches"))
-            fitted[source] = Fitted(_temperature([*pairs]), len(known), scores_of)
+            scores: list[NDArray[np.float64]] = []
+            labels: list[NDArray[np.bool_]] = []
+            for batch in batches_of(known, f"scores, {source}"):
+                if source == "given":
+                    found = [given_ranking(question) for question in batch]
+                else:
+                    found = cosine_rankings(batch, encoder, memo) if encoder else system.find(batch)
+                for question, hits in zip(batch, found, strict=True):
+                    if hits:
+                        scores.append(np.array([hit.score for hit in hits]))
+                        labels.append(has_answer_labels(question, [hit.passage for hit in hits]))
+            fitted[source] = Fitted(fit_temperature(scores, labels), len(known), identity(system, encoder))
         write_temperatures(out, fitted)
         return [
             f"temperature {each.temperature:.4g} of {source} scores, fitted on {each.questions:,} questions"
@@ -115,21 +99,15 @@ class Tuning:
         estimator = system.model.estimator
         if estimator is None:
             raise UserError("The prior is for an estimator's logits, but this model has none.")
+        memo = settings.shared_memo()
 
-        def score(batch: Sequence[Question]) -> list[tuple[list[Ranked], list[float]]]:
+        def score(batch: Sequence[Question]) -> Iterator[tuple[list[Ranked], list[float]]]:
             found = system.find(batch)
             passages = [[hit.passage for hit in hits] for hits in found]
-            logits = relevance(estimator, [question.text for question in batch], passages)
-            return list(zip(found, logits, strict=True))
+            return zip(found, memo.relevance(estimator, [each.text for each in batch], passages), strict=True)
 
-        scored = score_all(questions, score, self.labels, system, settings.partial)
+        scored = score_all(questions, score, self.labels)
         facts = {"candidates": system.candidates if system.retriever is not None else None}
         prior, told = fit_prior(questions, scored, system.contexts, system.serving, facts)
         prior.save(out)
         return told
-
-
-def _temperature(pairs: Sequence[tuple[list[float], list[bool]]]) -> float:
-    scores: list[NDArray[np.float64]] = [np.array(scores, float) for scores, _ in pairs]
-    labels = [np.array(labels, bool) for _, labels in pairs]
-    return fit_temperature(scores, labels)

@@ -6,7 +6,7 @@ so that P(relevant) holds at the depth that is served.
 Shape legend: C candidates of a question, G gold passages of a question.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,21 +17,19 @@ from numpy.typing import NDArray
 from common.answer_metrics import has_answer
 from common.errors import UserError
 from common.outputs import OutputFile
+from common.progress import track_batches
 from common.records import Question, Ranked
-from harness.evaluation.rerag.retrieval import batches_of
 from harness.evaluation.retrieval_scores import by_document, holders_of
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE
-from harness.interfaces import System
 from harness.retrievers.rerank_prior import RerankPrior, is_prior_file
-from harness.runtime.provenance import configuration, hardware
-from harness.runtime.resumable import ResumableBatches
 from models.calibration import Calibration
 from models.serving_manifest import manifest_sha256
 
 WEIGHTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0)  # nats
 PRIOR_FILE = OutputFile(TUNE, "a file of a rerank prior", is_prior_file)
 Labels = Literal["gold", "has_answer"]
+_QUESTIONS_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,40 +62,28 @@ class ScoredCandidates:
         return float(np.hstack([found_GK, last]).mean())
 
 
+def batches_of(questions: Sequence[Question], doing: str) -> Iterator[Sequence[Question]]:
+    """Questions whose candidates are in memory together."""
+    starts = range(0, len(questions), _QUESTIONS_AT_ONCE)
+    return track_batches([questions[i : i + _QUESTIONS_AT_ONCE] for i in starts], len(questions), doing)
+
+
 def score_all(
     questions: Sequence[Question],
     score: Callable[[Sequence[Question]], Iterable[tuple[Sequence[Ranked], Sequence[float]]]],
     labels: Labels,
-    system: System,
-    folder: Path,
 ) -> list[ScoredCandidates | None]:
-    """The candidates of every question with logits and labels, in resumable batches.
+    """The candidates of every question with logits and labels, batch by batch.
 
     Args:
         questions: Validation questions.
-        score: The candidates of some questions, with the retriever's scores, and their logits.
+        score: The candidates of some questions, with the retriever's scores, and their logits; from a memo.
         labels: What is relevant: gold passages and segments, or passages with an answer.
-        system: What `score` depends on.
-        folder: For the batches; nothing is saved if the system's configuration is unknown.
     """
-    saved, configured = ResumableBatches(), configuration(system)
-    if configured is not None:
-        depends_on = {
-            "questions": digest(questions), "system": configured, "labels": labels, "hardware": hardware()
-        }  # fmt: skip
-        saved = ResumableBatches(folder / "prior.jsonl", depends_on)
-
-    def work(batch: Sequence[Question]) -> list[tuple[Sequence[float], Sequence[float], list[list[bool]]] | None]:
-        made = [
-            ScoredCandidates.of(question, *each, labels) for question, each in zip(batch, score(batch), strict=True)
-        ]
-        return [None if each is None else (each.logits, each.retrieved, each.gold_GC.tolist()) for each in made]
-
-    results = saved.run(batches_of(questions), work, "scoring candidates, batches")
     return [
-        each and ScoredCandidates(each[0], each[1], np.array(each[2], dtype=bool).reshape(len(each[2]), len(each[0])))
-        for result in results
-        for each in result
+        ScoredCandidates.of(question, *each, labels)
+        for batch in batches_of(questions, "scoring candidates")
+        for question, each in zip(batch, score(batch), strict=True)
     ]
 
 

@@ -44,7 +44,7 @@ from models.lora import Lora, add_adapter
 from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
 from models.parallel_batches import each_batch
 from models.pretrained import resolve
-from models.serving_manifest import manifest_sha256, read_manifest
+from models.serving_manifest import FromServing, manifest_sha256, read_manifest
 from models.token_count import CountsTokens
 
 KIND = "triple_classifier"
@@ -55,7 +55,7 @@ _NUMPY_STATE = threading.Lock()
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}  # 2,048 fits CPU caches: 25-33% faster than 8,192; GPUs need more
 
 
-class TripleClassifier(CountsTokens, nn.Module):
+class TripleClassifier(CountsTokens, FromServing, nn.Module):
     """Scores (question, document, document) triples.  Create it with `build` (training) or `load` (serving).
 
     Args:
@@ -67,7 +67,6 @@ class TripleClassifier(CountsTokens, nn.Module):
     network: PreTrainedModel
     threshold = 0.5
     new_head = False  # whether the head starts from random weights
-    serving_sha256: str | None = None  # of the manifest that it was loaded from
     inference_dtype: torch.dtype | None = None  # of `log_odds`; None: as the caller's autocast says
 
     def __init__(self, network: PreTrainedModel, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
@@ -215,13 +214,6 @@ class TripleClassifier(CountsTokens, nn.Module):
         for name, parameter in self.network.base_model.named_parameters():
             if "pooler" in name.split("."):  # the head does not use it
                 parameter.requires_grad_(False)
-
-    @property
-    def identity(self) -> dict[str, object] | None:
-        """What determines its scores; None if it was not loaded from a serving folder."""
-        loaded = self.serving_sha256
-        computed = {"computed in": str(self.inference_dtype), "on": self.network.device.type}
-        return {"serving": loaded, **computed} if loaded else None
 
     @property
     def padding(self) -> Padding:

@@ -29,6 +29,7 @@ from models.loading import save_network
 from models.lora import AdapterUse
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
+from models.serving_manifest import FromServing
 from models.token_count import CountsTokens
 from models.token_sampling import TokenSampler, TokenSampling
 
@@ -62,7 +63,7 @@ class EncoderStates:
         return EncoderStates(self.states_PTH[rows_Q], self.attention_PT[rows_Q])
 
 
-class Generator(CountsTokens, nn.Module, ABC):
+class Generator(CountsTokens, FromServing, nn.Module, ABC):
     """Generates answers and scores given answers.
 
     Args:

@@ -92,6 +92,11 @@ class MarginalReader:
         self.generator, self.marginal, self.max_answer_tokens = generator, marginal, max_answer_tokens
         self.tokens_per_batch = tokens_per_batch
 
+    @property
+    def spent(self) -> dict[str, float]:
+        """Costs so far."""
+        return {"tokens": float(self.generator.tokens_read)}
+
     def read(
         self,
         questions: Sequence[str],

@@ -26,7 +26,7 @@ from models.lora import adapters_of, save_adapter
 from models.prompt_tokenizer import PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
-from models.serving_manifest import CURE, read_manifest, write_manifest
+from models.serving_manifest import CURE, manifest_sha256, read_manifest, write_manifest
 
 Relevance = Literal["estimator", "retriever", "uniform"]  # what weighted the contexts while the generator was trained
 GENERATOR, BASE = "generator", "base"
@@ -174,7 +174,7 @@ class ReRagModel:
             generator = generator.eval().to(where)
         for part in (estimator, generator):
             if part is not None:
-                part.inference_dtype = dtype
+                part.inference_dtype, part.serving_sha256 = dtype, manifest_sha256(serving)
         return cls(
             estimator,
             generator,

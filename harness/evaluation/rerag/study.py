@@ -1,63 +1,39 @@
 """RE-RAG's study: recall before and after reranking, ablation, refusal, further tables, plots, questions' contexts."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import MissingInputError, UserError
-from common.files import sha256
+from common.ranges import Precision
 from common.records import Question
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import with_answers
-from harness.evaluation.rerag import tables as rerag_tables
-from harness.evaluation.rerag.answers import candidates_record, contexts_case, setting_answers
-from harness.evaluation.rerag.baseline import Baseline
-from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates
-from harness.evaluation.rerag.retrieval import (
-    Fitted,
-    Source,
-    encoder_of,
-    identity,
-    read_temperatures,
-    retrieval_facts,
-    source_of,
-    temperatures_for,
-)
-from harness.evaluation.rerag.tables import Confidence, refusal_tables
-from harness.evaluation.serialization import digest
+from harness.evaluation.rerag import tables
+from harness.evaluation.rerag.answers import candidates_record, contexts_case
+from harness.evaluation.rerag.candidates import CandidateSet
+from harness.evaluation.rerag.tables import ABLATION, BASELINE, FULL, PLAIN, Confidence
+from harness.evaluation.rerag.temperatures import Fitted, encoder_of, fitted_for, identity, read_temperatures
 from harness.evaluation.study import Asked, Findings, Settings
-from harness.indexing.sentence_encoder import SentenceEncoder
-from harness.interfaces import PerContextReader
-from harness.readers.t5 import generator_reader
+from harness.evaluation.tables import ReportTable
+from harness.interfaces import System
 from harness.retrievers.question_passages import bm25_of_shipped
-from harness.runtime.provenance import computed_in, configuration
-from harness.runtime.resumable import ResumableBatches
-from harness.systems.rerag import ReRag
+from harness.runtime.memo import FOR_STUDY
+from harness.runtime.provenance import computed_in
+from harness.systems.rerag import STAGES, Ranker, ReRag, Source
 from models.rerag.marginal_reader import AnyMarginal
+from models.rerag.model import GENERATOR, ReRagModel
 from models.serving_manifest import MANIFEST
 
 _SAME_CONTEXTS = "; no question has more candidates than contexts: both rankers select the same contexts"
 _NO_GENERATOR = (
     "not measured without a generator or a reader: answers, ablation, EM by contexts, refusal, risk and coverage"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ReRagResults:
-    """The data of the tables."""
-
-    sets: list[CandidateSet]  # one per question
-    readings: rerag_tables.Readings  # one entry per question in each; empty without a reader
-    marginals: tuple[AnyMarginal, ...]
-    own: AnyMarginal  # the system's
-    seconds: dict[str, float]  # by stage, all questions together
-    encoder: SentenceEncoder | None
-    fitted: dict[Source, Fitted]
-    temperature: float  # of the estimator's weights
-    baseline: Baseline | None
 
 
 class Study:
@@ -84,6 +60,8 @@ class Study:
         baseline_serving: Path | None = None,
     ) -> None:
         self.temperatures, self.encoder, self.baseline_serving = temperatures, encoder, baseline_serving
+        self.fitted: dict[Source, Fitted] = {}  # of the scores that were used
+        self.baseline: ReRagModel | None = None
 
     def check(self, system: ReRag, out: Path, layout: str) -> None:
         """Check files and folders.  Raises UserError or a subclass."""
@@ -95,12 +73,11 @@ class Study:
                 "exported, such as checkpoints/rerag-nq-baseline/serving."
             )
 
-    def scorable(self, system: ReRag, questions: Sequence[Question]) -> list[int]:
-        """The places of the questions with gold answers; none without an estimator.
+    def rows_of(self, system: ReRag) -> dict[str, System]:
+        """The rows of the ablation; without a reader only the retriever's, of which the other tables are made.
 
         Raises:
-            UserError: If an option needs an estimator or a generator that the system lacks, or no question has a gold
-                answer.
+            UserError: If an option needs an estimator or a generator that the system lacks.
         """
         model = system.model
         if model.estimator is None and self.temperatures is not None:
@@ -110,208 +87,198 @@ class Study:
         ):
             raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
         if model.estimator is None:
-            return []
-        with_answers(questions)
-        return [place for place, question in enumerate(questions) if question.answers]
-
-    def ask(self, system: ReRag, questions: Sequence[Question], settings: Settings) -> Asked:
-        """Score every candidate and read every context once."""
-        model, baseline = system.model, None
-        if self.baseline_serving is not None:
-            assert model.generator is not None  # checked in `scorable`
-            baseline = Baseline.load(self.baseline_serving, str(model.generator.network.device), system.precision)
-        found, seconds_before = self._candidates(system, questions, settings, baseline)
-        calibrated = rerag_tables.calibrated(found.sets, system.calibration)
-        confident = Confidence.of("RE", "estimator", found.sets, calibrated, system.contexts, None)
-        answers = {
-            name: setting_answers(
-                system, found.sets, name, found.readings.get((name, found.own)), confident, found.seconds
-            )
-            for name in (rerag_tables.ABLATION if found.readings else (rerag_tables.FULL,))
-        }
-        return Asked(answers.pop(rerag_tables.FULL), answers, seconds_before, found)
-
-    def _candidates(
-        self, system: ReRag, questions: Sequence[Question], settings: Settings, baseline: Baseline | None
-    ) -> tuple[ReRagResults, float]:
-        """The candidates of every question, scored and read; and the seconds of results that were reused."""
-        encoder = None
-        sources = dict.fromkeys(source_of(question, system.retriever) for question in questions)
-        if "cosine" in sources:
-            encoder = encoder_of(system, self.encoder)
-        of_questions, of_baseline = _saved_batches(system, questions, encoder, settings.partial, baseline)
-        # fitted for the generator's `thorough`, which the tables have also where the system answers by `fast`
-        temperature = system.model.relevance_temperature if system.reader is None else 1.0
-        fitted: dict[Source, Fitted] = {}
-        if self.temperatures is not None:
-            wanted = {source: identity(source, system, encoder) for source in sources}
-            fitted = temperatures_for(self.temperatures, wanted)
-        sets, seconds = collect_candidates(
-            questions, system.model, _reader(system), system.retriever, encoder, system.candidates,
-            system.contexts, {source: each.temperature for source, each in fitted.items()}, of_questions, temperature,
-            system.prior,
-        )  # fmt: skip
-        marginals = _marginals(system)
-        readings: rerag_tables.Readings = {}
+            return {FULL: system}
+        self.fitted.clear()
+        self.encode = cache(partial(encoder_of, system, self.encoder))
+        by = partial(system.with_rankers, encoder=self.encode, temperature_of=partial(self._temperature, system))
+        self.plain = by(*ABLATION[PLAIN], notes_candidates=True)
+        rows: dict[str, System] = {PLAIN: self.plain}
         if system.context_reader is not None:
-            readings = rerag_tables.read_settings(sets, system.contexts, marginals)
-        if baseline is not None:
-            by_baseline = baseline.read(sets, of_baseline)
-            readings |= rerag_tables.read_settings(by_baseline, system.contexts, marginals, rerag_tables.BASELINE)
-        own: AnyMarginal = marginals[0] if system.reader is not None else system.marginal
-        found = ReRagResults(sets, readings, marginals, own, seconds, encoder, fitted, temperature, baseline)
-        return found, of_questions.seconds + of_baseline.seconds
+            rows |= {name: by(*rankers) for name, rankers in ABLATION.items() if name not in (PLAIN, FULL)}
+        if self.baseline_serving is not None:
+            assert model.generator is not None  # checked above
+            device = str(model.generator.network.device)
+            self.baseline = load_baseline(self.baseline_serving, device, system.precision)
+            read_by = replace(self.baseline, estimator=model.estimator)
+            rows[BASELINE + PLAIN] = by(*ABLATION[PLAIN], notes_candidates=True, model=read_by)
+        return {**rows, FULL: system}
+
+    def _temperature(self, system: ReRag, source: Source) -> float:
+        if source not in self.fitted:
+            self.fitted[source] = Fitted(1.0, 0)
+            if self.temperatures is not None:
+                scores_of = identity(system, self.encode() if source == "cosine" else None)
+                self.fitted[source] = fitted_for(self.temperatures, source, scores_of)
+        return self.fitted[source].temperature
 
     def measure(self, system: ReRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
-        """All tables and curves."""
-        if not questions:  # without an estimator
+        """All tables and curves, of the questions with gold answers."""
+        answers, _, memo = asked.found
+        if system.model.estimator is None:
             return Findings()
-        found: ReRagResults = asked.found
-        findings = _findings(system, found, settings)
-        findings.cases = [[contexts_case(system, each)] for each in found.sets]
-        findings.records = [
-            candidates_record(system, each, found.readings, number) for number, each in enumerate(found.sets)
+        asked.variants = {name: answers[name] for name in ABLATION if system.context_reader and name != FULL}
+        noted: list[list[Any]] = [
+            [answer.notes.pop(FOR_STUDY, None) for answer in answers[row]]  # none where it failed
+            for row in (PLAIN, BASELINE + PLAIN)
+            if row in answers
         ]
-        findings.settings["temperatures file"] = str(self.temperatures) if self.temperatures else None
+        places = [n for n, question in enumerate(questions) if question.answers and all(each[n] for each in noted)]
+        left_out = f"study: {len(places):,} of {len(questions):,} questions; the others have nothing that it can score"
+        if not places:
+            return Findings(facts=[left_out])
+        # fitted for the generator's `thorough`, which the tables have also where the system answers by `fast`
+        fitted = system.model.relevance_temperature if system.reader is None else 1.0
+        temperatures = {source: each.temperature for source, each in self.fitted.items()}
+        sets = [CandidateSet.of(noted[0][n], temperatures[noted[0][n].source], fitted) for n in places]
+        marginals = _marginals(system)
+        readings: tables.Readings = {}
+        if system.context_reader is not None:
+            readings = tables.read_settings(sets, system.contexts, marginals)
+        if self.baseline is not None:
+            own = self.baseline.retriever_temperature or 1.0  # it has one: see `load_baseline`
+            by_baseline = [CandidateSet.of(noted[1][n], own, fitted) for n in places]
+            readings |= tables.read_settings(by_baseline, system.contexts, marginals, BASELINE)
+        findings = Findings(_tables(system, sets, readings, marginals, settings))
+        set_of = dict(zip(places, enumerate(sets), strict=True))
+        of_each = [set_of.get(n) for n in range(len(questions))]
+        findings.records = [candidates_record(system, each[1], readings, each[0]) if each else {} for each in of_each]
+        findings.cases = [[contexts_case(system, each[1])] if each else () for each in of_each]
+        searched = self.plain.searched(memo, "cosine" if "cosine" in self.fitted else "given")
+        parts = searched.values, memo.of("relevance", system.model.estimator), system.matrices(memo)
+        seconds = {stage: part.seconds for stage, part in zip(STAGES, parts, strict=True)}
+        findings.facts = [
+            *self._retrieval_facts(system, [each.question for each in sets]),
+            *[f"temperature of the estimator's weights for thorough: {fitted:g}"] * (system.reader is None),
+            *_facts(system, sets),
+            "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
+            *[left_out] * (len(places) < len(questions)),
+        ]
+        if self.baseline is not None:
+            findings.facts.append(
+                f"generator without RE: {self.baseline_serving}; temperature of the retriever's scores {own:.4g}, as "
+                "in its training: it fits here if one retriever gave the scores of both"
+            )
+        used = temperatures if self.temperatures else {}
+        findings.settings = {
+            "serving": str(system.serving) if system.serving else None,
+            "computed in": computed_in(system.model.estimator),
+            "candidates": system.candidates,
+            "contexts": system.contexts,
+            "marginal": marginals[0] if system.reader is not None else system.marginal,
+            "threshold": system.threshold,
+            "threshold_source": system.threshold_source,
+            "abstain": system.abstain,
+            "temperature": next(iter(used.values()), 1.0),
+            "temperatures": used,
+            "relevance_temperature": fitted,
+            "baseline": {"serving": str(self.baseline_serving), "temperature": own} if self.baseline else None,
+            "seconds": seconds,
+            "temperatures file": str(self.temperatures) if self.temperatures else None,
+        }
         return findings
 
+    def _retrieval_facts(self, system: ReRag, questions: Sequence[Question]) -> list[str]:
+        """Where the scores come from and for how many questions, and their temperatures."""
+        counts = Counter(map(system.source, questions))
+        names: dict[Source, str] = {"given": "given scores", "cosine": "cosine", "retriever": "the system's retriever"}
+        if counts["cosine"]:
+            names["cosine"] = f"cosine of {self.encode().name} over each question's shipped passages"
+        shown: tuple[Source, ...] = ("retriever",) if system.retriever is not None else ("given", "cosine")
+        parts = []
+        for source in shown:
+            part = names[source]
+            part += "" if system.retriever else f": {counts[source]:,} of {len(questions):,} questions"
+            if counts[source]:
+                own = self.fitted[source]
+                how = f"fitted on {own.questions:,} training questions" if own.questions else "not fitted"
+                part += f"; temperature {own.temperature:.4g}, {how}"
+            parts.append(part)
+        facts = ["retriever's ranking and scores: " + "; ".join(parts)]
+        partly = sum(any(s is not None for s in q.scores) and not q.given_scores for q in questions)
+        if partly and system.retriever is None:
+            facts.append(f"{partly:,} questions have scores for some of their passages only, which are not used")
+        return facts
 
-def _findings(system: ReRag, found: ReRagResults, settings: Settings) -> Findings:
-    """All tables, plots and facts.
 
-    Args:
-        system: With an estimator; without a generator, the tables that need one are omitted.
-        found: Of questions with answers.
-        settings: Of the evaluation.
-    """
-    bootstrap, candidate_sets, readings, own = settings.bootstrap, found.sets, found.readings, found.own
+def _tables(
+    system: ReRag,
+    sets: Sequence[CandidateSet],
+    readings: tables.Readings,
+    marginals: Sequence[AnyMarginal],
+    settings: Settings,
+) -> list[ReportTable]:
+    """All tables; without a reader those that need none."""
+    bootstrap, contexts = settings.bootstrap, system.contexts
     paper = settings.paper if settings.paper in paper_figures.RE_RAG else None
-    questions = [each.question for each in candidate_sets]
-    scoring = rerag_tables.Scoring(settings.normalization, bootstrap, found.marginals)
-    others: dict[str, rerag_tables.Orders] = {}
+    scoring = tables.Scoring(settings.normalization, bootstrap, marginals)
+    others: dict[str, tables.Orders] = {}
     if system.retriever is None:
-        lexical = bm25_of_shipped(questions)
+        lexical = bm25_of_shipped([each.question for each in sets])
         others["BM25"] = [
             sorted(range(len(each.passages)), key=lambda i: -scores[each.passages[i].id])
-            for each, scores in zip(candidate_sets, lexical, strict=True)
+            for each, scores in zip(sets, lexical, strict=True)
         ]
-    report = Findings(tables=[rerag_tables.recall_table(candidate_sets, settings.ks, bootstrap, paper, others)])
-    confidences: dict[str, tuple[Ranker, list[NDArray[np.float64]]]] = {
-        rerag_tables.RANKERS["estimator"]: (
-            "estimator", rerag_tables.calibrated(candidate_sets, system.calibration)
-        ),
-        rerag_tables.RANKERS["retriever"]: ("retriever", rerag_tables.retriever_confidence(candidate_sets)),
-    }  # fmt: skip
+    made = [tables.recall_table(sets, settings.ks, bootstrap, paper, others)]
     exact: dict[Ranker, NDArray[np.float64]] = {}
     if readings:
-        exact = {
-            "estimator": scoring.exact(candidate_sets, readings[rerag_tables.FULL, own]),
-            "retriever": scoring.exact(candidate_sets, readings["Baseline", own]),
-        }
-        by_contexts = rerag_tables.contexts_table(candidate_sets, scoring, system.contexts)
-        ablation = rerag_tables.ablation_table(
-            candidate_sets, readings, scoring, system.contexts, paper, by_llm=system.reader is not None
-        )
-        if system.reader is not None:
-            report.tables.append(rerag_tables.llm_table(candidate_sets, scoring, system.contexts, paper))
-        report.tables += [ablation, by_contexts]
-    systems = [
-        Confidence.of(
-            name, ranker, candidate_sets, confidence, system.contexts, exact.get(ranker),
-            system.threshold if name == rerag_tables.RANKERS["estimator"] else None, system.threshold_source,
-        )
-        for name, (ranker, confidence) in confidences.items()
-    ]  # fmt: skip
-    report.tables += refusal_tables(systems, bootstrap, paper)
-    report.facts = [
-        *retrieval_facts(questions, system.retriever, found.encoder, found.fitted),
-        *[f"temperature of the estimator's weights for thorough: {found.temperature:g}"] * (system.reader is None),
-        f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {system.contexts} "
-        "contexts per ranker" + _SAME_CONTEXTS * all(len(each.passages) <= system.contexts for each in candidate_sets),
-        *_threshold_facts(system),
-        *[f"matrix products of the models in {computed_in(system.model.estimator)}"]
-        * (computed_in(system.model.estimator) is not None),
-        *[_NO_GENERATOR] * (system.context_reader is None),
-        "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in found.seconds.items()),
+        own = marginals[0] if system.reader is not None else system.marginal
+        of_rankers: tuple[tuple[Ranker, str], ...] = ("estimator", FULL), ("retriever", PLAIN)
+        exact = {ranker: scoring.exact(sets, readings[row, own]) for ranker, row in of_rankers}
+        by_llm = system.reader is not None
+        made += [tables.llm_table(sets, scoring, contexts, paper)] if by_llm else []
+        made += [
+            tables.ablation_table(sets, readings, scoring, contexts, paper, by_llm),
+            tables.contexts_table(sets, scoring, contexts),
+        ]
+    threshold = system.threshold, system.threshold_source
+    calibrated, plain = tables.calibrated(sets, system.calibration), tables.retriever_confidence(sets)
+    confident = [
+        Confidence.of("RE", "estimator", sets, calibrated, contexts, exact.get("estimator"), *threshold),
+        Confidence.of("retriever", "retriever", sets, plain, contexts, exact.get("retriever")),
     ]
-    if (baseline := found.baseline) is not None:
-        report.facts.append(
-            f"generator without RE: {baseline.serving}; temperature of the retriever's scores "
-            f"{baseline.temperature:.4g}, as in its training: it fits here if one retriever gave the scores of both"
-        )
-    report.settings = {
-        "serving": str(system.serving) if system.serving else None,
-        "computed in": computed_in(system.model.estimator),
-        "candidates": system.candidates,
-        "contexts": system.contexts,
-        "marginal": own,
-        "threshold": system.threshold,
-        "threshold_source": system.threshold_source,
-        "abstain": system.abstain,
-        "temperature": next((each.temperature for each in found.fitted.values()), 1.0),
-        "temperatures": {source: each.temperature for source, each in found.fitted.items()},
-        "relevance_temperature": found.temperature,
-        "baseline": {"serving": str(baseline.serving), "temperature": baseline.temperature} if baseline else None,
-        "seconds": found.seconds,
-    }
-    return report
-
-
-def _reader(system: ReRag) -> PerContextReader | None:
-    """The reader of the contexts; the generator scores every answer under every context, for both marginals."""
-    if system.reader is None and system.model.generator is not None:
-        return generator_reader(system.model, "thorough")[0]
-    return system.context_reader
+    return [*made, *tables.refusal_tables(confident, bootstrap, paper)]
 
 
 def _marginals(system: ReRag) -> tuple[AnyMarginal, ...]:
     """How answers are marginalized in the tables: `fast` needs no more than every other way."""
     if system.reader is None or system.context_reader is None:
-        return rerag_tables.BY_GENERATOR
+        return tables.BY_GENERATOR
     own = system.context_reader.marginal
     return (own,) if own == "fast" else (own, "fast")
 
 
-def _threshold_facts(system: ReRag) -> list[str]:
-    """How the refusal threshold was chosen; nothing without one."""
-    if system.threshold is None:
-        return []
-    fact = f"refusal threshold: {system.threshold:g}, {system.threshold_source}"
-    if system.threshold_source == "exported" and system.model.refusal_contexts is not None:
-        cost = system.model.refusal_cost
-        chosen = "best F1"
-        if cost is not None:
-            chosen = f"lowest cost, where a wrong refusal counts as {cost:g} answered unanswerable questions"
-        fact += f": {chosen} on validation, for the best {system.model.refusal_contexts} contexts"
-    return [fact]
+def _facts(system: ReRag, sets: Sequence[CandidateSet]) -> list[str]:
+    """Candidates, the choice of the refusal threshold where there is one, precision, and what is not measured."""
+    facts = [
+        f"{np.mean([len(each.passages) for each in sets]):.1f} candidates per question, {system.contexts} contexts per "
+        "ranker" + _SAME_CONTEXTS * all(len(each.passages) <= system.contexts for each in sets)
+    ]
+    if system.threshold is not None:
+        facts.append(f"refusal threshold: {system.threshold:g}, {system.threshold_source}")
+        if system.threshold_source == "exported" and system.model.refusal_contexts is not None:
+            cost = system.model.refusal_cost
+            chosen = "best F1"
+            if cost is not None:
+                chosen = f"lowest cost, where a wrong refusal counts as {cost:g} answered unanswerable questions"
+            facts[-1] += f": {chosen} on validation, for the best {system.model.refusal_contexts} contexts"
+    if dtype := computed_in(system.model.estimator):
+        facts.append(f"matrix products of the models in {dtype}")
+    return [*facts, *[_NO_GENERATOR] * (system.context_reader is None)]
 
 
-def _saved_batches(
-    system: ReRag,
-    questions: Sequence[Question],
-    encoder: SentenceEncoder | None,
-    folder: Path | None,
-    baseline: Baseline | None,
-) -> tuple[ResumableBatches, ResumableBatches]:
-    """Resumable batches for questions, and for the baseline.
+def load_baseline(serving: Path, device: str, precision: Precision = "auto") -> ReRagModel:
+    """The generator of the baseline of Table 7, with the temperature of the weights that it was trained with.
 
-    Nothing is saved if the system's parts are unknown.
+    Raises:
+        UserError: If it was trained with other weights, or with an estimator.
+        MissingInputError: If the folder is missing.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no generator.
     """
-    retriever = configuration(system.retriever) if system.retriever is not None else {}
-    reader = configuration(system.reader) if system.reader is not None else {}
-    if folder is None or retriever is None or system.serving is None or reader is None:
-        return ResumableBatches(), ResumableBatches()
-    assert system.model.estimator is not None
-    estimator = system.model.estimator
-    device = f"{estimator.network.device.type}, {estimator.inference_dtype}"
-    candidates = system.candidates
-    source = {"retriever": retriever, "encoder": encoder and encoder.recipe, "candidates": candidates, "device": device}
-    model = {"serving folder": sha256(Path(system.serving) / MANIFEST), "contexts": system.contexts}
-    model |= {"prior": system.prior.weight} if system.prior else {}
-    model |= {"reader": reader, "recipe": getattr(system.reader, "recipe", None)} if reader else {}
-    of_questions = {"questions": digest(questions), **source, **model}
-    of_baseline = {**of_questions, "baseline": baseline.digest if baseline else None}
-    return (
-        ResumableBatches(folder / "answers-pools.jsonl", of_questions),
-        ResumableBatches(folder / "answers-baseline.jsonl", of_baseline),
-    )
+    model = ReRagModel.load(serving, device, (GENERATOR,), precision)
+    if model.estimator is not None or model.relevance != "retriever" or model.retriever_temperature is None:
+        found = "with an estimator" if model.estimator else f"with relevance {model.relevance or 'not recorded'}"
+        raise UserError(
+            f"study.baseline_serving: {serving} was trained {found}, and Table 7's baseline with relevance "
+            "retriever: train it with configs/train/rerag_nq_baseline.yaml, or omit the option."
+        )
+    return model

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from common.answer_metrics import Normalization
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, percent_cells, score_answers
-from harness.evaluation.rerag.candidates import CandidateSet, Ranker
-from harness.evaluation.rerag.retrieval import Source
+from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
+from harness.systems.rerag import Ranker, Source
 from models.calibration import Calibration
 from models.rerag.marginal_reader import AnyMarginal, Marginal, MarginalReading
 from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, sweep
@@ -31,7 +31,7 @@ ABLATION: dict[str, tuple[Ranker, Ranker]] = {  # which ranker selects the conte
     "RE context, score": ("estimator", "estimator"),
 }
 RANKERS: dict[Ranker, str] = {"estimator": "RE", "retriever": "retriever"}  # ranker -> its name in the tables
-FULL = "RE context, score"
+PLAIN, FULL = "Baseline", "RE context, score"
 EVERY, NONE = "every set holds an answer", "no set holds an answer"  # why nothing can be detected
 TABLE_6_COUNTS = (5, 10)  # contexts that a language model reads
 BASELINE = "generator without RE: "  # before the name of a setting: read by the baseline's generator
