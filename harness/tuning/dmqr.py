@@ -37,12 +37,16 @@ class Tuning:
             UserError: If there are none, or all passages that were found are gold, or none is.
         """
 
+        memo = settings.shared_memo()
+        search = system.search.with_settings(memo=memo)
+
         def score(batch: Sequence[Question]) -> Iterator[tuple[list[Ranked], list[float]]]:
-            for each in system.search.find(batch, EVERY).results:
+            for each in search.find(batch, EVERY).results:
                 logit_of = {hit.passage.id: hit.score for hit in each.ranked}  # each text once
-                found = system.search.candidates([search.hits for search in each.searches])
+                found = search.candidates([query.hits for query in each.searches])
                 kept = [hit for hit in found if hit.passage.id in logit_of]
                 yield kept, [logit_of[hit.passage.id] for hit in kept]
+            memo.end_batch()
 
         scored = score_all(questions, score, self.labels)
         prior, told = fit_prior(

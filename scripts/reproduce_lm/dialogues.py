@@ -40,7 +40,7 @@ from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.question_passages import bm25_scores, cosines
 from harness.rewriters.extractive import STRATEGIES, ExtractiveRewriter
 from harness.rewriters.trained import TrainedRewriter
-from harness.runtime.resumable import ResumableBatches
+from harness.runtime.memo import Values
 
 COMMAND = "python -m scripts.reproduce_lm.dialogues"
 AT_ONCE = 40  # turns; what a stopped run resumes by
@@ -87,9 +87,9 @@ def rewritten(rows: Sequence[RewriteExample], journal: Path, rewriter: Path, sel
     def text(found: Rewrites, name: str) -> str:
         return " ".join(found.queries[name])
 
-    batches = [rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE)]
     depends = {"rows": [row.question for row in rows], "rewriter": str(rewriter), "selector": str(selector)}
-    found = [row for each in ResumableBatches(journal, depends).run(batches, write, "rewriting") for row in each]
+    places = [str(place) for place in range(len(rows))]
+    found = Values(journal, depends, "rewrites")(places, lambda own: write([rows[n] for n in own]), "rewriting", AT_ONCE)
     return {name: [row[name] for row in found] for name in found[0]}
 
 

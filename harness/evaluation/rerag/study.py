@@ -113,19 +113,19 @@ class Study:
 
     def measure(self, system: ReRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
         """All tables and curves, of the questions with gold answers."""
-        answers, _, memo = asked.found
+        answers, memo = asked.rows, asked.memo
         if system.model.estimator is None:
             return Findings()
-        asked.variants = {name: answers[name] for name in ABLATION if system.context_reader and name != FULL}
+        variants = {name: answers[name] for name in ABLATION if system.context_reader and name != FULL}
         noted: list[list[Any]] = [
-            [answer.notes.pop(FOR_STUDY, None) for answer in answers[row]]  # none where it failed
+            [answer.notes.get(FOR_STUDY) for answer in answers[row]]  # none where it failed
             for row in (PLAIN, BASELINE + PLAIN)
             if row in answers
         ]
         places = [n for n, question in enumerate(questions) if question.answers and all(each[n] for each in noted)]
         left_out = f"study: {len(places):,} of {len(questions):,} questions; the others have nothing that it can score"
         if not places:
-            return Findings(facts=[left_out])
+            return Findings(variants=variants, facts=[left_out])
         # fitted for the generator's `thorough`, which the tables have also where the system answers by `fast`
         fitted = system.model.relevance_temperature if system.reader is None else 1.0
         temperatures = {source: each.temperature for source, each in self.fitted.items()}
@@ -138,7 +138,7 @@ class Study:
             own = self.baseline.retriever_temperature or 1.0  # it has one: see `load_baseline`
             by_baseline = [CandidateSet.of(noted[1][n], own, fitted) for n in places]
             readings |= tables.read_settings(by_baseline, system.contexts, marginals, BASELINE)
-        findings = Findings(_tables(system, sets, readings, marginals, settings))
+        findings = Findings(_tables(system, sets, readings, marginals, settings), variants)
         set_of = dict(zip(places, enumerate(sets), strict=True))
         of_each = [set_of.get(n) for n in range(len(questions))]
         findings.records = [candidates_record(system, each[1], readings, each[0]) if each else {} for each in of_each]
