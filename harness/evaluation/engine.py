@@ -85,7 +85,7 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     started, memo, word = time.perf_counter(), settings.shared_memo(), word_of(system)
     made = study.rows_of(system) if study else {word: system}
     own = next(row for row, each in made.items() if each is system)
-    asked = Asked(ask_rows(made, questions, memo), own, memo)
+    asked = Asked(ask_rows(made, questions, memo, whole=study is None), own, memo)
     for question, answer in zip(questions, asked.answers, strict=True):
         _check_excluded(system, question, answer)
     findings = study.measure(system, questions, asked, settings) if study else Findings()
@@ -108,7 +108,9 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     return MeasuredSystem(word, list(questions), systems, findings, tables, measures, seconds, verdict=verdict)
 
 
-def ask_rows(rows: Mapping[Any, System], questions: Sequence[Question], memo: Memo) -> dict[Any, list[Answer]]:
+def ask_rows(
+    rows: Mapping[Any, System], questions: Sequence[Question], memo: Memo, whole: bool = False
+) -> dict[Any, list[Answer]]:
     """The answers of the rows of a study.
 
     All rows are asked a batch of questions before the next one, with one memo, so that each part computes once what
@@ -118,10 +120,12 @@ def ask_rows(rows: Mapping[Any, System], questions: Sequence[Question], memo: Me
         rows: By what the study calls them, in the order in which they are asked.
         questions: All of them.
         memo: Of this evaluation.
+        whole: Whether answers are remembered, instead of what the parts compute for them.
     """
     found: dict[Any, list[Answer]] = {row: [] for row in rows}
-    apart = {row: Apart(_asking(made, memo)) for row, made in rows.items()}
-    for made in rows.values():
+    of_parts = {row: made for row, made in rows.items() if not whole and hasattr(type(made), "memo")}
+    apart = {row: Apart(made.answer if row in of_parts else _remembered(made, memo)) for row, made in rows.items()}
+    for made in of_parts.values():
         made.memo = memo  # type: ignore[attr-defined]
     try:
         starts = range(0, len(questions), QUESTIONS_AT_ONCE)
@@ -133,23 +137,21 @@ def ask_rows(rows: Mapping[Any, System], questions: Sequence[Question], memo: Me
         for each in apart.values():
             each.end()
     finally:
-        for made in rows.values():
+        for made in of_parts.values():
             made.memo = None  # type: ignore[attr-defined]
     return {row: [settled(answer) for answer in each] for row, each in found.items()}
 
 
-def _asking(system: System, memo: Memo) -> Callable[[Sequence[Question]], Sequence[Answer]]:
-    """`System.answer`; the answers of a system that takes no memo are remembered whole."""
-    if hasattr(type(system), "memo"):
-        return system.answer
+def _remembered(system: System, memo: Memo) -> Callable[[Sequence[Question]], Sequence[Answer]]:
+    """`System.answer` whose answers are remembered."""
 
     def ask(questions: Sequence[Question]) -> list[Answer]:
         def work(places: Sequence[int]) -> list[Any]:
             asked = [questions[place] for place in places]
             return [pack_answer(*each) for each in zip(asked, system.answer(asked), strict=True)]
 
-        keys = [digest([question]) for question in questions]
-        packed = memo.of("systems", system)(keys, work, None, QUESTIONS_AT_ONCE, lasts=lambda each: not _failed(each))
+        keys, values = [digest([question]) for question in questions], memo.of("answers", system)
+        packed = values(keys, work, None, QUESTIONS_AT_ONCE, lasts=lambda each: not _failed(each))
         return [unpack_answer(*each) for each in zip(questions, packed, strict=True)]
 
     return ask

@@ -185,7 +185,7 @@ class Memo:
                 head = {"part": known, "hardware": hardware(), "versions": library_versions(), "format": _FORMAT}
                 name = hashlib.sha256(json.dumps(head, sort_keys=True).encode()).hexdigest()[:16]
                 file = self.folder / f"{kind}-{name}.jsonl"
-            self._values[key] = Values(file, head if file else None, kind, self.option), part
+            self._values[key] = Values(file, head if file else None, f"values of {kind}", self.option), part
         return self._values[key][0]
 
     @property

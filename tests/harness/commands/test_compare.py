@@ -333,11 +333,11 @@ def test_after_an_interruption_in_the_second_system_the_first_is_not_run_again(
     assert said == "infer.py: interrupted. What is finished is kept: type the same command again to go on."
     assert calls == {"search": 2, "answer": 1}
     assert not (place / "cut").exists()
-    assert (place / "cut.partial" / "bm25.partial" / "answers.jsonl").is_file()
+    assert len([*(place / "cut.partial" / "bm25.partial").glob("answers-*.jsonl")]) == 1
 
     calls |= {"search": 0, "answer": 0}
     infer.main(arguments)
-    assert "answers.jsonl: reusing 1 of 1 batches" in capsys.readouterr().err
+    assert ".jsonl: reusing 10 values of answers from earlier runs" in capsys.readouterr().err
     assert calls == {"search": 2, "answer": 0}  # of the second system, and of its controls
     assert not list(place.glob("cut.*"))
     for name in ("bm25", "rerag"):
