@@ -301,7 +301,8 @@ class Memo:
             reader: The reader.
             questions: The questions.
             evidence: Of each question.
-            every: Whether a question without a gold answer is read, too; nothing could be compared.
+            every: Whether a question without a gold answer is read, too, such as for a choice among answers; else it is
+                not, because nothing could be compared.
         """
         asked = [each for each in zip(questions, evidence, strict=True) if every or _is_read(each[0])]
         keys = [

@@ -338,7 +338,7 @@ def test_after_an_interruption_in_the_second_system_the_first_is_not_run_again(
     calls |= {"search": 0, "answer": 0}
     infer.main(arguments)
     assert ".jsonl: reusing 10 values of answers from earlier runs" in capsys.readouterr().err
-    assert calls == {"search": 2, "answer": 0}  # of the second system, and of its controls
+    assert calls == {"search": 2, "answer": 1}  # of the second system, and of its controls
     assert not list(place.glob("cut.*"))
     for name in ("bm25", "rerag"):
         assert measured_cells(place / "cut" / name) == measured_cells(compared / name)
