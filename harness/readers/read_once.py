@@ -2,7 +2,7 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from common.records import Passage, Question
@@ -72,7 +72,8 @@ def unpacked(value: Mapping[str, Any]) -> "AnswerMatrix":
     from models.rerag.marginal_reader import AnswerMatrix
 
     written, failed = tuple(value["written"]), tuple(value["failed"])
+    matrix = AnswerMatrix.of(written, None, failed)
     if value["answer_logp"] is None:
-        return AnswerMatrix.of(written, None, failed)
-    values = np.frombuffer(b64decode(value["answer_logp"]), np.float32).copy()
-    return AnswerMatrix.of(written, torch.from_numpy(values).reshape(-1, len(written)), failed)
+        return matrix
+    logp = torch.from_numpy(np.frombuffer(b64decode(value["answer_logp"]), np.float32).copy())
+    return replace(matrix, answer_logp_AN=logp.reshape(len(matrix.candidates), len(written)))

@@ -12,9 +12,11 @@ import pytest
 
 from common.answer_metrics import has_answer
 from datamodules.formats.reading import read_questions
-from harness.evaluation.rerag.retrieval import has_answer_labels, retrieve
+from harness.evaluation.rerag.candidates import has_answer_labels
 from harness.evaluation.serialization import digest
 from harness.indexing.sentence_encoder import SentenceEncoder
+from harness.retrievers.question_passages import cosine_rankings, given_ranking
+from harness.runtime.memo import Memo
 from models.rerag.temperature import fit_temperature
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.reports import cells, report
@@ -102,10 +104,11 @@ def test_questions_with_an_unscored_passage_are_ranked_by_cosine(
     assert "2 questions have scores for some of their passages only, which are not used" in ended.out
     questions, training = (list(read_questions("fid", str(tmp_path / name))) for name in ("dev.json", "train.json"))
     encoder = SentenceEncoder(str(checkpoints["bert"]), "cpu")
-    by_cosine = retrieve(questions, None, encoder, 9, use_given=False)
+    by_cosine = cosine_rankings(questions, encoder, Memo())
     temperatures = report(tmp_path / "report")["study"]["temperatures"]
     for source in ("given", "cosine"):
-        found = retrieve(training, None, encoder, 9, use_given=source == "given")
+        given = [given_ranking(question) for question in training]
+        found = given if source == "given" else cosine_rankings(training, encoder, Memo())
         labels = [has_answer_labels(q, [h.passage for h in hits]) for q, hits in zip(training, found, strict=True)]
         assert temperatures[source] == pytest.approx(
             fit_temperature([np.array([h.score for h in hits]) for hits in found], labels)
@@ -130,7 +133,7 @@ def test_without_given_scores_the_cosine_ranks_all(study: Callable[..., Ended], 
 
 def test_a_temperature_needs_training_questions_with_such_scores(study: Callable[..., Ended], tmp_path: Path) -> None:
     ended = study(with_scores(fid_rows(4)), training=fid_rows(20, seed=1))
-    refused(ended, 2, "has temperatures for cosine scores, none for given scores")
+    refused(ended, 66, "has temperatures for cosine scores, none for given scores")
     assert not (tmp_path / "report").exists()
 
 

@@ -2,7 +2,9 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,18 +13,20 @@ import torch
 import infer
 from common.answer_metrics import exact_match, has_answer
 from common.errors import UserError
-from common.records import Question
+from common.records import Answer, Passage, Question
 from datamodules.formats.reading import read_questions
 from harness.commands.evaluate import evaluate
 from harness.commands.tune import tune
-from harness.evaluation.rerag.candidates import collect_candidates
-from harness.evaluation.rerag.retrieval import has_answer_labels
-from harness.evaluation.rerag.tables import Confidence
-from harness.readers.t5 import generator_reader
+from harness.evaluation.engine import ask_rows
+from harness.evaluation.rerag.candidates import CandidateSet, has_answer_labels
+from harness.evaluation.rerag.study import Study
+from harness.evaluation.rerag.tables import ABLATION, FULL, Confidence
+from harness.readers.read_once import ReadContexts, read_once
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.runtime.memo import FOR_STUDY, Memo
 from harness.systems.rerag import ReRag
 from models.calibration import Calibration
-from models.rerag.marginal_reader import MarginalReader, weigh
+from models.rerag.marginal_reader import AnswerMatrix, MarginalReader, weigh
 from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows
 from tests.helpers.commands import Ended, command, refused
@@ -126,22 +130,91 @@ def test_the_command_measures_what_the_system_answers(folders: dict[str, Path], 
     assert text in capsys.readouterr().out
 
 
-def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(folders: dict[str, Path]) -> None:
+def ranked_by_bm25(folders: dict[str, Path], tmp_path: Path) -> tuple[list[Question], ReRag]:
+    """Questions with answers, and a system that retrieves for them."""
     asked = [q for q in read_questions("hotpotqa", str(folders["dev"])) if q.answers]
-    build_bm25([p for q in asked for p in q.passages], folders["root"] / "bm25")
-    retriever, model = Bm25Retriever(folders["root"] / "bm25"), ReRagModel.load(folders["serving"], "cpu")
-    reader, temperature = generator_reader(model, "thorough")
-    assert temperature == 0.5  # the folder's
-    pools, seconds = collect_candidates(
-        asked, model, reader, retriever, None, candidates=7, contexts=3, temperatures={"retriever": 2.0},
-        relevance_temperature=temperature,
-    )  # fmt: skip
-    assert set(seconds) == {"retrieval", "scoring", "reading"}
-    (nothing,), _ = collect_candidates([Question("q", "zebra", ("x",))], model, reader, retriever, None, 7, 3)
+    build_bm25([p for q in asked for p in q.passages], tmp_path / "bm25")
+    return asked, ReRag(Bm25Retriever(tmp_path / "bm25"), folders["serving"], 7, 3, device="cpu", precision="fp32")
+
+
+def counted(answer: Answer) -> tuple:
+    costs = {name: cost for name, cost in answer.costs.items() if name != "tokens" and "seconds" not in name}
+    passages = [hit.passage for hit in answer.evidence]
+    return answer.question_id, answer.text, passages, costs, answer.notes["answerable"]
+
+
+@pytest.mark.parametrize("marginal", ["thorough", "fast"])
+@pytest.mark.parametrize("others_first", [True, False])
+def test_every_row_equals_the_system_asked_alone(
+    folders: dict[str, Path], tmp_path: Path, marginal: Any, others_first: bool
+) -> None:
+    """What the rows share changes no text, no passage, no score and no count."""
+    asked, system = ranked_by_bm25(folders, tmp_path)
+    given = [replace(each, scores=tuple(map(float, range(len(each.passages))))) for each in asked]
+    for questions, retriever in (asked, system.retriever), (given, None):
+        options: dict[str, Any] = {"contexts": 3, "marginal": marginal, "device": "cpu", "precision": "fp32"}
+        sure = [each.notes["contexts"] for each in ReRag(retriever, folders["serving"], 7, **options).answer(questions)]
+        threshold = float(np.median([max(context["probability"] for context in each) for each in sure]))
+        system = ReRag(retriever, folders["serving"], 7, **options, abstain=True, threshold=threshold)
+        rows = Study().rows_of(system)
+        found = ask_rows(system, rows if others_first else dict([*rows.items()][::-1]), questions, Memo()).found[0]
+        assert list(rows) == [*ABLATION]
+        for row, (order, weights) in ABLATION.items():
+            refusing = {"abstain": row == FULL, "threshold": threshold, "order": order, "weights": weights}
+            alone = ReRag(retriever, folders["serving"], 7, **options, **refusing, temperature=1.0)
+            for each, expected in zip(found[row], alone.answer(questions), strict=True):
+                assert counted(each) == counted(expected)
+                scores = [hit.score for hit in expected.evidence]
+                assert [hit.score for hit in each.evidence] == model_close(scores)
+                assert each.logprob == (expected.logprob and model_close(expected.logprob))
+        assert len({answer.text for answer in found[FULL]}) > 1
+    costs = {row: answers[0].costs for row, answers in found.items()}
+    assert [costs[row]["passages_scored"] for row in ABLATION] == [0, *[len(given[0].passages)] * 3]
+    assert costs["Baseline"]["seconds/scoring"] == 0 < costs["RE score"]["seconds/scoring"]
+
+
+def test_contexts_are_read_once_and_a_failure_is_not_kept(folders: dict[str, Path], tmp_path: Path) -> None:
+    asked = [q for q in read_questions("hotpotqa", str(folders["dev"])) if q.answers][:3]
+    reader = MarginalReader(ReRagModel.load(folders["serving"], "cpu").generator, "fast", 4)
+
+    class Failing:
+        """The first context of a call fails."""
+
+        marginal, identity = "fast", {"name": "failing"}
+
+        def matrices(self, questions: list[str], contexts: list[list[Passage]]) -> list[AnswerMatrix]:
+            calls.append([*map(len, contexts)])
+            first, *others = reader.matrices(questions, contexts)
+            return [replace(first, failed=("down", *[""] * (len(first.written) - 1))), *others]
+
+    def read(memo: Memo, number: int) -> list[ReadContexts]:
+        passages = [each.passages[:number] for each in asked]
+        return read_once(memo.of("matrices", failing), failing, asked, passages)
+
+    failing, memo, calls = Failing(), Memo(tmp_path / "memo"), []  # type: ignore[var-annotated]
+    whole, few = read(memo, 4), read(memo, 2)
+    assert calls == [[4, 4, 4]]
+    assert [each.matrix.written for each in few] == [each.matrix.written[:2] for each in whole]
+    assert [each.share for each in few] == [1 / 4] * 3
+    assert len(read(memo, 5)[0].matrix.written) == 5  # one more context: all are read again
+    calls.clear()
+    read(Memo(tmp_path / "memo"), 4)
+    assert calls == [[4]]
+
+
+def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    asked, system = ranked_by_bm25(folders, tmp_path)
+    asked.append(Question("q", "zebra", ("x",)))
+    found = ask_rows(system, Study().rows_of(system), asked, Memo()).found[0]["Baseline"]
+    assert system.model.relevance_temperature == 0.5  # the folder's
+    *pools, nothing = (CandidateSet.of(answer.notes[FOR_STUDY], 2.0, 0.5) for answer in found)
+    model, retriever = system.model, system.retriever
     assert nothing.read("estimator", "retriever", 3, "thorough").text == ""
     empty = Confidence.of("RE", "estimator", [nothing], [np.array([])], 3, np.zeros(1))
     assert (empty.max_N[0], empty.answerable_N[0]) == (-np.inf, False)
-    for pool, hits in zip(pools, retriever.search([q.text for q in asked], 7), strict=True):
+    for pool, hits in zip(pools, retriever.search([q.text for q in asked[:-1]], 7), strict=True):
         by_id = {hit.passage.id: hit.score / 2 for hit in hits}
         ranked = sorted(by_id, key=lambda i: -by_id[i])
         logits = model.estimator.scores([(pool.question.text, p) for p in pool.passages])
@@ -206,19 +279,17 @@ def test_a_file_whose_sets_all_hold_an_answer_says_that_nothing_is_detected(
 
 def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
     system = ReRag(None, folders["serving"], contexts=2, device="cpu")
-    file, out = str(folders["dev"]), tmp_path / "out"
+    out = tmp_path / "out"
     bare = tmp_path / "bare.jsonl"
     bare.write_text(json.dumps({"id": "1", "question": "who", "golden_answers": ["x"]}))
     hidden = tmp_path / "hidden.json"
     hidden.write_text(json.dumps([{k: v for k, v in row.items() if k != "answer"} for row in hotpot_rows(2)]))
-    for message, options in {
-        "without passages": {"questions": str(bare), "layout": "flashrag",
-            "study": {"encoder": str(folders["encoder"])}},
-        "None of the 2 questions has a gold answer": {"questions": str(hidden)},
-    }.items():  # fmt: skip
-        with pytest.raises(UserError, match=message):
-            evaluate(**{"system": system, "questions": file, "out": out, "resamples": 10, **options})
+    study = {"encoder": str(folders["encoder"])}
+    with pytest.raises(UserError, match="without passages"):
+        evaluate(system, str(bare), out, "flashrag", study=study)
     assert not out.exists()
+    evaluate(system, str(hidden), out, resamples=10, study=study)
+    assert "study: 0 of 2 questions; the others have nothing that it can score" in (out / "report.md").read_text()
 
 
 OWN = "generator without RE: "
@@ -307,7 +378,7 @@ def test_an_interrupted_reading_by_the_baseline_resumes(
     monkeypatch.setattr(reader, "matrices", counted)
     stop_at = 2  # the joint generator's batch, then the baseline's
     assert measure(folder, "--study.baseline_serving", "baseline", out="cut").code == 130
-    assert (folder / "cut.partial" / "answers-pools.jsonl").is_file()
+    assert len([*(folder / "cut.partial").glob("matrices-*.jsonl")]) == 1
     stop_at, calls = 0, []
     measure(folder, "--study.baseline_serving", "baseline", out="cut")
     assert len(calls) == 1

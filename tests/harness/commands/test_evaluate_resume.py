@@ -16,7 +16,7 @@ import torch
 import infer
 from common.records import Passage
 from harness.evaluation import engine
-from harness.evaluation.rerag import candidates, retrieval
+from harness.readers import read_once
 from harness.retrievers.bm25 import build_bm25
 from harness.systems.retrieve_read import RetrieveRead
 from models.calibration import Calibration
@@ -25,7 +25,7 @@ from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows
 from tests.helpers.commands import apart
 from tests.helpers.forked import ROOT
-from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
+from tests.helpers.killing_retriever import KILLED_AT
 from tests.helpers.reports import Key, measured_cells, questions, timeless
 from tests.helpers.rerag_world import write_serving
 
@@ -51,7 +51,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
 
 def in_twos(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine questions make five batches."""
-    monkeypatch.setattr(retrieval, "QUESTIONS_AT_ONCE", 2)
+    monkeypatch.setattr(read_once, "QUESTIONS_AT_ONCE", 2)
     monkeypatch.setattr(engine, "QUESTIONS_AT_ONCE", 2)
 
 
@@ -135,28 +135,27 @@ def test_a_killed_process_goes_on_where_it_stopped(
     folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     file = tmp_path / "many.json"
-    file.write_text(json.dumps(hotpot_rows(65)))  # batches of 32: three
+    file.write_text(json.dumps(hotpot_rows(65)))  # two batches of questions, readings of 32: three
     retriever = "tests.helpers.killing_retriever.KillingRetriever"
     same = ("--system.precision", "fp32")  # as `auto` is in this process alone
     more = ("--questions", str(file), *same)
     command = rerag(folders, tmp_path / "out", retriever, *more)
-    run = apart(ROOT, *command, **{KILLED_AT: "2"})
+    run = apart(ROOT, *command, **{KILLED_AT: "1"})
     assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
     assert not (tmp_path / "out").exists()
-    assert len(kept_lines(tmp_path / "out", "answers-pools")) == 1 + 2
-    before = [json.loads(line)[1]["result"]["seconds"] for line in kept_lines(tmp_path / "out", "answers-pools")[1:]]
+    (kept,) = partial(tmp_path / "out").glob("matrices-*.jsonl")
+    lines = [json.loads(line)[1] for line in kept.read_text().splitlines()[1:]]
+    assert [len(line["values"]) for line in lines] == [32, 32]
 
-    searches = KillingRetriever.searches
-    infer.main(command)
-    assert KillingRetriever.searches == searches + 1 + 2  # and two of the controls
-    said = capsys.readouterr().err
-    assert "reusing 2 of 3 batches" in said
+    counted = reading(monkeypatch, -1)
+    assert counted.resume(command) == 1
+    assert "matrices-" in (said := capsys.readouterr().err)
+    assert "reusing 64 matrices from earlier runs" in said
     assert not partial(tmp_path / "out").exists()
     spent = json.loads((tmp_path / "out" / "report.json").read_text())["study"]["seconds"]
-    assert all(spent[stage] > sum(each[stage] for each in before) for stage in candidates.STAGES)
+    assert spent["reading"] > sum(line["seconds"] for line in lines)
 
-    infer.main(rerag(folders, tmp_path / "whole", retriever, *more))
-    assert KillingRetriever.searches == searches + 3 + 3 + 2
+    assert counted.resume(rerag(folders, tmp_path / "whole", retriever, *more)) == 3
     assert report(tmp_path / "out") == report(tmp_path / "whole")
 
 
@@ -173,7 +172,7 @@ def test_own_passages_resume_from_any_batch(
     interrupted = reading(monkeypatch, at)
     with pytest.raises(KeyboardInterrupt):
         infer.main(command)
-    assert partial(tmp_path / "out").exists() == (at > 0)  # nothing done, nothing left
+    assert partial(tmp_path / "out").exists()
     assert interrupted.resume(command) == 5 - at
     assert not partial(tmp_path / "out").exists()
     assert report(tmp_path / "out") == unbroken
@@ -193,54 +192,22 @@ def test_any_strategy_resumes(folders: dict[str, Path], tmp_path: Path, monkeypa
     assert len({record["answer"] for record in records}) > 1
 
 
-def stops_at_once(command: list[str], interrupted: Interrupt, capsys: pytest.CaptureFixture) -> str:
-    """What a command says of earlier work that it cannot use: it begins with the first batch, where it is stopped."""
-    capsys.readouterr()
-    interrupted.calls, interrupted.at = 0, 0
-    with pytest.raises(KeyboardInterrupt):
-        infer.main(command)
-    (said,) = (line for line in capsys.readouterr().err.splitlines() if ".jsonl: " in line)
-    return said.partition(".jsonl: ")[2]
-
-
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.whole_run
-def test_other_work_starts_over(
-    folders: dict[str, Path],
-    tmp_path: Path,
-    checkpoints: dict[str, Path],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture,
+def test_what_other_work_needs_too_is_used_again(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folders = {**folders, "dev": tmp_path / "dev.json", "serving": tmp_path / "serving"}
-    folders["dev"].write_text(json.dumps(hotpot_rows(9)))
+    folders = {**folders, "serving": tmp_path / "serving"}
     shutil.copytree(folders["root"] / "both", folders["serving"])
     interrupted = reading(monkeypatch, 3)
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         infer.main(rerag(folders, out))
-
-    for more, differs in (
-        (["--system.candidates", "6"], "candidates"),
-        (["--system.contexts", "2"], "contexts"),
-        (["--limit", "8"], "questions"),
-        (["--study.encoder", str(checkpoints["roberta"])], "encoder"),
-    ):
-        said = stops_at_once(rerag(folders, out, "", *more), interrupted, capsys)
-        assert said == f"saved by a run that differs in: {differs}. Starting over."
-    said = stops_at_once(rerag(folders, out, "harness.retrievers.bm25.Bm25Retriever"), interrupted, capsys)
-    assert "differs in: encoder, retriever" in said
-    rows = hotpot_rows(9)
-    rows[8]["question"] += " exactly"
-    folders["dev"].write_text(json.dumps(rows))
-    assert "differs in: questions. " in stops_at_once(rerag(folders, out), interrupted, capsys)
-    folders["dev"].write_text(json.dumps(hotpot_rows(9)))
-
-    # all of them were stopped before they had a result, so the first run's are still there; and what is derived from
-    # the same work needs none of it again
-    more = ["--system.abstain", "true", "--system.threshold", "0.9", "--system.marginal", "fast", "--ks", "[1,2]"]
     shutil.copytree(partial(out), tmp_path / "saved")
+    more = ["--system.abstain", "true", "--system.threshold", "0.9", "--system.marginal", "fast", "--ks", "[1,2]"]
     assert interrupted.resume(rerag(folders, out, "", *more)) == 2
+    shutil.copytree(tmp_path / "saved", partial(out))
+    assert interrupted.resume(rerag(folders, out, "", "--system.contexts", "2", "--limit", "8")) == 1
 
     shutil.copytree(tmp_path / "saved", partial(out))
     model = ReRagModel.load(folders["serving"], "cpu")
@@ -249,7 +216,6 @@ def test_other_work_starts_over(
     shutil.rmtree(folders["serving"])
     folders["serving"].mkdir()
     model.save(folders["serving"])
-    assert "differs in: serving folder. " in stops_at_once(rerag(folders, out), interrupted, capsys)
     assert interrupted.resume(rerag(folders, out)) == 5
     infer.main(rerag(folders, tmp_path / "whole"))
     assert report(out) == report(tmp_path / "whole")

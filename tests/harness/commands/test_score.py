@@ -12,8 +12,9 @@ import pytest
 
 from datamodules.formats.reading import read_questions
 from harness.commands import score
-from harness.evaluation.rerag.retrieval import retrieve
 from harness.indexing.sentence_encoder import SentenceEncoder
+from harness.retrievers.question_passages import cosine_rankings
+from harness.runtime.memo import Memo
 from tests.helpers.commands import Ended, command
 from tests.helpers.rerag_data import fid_rows
 
@@ -46,9 +47,8 @@ def test_every_passage_gets_its_cosine_and_all_else_stays(
         assert new == row
     before = list(read_questions("fid", str(tmp_path / "file.jsonl.gz")))
     after = list(read_questions("fid", str(tmp_path / "scored.jsonl")))
-    expected = retrieve(
-        [q for q in before if q.passages], None, SentenceEncoder(str(checkpoints["bert"]), "cpu"), 9, use_given=False
-    )
+    encoder = SentenceEncoder(str(checkpoints["bert"]), "cpu")
+    expected = cosine_rankings([q for q in before if q.passages], encoder, Memo())
     found = [question for question in after if question.passages]
     for question, given in zip(found, expected, strict=True):
         assert question.ranking == tuple(hit.passage for hit in given)  # what the study ranks by itself

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from common.errors import ArtifactError, UserError
 from common.records import Answer, Passage, Question, Ranked
-from harness.evaluation.rerag.candidates import pack_matrix, unpack_matrix
 from harness.evaluation.serialization import pack_answer, unpack_answer
+from harness.readers.read_once import packed, unpacked
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.fusion import FusedRetriever
 from harness.runtime.provenance import configuration, construct
@@ -103,12 +103,12 @@ FLOATS = st.floats(width=32)
 
 
 @settings(max_examples=25)
-@given(st.lists(st.lists(FLOATS, min_size=3, max_size=3), max_size=3), st.booleans())
+@given(st.lists(st.lists(FLOATS, min_size=3, max_size=3), max_size=2), st.booleans())
 def test_matrices_survive_to_the_last_bit(rows: list[list[float]], scored: bool) -> None:
-    width = 3 if rows else 0
-    logp_AN = torch.tensor(rows, dtype=torch.float32).reshape(len(rows), width) if scored else None
-    matrix = AnswerMatrix(("é\u2028",) * width, tuple(map(str, range(len(rows)))), logp_AN)
-    back = unpack_matrix(json.loads(json.dumps(pack_matrix(matrix))))
+    logp_AN = torch.tensor(rows, dtype=torch.float32).reshape(len(rows), 3) if scored else None
+    failed = tuple("" if place < len(rows) else "down" for place in range(3))
+    matrix = AnswerMatrix.of(("é\u2028", "b", "c"), logp_AN, failed)
+    back = unpacked(json.loads(json.dumps(packed("xyz", matrix))))
     assert (back.written, back.candidates) == (matrix.written, matrix.candidates)
     if logp_AN is None:
         assert back.answer_logp_AN is None
@@ -117,7 +117,7 @@ def test_matrices_survive_to_the_last_bit(rows: list[list[float]], scored: bool)
         assert torch.equal(back.answer_logp_AN.isnan(), logp_AN.isnan())
         assert torch.equal(back.answer_logp_AN.nan_to_num(), logp_AN.nan_to_num())
         assert back.answer_logp_AN.shape == logp_AN.shape
-    assert unpack_matrix(pack_matrix(None)) is None
+    assert back.failed == matrix.failed
 
 
 @given(
