@@ -165,7 +165,7 @@ def windows(name, globals=None, locals=None, fromlist=(), level=0):
         raise ModuleNotFoundError(name)
     return real(name, globals, locals, fromlist, level)
 builtins.__import__ = windows
-import infer, harness.runtime.resumable, harness.indexing.sentence_encoder
+import infer, harness.runtime.journal, harness.indexing.sentence_encoder
 builtins.__import__ = real
 import {serving}
 print(*({{"pytorch_lightning", "wandb"}} & set(sys.modules)))

@@ -88,8 +88,8 @@ def rewritten(rows: Sequence[RewriteExample], journal: Path, rewriter: Path, sel
         return " ".join(found.queries[name])
 
     depends = {"rows": [row.question for row in rows], "rewriter": str(rewriter), "selector": str(selector)}
-    places = [str(place) for place in range(len(rows))]
-    found = Values(journal, depends, "rewrites")(places, lambda own: write([rows[n] for n in own]), "rewriting", AT_ONCE)
+    values, places = Values(journal, depends, "rewrites"), [str(place) for place in range(len(rows))]
+    found = values(places, lambda own: write([rows[place] for place in own]), "rewriting", AT_ONCE)
     return {name: [row[name] for row in found] for name in found[0]}
 
 
