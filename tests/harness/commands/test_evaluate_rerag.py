@@ -157,7 +157,7 @@ def test_every_row_equals_the_system_asked_alone(
         threshold = float(np.median([max(context["probability"] for context in each) for each in sure]))
         system = ReRag(retriever, folders["serving"], 7, **options, abstain=True, threshold=threshold)
         rows = Study().rows_of(system)
-        found = ask_rows(system, rows if others_first else dict([*rows.items()][::-1]), questions, Memo()).found[0]
+        found = ask_rows(rows if others_first else dict([*rows.items()][::-1]), questions, Memo())
         assert list(rows) == [*ABLATION]
         for row, (order, weights) in ABLATION.items():
             refusing = {"abstain": row == FULL, "threshold": threshold, "order": order, "weights": weights}
@@ -207,7 +207,7 @@ def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(
 ) -> None:
     asked, system = ranked_by_bm25(folders, tmp_path)
     asked.append(Question("q", "zebra", ("x",)))
-    found = ask_rows(system, Study().rows_of(system), asked, Memo()).found[0]["Baseline"]
+    found = ask_rows(Study().rows_of(system), asked, Memo())["Baseline"]
     assert system.model.relevance_temperature == 0.5  # the folder's
     *pools, nothing = (CandidateSet.of(answer.notes[FOR_STUDY], 2.0, 0.5) for answer in found)
     model, retriever = system.model, system.retriever

@@ -183,7 +183,8 @@ def test_any_strategy_resumes(folders: dict[str, Path], tmp_path: Path, monkeypa
     interrupted = Interrupt(monkeypatch, RetrieveRead, "answer", 3)
     with pytest.raises(KeyboardInterrupt):
         infer.main(plain(folders, tmp_path / "out"))
-    given = [json.loads(line)[1]["result"] for line in kept_lines(tmp_path / "out", "answers")[1:]]
+    (kept,) = partial(tmp_path / "out").glob("answers-*.jsonl")
+    given = [[*json.loads(line)[1]["values"].values()] for line in kept.read_text().splitlines()[1:]]
     assert interrupted.resume(plain(folders, tmp_path / "out")) == 2
     assert interrupted.resume(plain(folders, tmp_path / "whole")) == 5
     assert report(tmp_path / "out") == report(tmp_path / "whole")
