@@ -116,8 +116,9 @@ class Study:
             sizes: Numbers of documents by column.
         """
         retriever, scored = self.retrievers[row], partial(scores, k=self.k, gamma=self.gamma)
-        passages, segments = passages_of(retriever) or (), segments_by_document(retriever)
-        of_document, documents = by_document(passages), sorted(segments)
+        passages = [*(passages_of(retriever) or ())]  # parent sections are joined anew at each look
+        named = {passage.id: document_of(passage) for passage in passages}
+        of_document, segments = by_document(passages), Counter(named.values())
         words_of = {passage.id: shown_words(passage) for passage in passages} if self.budgets else {}
         found: dict[str, list[Scores]] = {column: [] for column in (WHOLE, *sizes, *self.budgets)}
         at_once = max(1, RANKED_AT_ONCE // len(passages))
@@ -129,8 +130,8 @@ class Study:
                 ranked = [hit.passage for hit in ranking]
                 found[WHOLE].append(scored(gold_places(question, ranked, holders)[0], len(passages)))
                 for column, size in sizes.items():
-                    kept = kept_documents(question, documents, size, self.seed)
-                    own = [passage for passage in ranked if document_of(passage) in kept]
+                    kept = kept_documents(question, sorted(segments), size, self.seed)
+                    own = [passage for passage in ranked if named[passage.id] in kept]
                     count = sum(segments[name] for name in kept)
                     found[column].append(scored(gold_places(question, own, holders)[0], count))
                 distinct = without_copies(ranking) if self.budgets else []  # as the system fills its context
