@@ -19,7 +19,7 @@ from common.records import Answer, Passage, Question, Ranked
 from common.retrieval import Search
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.runtime.journal import Journal
-from harness.runtime.provenance import configuration, hardware, library_versions
+from harness.runtime.provenance import configuration, hardware, library_versions, models_of
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
@@ -355,7 +355,8 @@ def identity_of(part: object) -> Mapping[str, object] | None:
     if getattr(part, "unsaved", False):
         return None
     known = getattr(part, "identity", None) or configuration(part)
-    return {"recipe": getattr(part, "recipe", None), "part": known} if known else None
+    recipes = {name: each.recipe for name, each in {"": part, **models_of(part)}.items() if hasattr(each, "recipe")}
+    return {"recipes": recipes, "part": known} if known else None
 
 
 def digest_of(question: Question, *further: object) -> str:
