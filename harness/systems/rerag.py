@@ -43,7 +43,7 @@ Source = Literal["given", "cosine", "retriever"]  # where a question's retriever
 
 
 @dataclass(slots=True)
-class Candidates:
+class RankedCandidates:
     """A question's candidates in the retriever's order, and what a system makes of them."""
 
     question: Question
@@ -230,7 +230,7 @@ class ReRag:
             weights: The same.
             encoder: Its cosine scores the shipped passages of a question without given scores.
             temperature_of: Divides the retriever's scores of a source.
-            notes_candidates: Whether answers have a note with `Candidates` for the study.
+            notes_candidates: Whether answers have a note with `RankedCandidates` for the study.
             model: Another model.
         """
         other = copy(self)
@@ -314,7 +314,7 @@ class ReRag:
             for question, hits, own in zip(questions, found, logits, strict=True)
         ]
 
-    def _selected(self, question: Question, found: list[Ranked], logits: Sequence[float]) -> Candidates:
+    def _selected(self, question: Question, found: list[Ranked], logits: Sequence[float]) -> RankedCandidates:
         (by, weights), source = self.rankers, self.source(question)
         order = best_first(logits) if by == "estimator" else [*range(len(found))]
         scores = logits
@@ -326,7 +326,7 @@ class ReRag:
         if self.threshold is not None and weights == "estimator":
             answerable = any(self.calibration(hit.score) >= self.threshold for hit in contexts)
         refused = self.abstain and not answerable
-        return Candidates(question, source, found, logits, order, contexts, answerable, refused)
+        return RankedCandidates(question, source, found, logits, order, contexts, answerable, refused)
 
     def _retriever_scale(self, source: Source) -> float:
         """The factor from the retriever's scores to the logits of the weights; 0 for equal weights."""
@@ -336,7 +336,7 @@ class ReRag:
             return 0.0
         return 1.0 / (self.temperature or self.model.retriever_temperature or 1.0)
 
-    def _read(self, items: Sequence[Candidates]) -> None:
+    def _read(self, items: Sequence[RankedCandidates]) -> None:
         """Read the contexts; under a memo with those of the estimator's order, so that the rows share one reading."""
         reader, temperature = self.context_reader, self.relevance_temperature
         if reader is None:
@@ -368,7 +368,7 @@ class ReRag:
         encoder = self.encoder() if self.encoder is not None and source == "cosine" else None
         return Needed("retrieval", memo.of("cosine", encoder), float(encoder is not None))
 
-    def _needing(self, item: Candidates, answer: Answer, memo: Memo) -> Answer:
+    def _needing(self, item: RankedCandidates, answer: Answer, memo: Memo) -> Answer:
         """The answer with notes on what it needs by itself, and on the candidates where the study asks for them."""
         count = len(item.contexts)
         needed = [
@@ -381,7 +381,7 @@ class ReRag:
         noted = {FOR_STUDY: item} if self.notes_candidates else {}
         return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, **noted})
 
-    def _answer(self, item: Candidates, shared: dict[str, float]) -> Answer:
+    def _answer(self, item: RankedCandidates, shared: dict[str, float]) -> Answer:
         calibration = self.calibration if self.rankers[1] == "estimator" else None
         scored = len(item.found) * ("estimator" in self.rankers)
         read = len(item.contexts) if item.reading else 0

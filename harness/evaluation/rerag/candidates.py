@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from common.answer_metrics import has_answer
 from common.records import Passage, Question, Ranked
 from harness.readers.t5 import marginalized
-from harness.systems.rerag import Candidates, Ranker, Source, best_first
+from harness.systems.rerag import RankedCandidates, Ranker, Source, best_first
 from models.rerag.marginal_reader import AnswerMatrix, AnyMarginal, MarginalReading
 
 
@@ -33,7 +33,7 @@ class CandidateSet:
     retriever_temperature: float = 1.0  # that `retriever_C` was divided by
 
     @classmethod
-    def of(cls, item: Candidates, temperature: float, relevance_temperature: float) -> Self:
+    def of(cls, item: RankedCandidates, temperature: float, relevance_temperature: float) -> Self:
         """What a system that reads the first contexts of either ranker makes of a question."""
         passages = tuple(hit.passage for hit in item.found)
         return cls(
