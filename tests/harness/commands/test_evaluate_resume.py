@@ -150,7 +150,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     counted = reading(monkeypatch, -1)
     assert counted.resume(command) == 1
     assert "matrices-" in (said := capsys.readouterr().err)
-    assert "reusing 64 matrices from earlier runs" in said
+    assert "reusing 64 values of matrices from earlier runs" in said
     assert not partial(tmp_path / "out").exists()
     spent = json.loads((tmp_path / "out" / "report.json").read_text())["study"]["seconds"]
     assert spent["reading"] > sum(line["seconds"] for line in lines)
