@@ -174,14 +174,14 @@ def report_folder(out: Path, judge: Judge | None, settings: "Settings") -> Itera
 
     Args:
         out: The report.
-        judge: Keeps its verdicts beside it; None for none.
+        judge: Its verdicts are remembered; None for none.
         settings: Of the evaluation.
     """
     from harness.evaluation.report import OUTPUT
 
     with OUTPUT.locked(out):
         if judge is not None:
-            judge.keep_in(settings.partial)
+            judge.verdicts = settings.shared_memo().of("verdicts", judge)
         with whole_folder(out) as folder:
             yield folder
         remove_saved(settings.partial)

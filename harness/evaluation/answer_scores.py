@@ -240,7 +240,7 @@ def withheld_tables(
         np.array([is_refusal(a.text) or not (a.text or a.costs.get("failed_calls")) for a in answers]),
         np.array([bool(a.text) and not is_refusal(a.text) for a in answers]),
     )
-    withheld_N, known_N = (np.array([bool(getattr(q, name)) for q in questions]) for name in ("withheld", "answers"))
+    withheld_N, known_N = np.array([(bool(q.withheld), bool(q.answers)) for q in questions]).T
     said = [replace(question, answers=question.withheld) for question in questions if question.withheld]
     texts = [answer.text for answer, question in zip(answers, questions, strict=True) if question.withheld]
     guessed_N = np.full(len(questions), np.nan)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from harness.evaluation.retrieval_tables import evidence_table
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
 from harness.evaluation.study import Asked, Findings, Settings, Study, word_of
 from harness.evaluation.tables import ReportTable, not_measured
-from harness.interfaces import System
+from harness.interfaces import Retriever, System
 from harness.retrievers.corpora import passages_of
 from harness.runtime.failures import (
     ERROR,
@@ -84,10 +84,10 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     """
     started, memo, word = time.perf_counter(), settings.shared_memo(), word_of(system)
     made = study.rows_of(system) if study else {word: system}
-    own = next(row for row, each in made.items() if each is system)
-    asked = Asked(ask_rows(made, questions, memo, whole=study is None), own, memo)
-    for question, answer in zip(questions, asked.answers, strict=True):
-        _check_excluded(system, question, answer)
+    own = next((row for row, each in made.items() if each is system), None)
+    if own is None:
+        raise TypeError(f"{type(study).__name__}.rows_of({word}) has no row with the system that it was given")
+    asked = Asked(ask_rows(made, questions, memo, whole=study is None, own=system), own, memo)
     findings = study.measure(system, questions, asked, settings) if study else Findings()
     findings.facts += _failed_elsewhere(asked)
     answers = with_cut_notes(system, questions, shown(asked.answers))
@@ -109,7 +109,11 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
 
 
 def ask_rows(
-    rows: Mapping[Any, System], questions: Sequence[Question], memo: Memo, whole: bool = False
+    rows: Mapping[Any, System],
+    questions: Sequence[Question],
+    memo: Memo,
+    whole: bool = False,
+    own: System | None = None,
 ) -> dict[Any, list[Answer]]:
     """The answers of the rows of a study.
 
@@ -121,6 +125,10 @@ def ask_rows(
         questions: All of them.
         memo: Of this evaluation.
         whole: Whether answers are remembered, instead of what the parts compute for them.
+        own: The row that must not retrieve what `exclude_self` leaves out; None checks none.
+
+    Raises:
+        UserError: If this one does.
     """
     found: dict[Any, list[Answer]] = {row: [] for row in rows}
     of_parts = {row: made for row, made in rows.items() if not whole and hasattr(type(made), "memo")}
@@ -131,8 +139,11 @@ def ask_rows(
         starts = range(0, len(questions), QUESTIONS_AT_ONCE)
         for start in track(starts, len(starts), "answering, batches"):
             batch = questions[start : start + QUESTIONS_AT_ONCE]
-            for row in rows:
-                found[row] += as_answers(batch, apart[row](batch))
+            for row, made in rows.items():
+                answers = as_answers(batch, apart[row](batch))
+                if made is own:
+                    _check_excluded(own, batch, answers)
+                found[row] += answers
             memo.end_batch()
         for each in apart.values():
             each.end()
@@ -197,9 +208,14 @@ def _controlled(
     return line, [table]
 
 
+@runtime_checkable
+class _Searching(Protocol):
+    retriever: Retriever | None
+
+
 def indexed_passages(system: System) -> int | None:
     """Number of passages that a system ranks, of the first index that it searches; None if it searches none."""
-    passages = passages_of(getattr(system, "retriever", None))
+    passages = passages_of(system.retriever) if isinstance(system, _Searching) else None
     return None if passages is None else len(passages)
 
 
@@ -245,14 +261,15 @@ def _answer_tables(
     return [*tables, *(withheld_tables(questions, answers, settings) if has_read(answers) else [])]
 
 
-def _check_excluded(system: System, question: Question, answer: Answer) -> None:
+def _check_excluded(system: System, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
     """Raise UserError if a system retrieves a question itself that is to be left out; other sources may repeat it."""
-    found = (hit.passage for hit in answer.evidence if not hit.passage.source)
-    if question.exclude_self and any(question.is_itself(passage) for passage in found):
-        raise UserError(
-            f"{word_of(system)} retrieves question {question.id!r} itself: with exclude_self it must search by "
-            "common.retrieval.search_for, which leaves it out."
-        )
+    for question, answer in zip(questions, answers, strict=True):
+        found = (hit.passage for hit in answer.evidence if not hit.passage.source)
+        if question.exclude_self and any(question.is_itself(passage) for passage in found):
+            raise UserError(
+                f"{word_of(system)} retrieves question {question.id!r} itself: with exclude_self it must search by "
+                "common.retrieval.search_for, which leaves it out."
+            )
 
 
 def answers_after(
@@ -273,9 +290,9 @@ def answers_after(
     """
     if not may_be_of_one(error):
         raise error
-    first = questions[:QUESTIONS_AT_ONCE]
+    first, memo = questions[:QUESTIONS_AT_ONCE], settings.shared_memo()
     for asked in (first, questions) if type(error) is UserError else (questions,):
-        answers = ask_rows({"": system}, asked, settings.shared_memo())[""]
+        answers = ask_rows({"": system}, asked, memo)[""]
         if all(map(failure_of, answers)) or not any(map(failure_of, answers)):
             raise error
     return answers

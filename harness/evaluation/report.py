@@ -137,7 +137,7 @@ def model_facts(system: System) -> list[str]:
     facts: list[str] = []
     alone = hasattr(system, "context_reader")  # one passage per call, as in RE-RAG
     for part in models_of(system).values():
-        facts += part.facts(alone) if isinstance(part, LlmReader) else getattr(part, "facts", ())
+        facts += part.facts(alone) if isinstance(part, LlmReader) else facts_of(part)
     return facts
 
 

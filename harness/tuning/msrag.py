@@ -14,9 +14,9 @@ from common.outputs import OutputFile
 from common.ranges import PositiveFloat
 from common.records import Answer, Question
 from harness.answer_selection.answer_encoder import AnswerEncoder
-from harness.answer_selection.estimator import ContextProbability
+from harness.answer_selection.estimator import ContextProbability, EstimatedRelevance
 from harness.answer_selection.features import answer_features
-from harness.answer_selection.learned import choices, fit, out_of_fold
+from harness.answer_selection.learned import LearnedSelector, choices, fit, out_of_fold
 from harness.evaluation.answer_scores import MEASURES
 from harness.evaluation.msrag.tables import is_yes_no, scores_of
 from harness.evaluation.serialization import digest
@@ -58,7 +58,9 @@ class Tuning:
         remembering.memo = settings.shared_memo()
         answers = remembering.read(asked, *remembering.gather(asked))
         encoder = AnswerEncoder(self.encoder)
-        probability = getattr(system.selector, "probability", None) or ContextProbability(None)
+        probability = ContextProbability(None)
+        if isinstance(system.selector, EstimatedRelevance | LearnedSelector):
+            probability = system.selector.probability
         features = answer_features(asked, answers, encoder, probability)
         measure = 2 if is_yes_no(asked) else 0
         by_source = {s: scores_of([each[s] for each in answers], asked, settings)[measure] for s in system.names}

@@ -37,6 +37,8 @@ from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records
 from harness.retrievers.multi_query import ORIGINAL
+from harness.retrievers.retriever_tree import facts_of
+from harness.rewriters.llm import LlmRewriter
 from harness.rewriters.strategy_checks import check_strategies
 from harness.runtime.provenance import computed_in, reusing
 from harness.systems.dmqr import Dmqr
@@ -77,8 +79,8 @@ class Study:
                 check_strategies(other.rewriter, other.search.strategies)
             place = OWN_REWRITER if other.retriever is system.retriever else name
             further[name] = Method.of(other, name, name, place), other
-        if getattr(system.rewriter, "adaptive", False):
-            every = system.rewriter.without_choice()  # type: ignore[union-attr]  # what chooses has it
+        if isinstance(system.rewriter, LlmRewriter) and system.rewriter.adaptive:
+            every = system.rewriter.without_choice()
             whole = Method.of(system, ALL_STRATEGIES, ALL_STRATEGIES)
             further[ALL_STRATEGIES] = whole, system.with_settings(rewriter=every)
         return further
@@ -155,7 +157,7 @@ class Study:
         facts = []
         for name, other in self.further.items():
             if name in used and other.rewriter is not None:
-                facts += [f"{name}: {fact}" for fact in getattr(other.rewriter, "facts", [other.rewriter.name])]
+                facts += [f"{name}: {fact}" for fact in facts_of(other.rewriter) or [other.rewriter.name]]
         return facts
 
 

@@ -256,7 +256,7 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
     monkeypatch.setattr(CausalLm, "reply", stops)
     assert evaluate(place, "stopped").code == INTERRUPTED
     assert 16 < len(counted) <= 20
-    assert (place / "stopped.partial" / "verdicts.jsonl").is_file()
+    assert [*(place / "stopped.partial").glob("verdicts-*.jsonl")]
     again: list[Chat] = []
 
     def counts(self: CausalLm, chats: Sequence[Chat]) -> list[Reply]:
@@ -266,7 +266,7 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
     monkeypatch.setattr(CausalLm, "reply", counts)
     ended = evaluate(place, "stopped")
     assert ended.code == 0, ended.err
-    assert f"reusing {len(counted)} verdicts from earlier runs" in ended.err
+    assert f"reusing {len(counted)} values of verdicts from earlier runs" in ended.err
     assert not set(again) & set(counted)
     assert len(again) + len(counted) == report(single)["judge"]["verdicts"]
     unlike = {key for key, value in measured_cells(single).items() if measured_cells(place / "stopped")[key] != value}
