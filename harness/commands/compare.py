@@ -102,7 +102,8 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
     from harness.evaluation.comparison import write_comparison
     from harness.evaluation.judging.system import judge_several
     from harness.evaluation.report import OUTPUT
-    from harness.evaluation.study import build, partial_folder
+    from harness.evaluation.settings import partial_folder
+    from harness.evaluation.study import build
 
     first = next(iter(given.values()))
     out, judge = Path(first["out"]), first["judge"]

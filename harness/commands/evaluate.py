@@ -24,7 +24,8 @@ from harness.runtime.long_questions import cut_passages
 if TYPE_CHECKING:
     from common.records import Question
     from harness.evaluation.engine import MeasuredSystem
-    from harness.evaluation.study import Settings, Study
+    from harness.evaluation.settings import Settings
+    from harness.evaluation.study import Study
 
 
 def evaluate(
@@ -152,8 +153,7 @@ def files_and_settings(
     sources = listed(questions)
     if layout == AUTO and len(known := {name_of(layout_of(layout, source, questions=True)) for source in sources}) == 1:
         (layout,) = known
-    from harness.evaluation.answer_scores import Bootstrap
-    from harness.evaluation.study import Settings, partial_folder
+    from harness.evaluation.settings import Bootstrap, Settings, partial_folder
 
     chosen = tuple(sources), layout, limit, validation_split, gold, exclude_self, missing_gold, strict
     files = QuestionFiles(*chosen)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from common.files import write_json, write_text
 from common.records import Answer
 from harness.evaluation.answer_scores import (
-    Bootstrap,
     differences_table,
     known_percent_cells,
     masks_of_kinds,
@@ -29,7 +28,7 @@ from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.report import REPORT, defined, notes_of, write_tables
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR", "Log-Rank")

@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from common.other_questions import FEWEST, MOST, other_texts
 from common.records import Answer, Question, Ranked, clean, nfkc
 from harness.answer_selection.estimator import most_relevant
-from harness.evaluation.answer_scores import Bootstrap, percent_cells
+from harness.evaluation.answer_scores import percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, ReportTable
 from harness.retrievers.question_passages import shipped_rankings
 from harness.retrievers.rerank import shortened

@@ -19,7 +19,8 @@ from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.retrieval_tables import evidence_table
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
-from harness.evaluation.study import Asked, Findings, Settings, Study, word_of
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Asked, Findings, Study, word_of
 from harness.evaluation.tables import ReportTable, not_measured
 from harness.interfaces import Retriever, System
 from harness.retrievers.corpora import passages_of

@@ -92,7 +92,7 @@ class QuestionFiles:
         facts: list[str] = []
         gold = self.gold if self.gold != "auto" else "index" if any(each.gold_corpus_ids for each in loaded) else "file"
         if gold == "index":
-            usable, facts = with_gold_in_index(system, loaded, self.missing_gold)
+            usable, facts = with_gold_in_index(system, loaded, self.missing_gold == "missed")
         else:
             usable = [
                 each for each in loaded if each.answers or each.withheld or each.gold_segments or _ships_gold(each)

@@ -17,7 +17,7 @@ from harness.evaluation.engine import MeasuredSystem, Measures
 from harness.evaluation.page import page
 from harness.evaluation.paper_figures import paper_name
 from harness.evaluation.question_files import QuestionFiles
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Settings
 from harness.evaluation.tables import ReportTable, tables_csv, tables_markdown, tables_not_measured
 from harness.interfaces import System
 from harness.readers.llm import LlmReader

@@ -371,5 +371,3 @@ def key_of_texts(*texts: str) -> str:
 
 def _is_read(question: Question) -> bool:
     return bool(question.answers or question.withheld)
-
-

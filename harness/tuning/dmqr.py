@@ -5,7 +5,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.records import Question, Ranked
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Settings
 from harness.retrievers.multi_query import EVERY
 from harness.systems.dmqr import Dmqr
 from harness.tuning.rerank_prior import PRIOR_FILE, Labels, fit_prior, score_all

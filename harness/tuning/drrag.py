@@ -24,7 +24,8 @@ from common.ranges import PositiveInt, ranged
 from common.records import Question
 from common.retrieval import share_found
 from harness.evaluation.serialization import digest
-from harness.evaluation.study import TUNE, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import TUNE
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import gold_not_in_index, index_records
 from harness.retrievers.two_stage import StageResults, search_by_weight

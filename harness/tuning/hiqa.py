@@ -18,7 +18,8 @@ from common.records import Question
 from harness.evaluation.hiqa.study import document_of
 from harness.evaluation.log_rank import log_rank_index
 from harness.evaluation.serialization import digest
-from harness.evaluation.study import TUNE, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import TUNE
 from harness.retrievers.multi_route import MultiRouteRetriever, Scores, combined
 from harness.retrievers.route_weights import is_weights_file, write_weights
 from harness.systems.hiqa import HiQa

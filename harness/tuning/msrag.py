@@ -20,7 +20,8 @@ from harness.answer_selection.learned import LearnedSelector, choices, fit, out_
 from harness.evaluation.answer_scores import MEASURES
 from harness.evaluation.msrag.tables import is_yes_no, scores_of
 from harness.evaluation.serialization import digest
-from harness.evaluation.study import TUNE, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import TUNE
 from harness.runtime.turns import with_turns
 from harness.systems.msrag import Msrag
 from models.msrag.answer_model import is_answer_model

@@ -23,7 +23,8 @@ from harness.evaluation.rerag.temperatures import (
     is_temperatures_file,
     write_temperatures,
 )
-from harness.evaluation.study import TUNE, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import TUNE
 from harness.retrievers.question_passages import cosine_rankings, given_ranking
 from harness.systems.rerag import ReRag, Source
 from harness.tuning.rerank_prior import PRIOR_FILE, Labels, batches_of, fit_prior, score_all

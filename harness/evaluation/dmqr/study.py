@@ -32,7 +32,8 @@ from harness.evaluation.dmqr.methods import (
 )
 from harness.evaluation.paper_figures import DMQR, dmqr
 from harness.evaluation.plots import plot_recall
-from harness.evaluation.study import Asked, Findings, Settings, word_of
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Asked, Findings, word_of
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records

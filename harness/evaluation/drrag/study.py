@@ -18,7 +18,8 @@ from harness.evaluation.drrag import tables
 from harness.evaluation.drrag.tables import BASELINE, Row
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.plots import plot_recall
-from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Asked, Findings
 from harness.evaluation.tables import ReportTable, not_measured
 from harness.indexing.index_folder import open_index
 from harness.interfaces import Retriever, System

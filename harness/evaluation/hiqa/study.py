@@ -16,7 +16,8 @@ from common.records import Passage, Question
 from common.retrieval import without_copies, without_itself
 from harness.evaluation.hiqa.tables import WHOLE, Scores, answer_tables_of_rows, ranking_tables, scores
 from harness.evaluation.retrieval_scores import by_document, gold_places, holders_of
-from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Asked, Findings
 from harness.indexing.index_folder import open_index
 from harness.interfaces import Retriever, System
 from harness.retrievers.bm25 import Bm25Retriever

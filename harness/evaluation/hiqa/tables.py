@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from common.answer_metrics import exact_match
 from common.records import Answer, Question, nfkc
 from common.words import word_count, words_of
-from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
+from harness.evaluation.answer_scores import differences_table, masks_of_kinds, row_cells
 from harness.evaluation.engine import has_read
 from harness.evaluation.judging.system import judged_values
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table
 from harness.evaluation.log_rank import log_rank_index
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import ReportTable, not_measured
 
 RIGHT_OR_WRONG = ("choice", "calculation", "comparison", "true or false")  # kinds with one right answer, no half credit

@@ -30,7 +30,7 @@ from harness.evaluation.judging.tables import (
     retrieval_rows,
 )
 from harness.evaluation.page import QuestionCase
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Settings
 
 _MEASURES = {CORRECT: "judged correct", HALF: "judged correct, half credit"}  # row -> its measure per question, 0 to 1
 _WORDS = {True: "relevant", False: "not relevant"}

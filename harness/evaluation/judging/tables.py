@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from common.records import Question
-from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
+from harness.evaluation.answer_scores import differences_table, masks_of_kinds, row_cells
 from harness.evaluation.judge import Verdict
 from harness.evaluation.judgements import Judgements
+from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 
 NO_JUDGE = "no judge is configured; type --judge.llm with a language model"

@@ -23,7 +23,8 @@ from harness.evaluation.answer_scores import MEASURES, differences_table, row_ce
 from harness.evaluation.msrag import tables
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import msrag as published
-from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Asked, Findings
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
 from harness.systems.msrag import Msrag

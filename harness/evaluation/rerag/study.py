@@ -19,7 +19,8 @@ from harness.evaluation.rerag.answers import candidates_record, contexts_case
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import ABLATION, BASELINE, FULL, PLAIN, Confidence
 from harness.evaluation.rerag.temperatures import Fitted, encoder_of, fitted_for, identity, read_temperatures
-from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Asked, Findings
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
 from harness.retrievers.question_passages import bm25_of_shipped

@@ -11,13 +11,13 @@ import pytest
 from common.errors import UserError
 from common.records import Passage, Question, Ranked
 from common.rewrites import Rewrites, restricted
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.dmqr.figures import rewrites_of, strategies_of
 from harness.evaluation.dmqr.methods import Method, MethodHits
 from harness.evaluation.dmqr.study import Study
 from harness.evaluation.dmqr.tables import Scored, method_tables, score_methods
 from harness.evaluation.engine import MeasuredSystem, measure
 from harness.evaluation.judge import Judge
+from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryHits, QueryHits

@@ -11,11 +11,11 @@ import infer
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.commands.evaluate import evaluate
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.drrag.study import Study
 from harness.evaluation.drrag.tables import Row, recall_tables
 from harness.evaluation.engine import ask_rows
 from harness.evaluation.paper_figures import dr_rag_table_5
+from harness.evaluation.settings import Bootstrap
 from harness.readers.t5 import PackedReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.runtime.memo import FOR_STUDY, Memo

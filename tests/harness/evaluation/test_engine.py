@@ -13,12 +13,12 @@ import pytest
 from common.errors import ArtifactError
 from common.records import Answer, Passage, Question, Ranked
 from harness.commands.evaluate import evaluate
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.drrag.study import Study as DrRagStudy
 from harness.evaluation.engine import MeasuredSystem, measure, measures_of
 from harness.evaluation.rerag.study import Study as ReRagStudy
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.study import Asked as Answered
-from harness.evaluation.study import Findings, Settings
+from harness.evaluation.study import Findings
 from harness.evaluation.tables import Cell, ReportTable
 from harness.interfaces import System
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25

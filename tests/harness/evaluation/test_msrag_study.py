@@ -18,12 +18,11 @@ from harness.answer_selection.oracle import Oracle
 from harness.context_sources.facts import IndexedFacts
 from harness.context_sources.generated import GeneratedContext
 from harness.context_sources.web import WebContext
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.engine import ask_rows
 from harness.evaluation.msrag.study import Study
 from harness.evaluation.msrag.tables import is_yes_no
 from harness.evaluation.paper_figures import msrag as published
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.readers.llm import LlmReader
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.web import WebRetriever

@@ -12,8 +12,7 @@ import pytest
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Question, Ranked
 from datamodules.formats.reading import read_questions
-from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rerank_prior import RerankPrior, is_prior_file

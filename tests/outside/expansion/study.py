@@ -7,7 +7,8 @@ from expansion.system import TitleExpansion
 
 from common.ranges import PositiveInt
 from common.records import Question
-from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Asked, Findings
 from harness.evaluation.tables import Cell, ReportTable
 from harness.interfaces import System
 from harness.systems.retrieve_read import RetrieveRead
