@@ -21,7 +21,6 @@ from harness.interfaces import System
 from harness.runtime.memo import Memo
 from harness.runtime.provenance import reusing
 
-
 What = Literal["study", "tuning"]
 TUNE = "`infer.py tune`"
 
