@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +106,7 @@ def evaluate(
         missing_gold,
         strict,
         memo,
+        judge,
     )
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
@@ -115,8 +115,8 @@ def evaluate(
     files.check()
     OUTPUT.check_writable(out)
     load(judge, system)
-    with report_folder(out, judge, settings) as folder:
-        measured = evaluate_into(folder, system, own if studies else None, files, settings, judge)
+    with report_folder(out, settings) as folder:
+        measured = evaluate_into(folder, system, own if studies else None, files, settings)
     measured.failed.check()
 
 
@@ -136,6 +136,7 @@ def files_and_settings(
     missing_gold: MissingGold = "left_out",
     strict: bool = False,
     memo: Path | None = None,
+    judge: Judge | None = None,
 ) -> "tuple[QuestionFiles, Settings]":
     """The question files of an evaluation that writes `out`, and its settings; resumable results lie beside `out`.
 
@@ -165,23 +166,22 @@ def files_and_settings(
             f"--memo {memo} must be a folder outside --out {out} and {partial}, which are replaced or removed."
         )
     by_script = normalization is None
-    return files, Settings(layout, named, tuple(ks), paper, bootstrap, partial, memo=memo, by_script=by_script)
+    return files, Settings(layout, named, tuple(ks), paper, bootstrap, partial, memo, judge, by_script)
 
 
 @contextmanager
-def report_folder(out: Path, judge: Judge | None, settings: "Settings") -> Iterator[Path]:
+def report_folder(out: Path, settings: "Settings") -> Iterator[Path]:
     """A folder that becomes the report when all is written; resumable results are then removed, the report printed.
 
     Args:
         out: The report.
-        judge: Its verdicts are remembered; None for none.
         settings: Of the evaluation.
     """
     from harness.evaluation.report import OUTPUT
 
     with OUTPUT.locked(out):
-        if judge is not None:
-            judge.verdicts = settings.shared_memo().of("verdicts", judge)
+        if settings.judge is not None:
+            settings.judge.verdicts = settings.shared_memo().of("verdicts", settings.judge)
         with whole_folder(out) as folder:
             yield folder
         remove_saved(settings.partial)
@@ -195,7 +195,6 @@ def evaluate_into(
     study: "Study | None",
     files: QuestionFiles,
     settings: "Settings",
-    judge: Judge | None = None,
 ) -> "MeasuredSystem":
     """Measure one system and write its report into a folder.
 
@@ -205,10 +204,8 @@ def evaluate_into(
         study: The system's own; None if it has none.
         files: The questions.
         settings: Of the evaluation; resumable results are kept in its folder.
-        judge: Judges the answers and passages; None for none.
     """
     from harness.evaluation.engine import measure
-    from harness.evaluation.judging.system import judge_measured
     from harness.evaluation.report import index_facts, model_facts, write_report
 
     asked = files.read(system)
@@ -217,8 +214,7 @@ def evaluate_into(
     facts = [*asked.facts, *gold_facts]
     for fact in facts if asked.read > len(asked.questions) else facts[1:]:
         say(f"{fact}.")
-    measured = measure(system, asked.questions, study, replace(settings, judge=judge))
-    judge_measured(judge, measured, settings)
+    measured = measure(system, asked.questions, study, settings)
     told = [*measured.failed.facts, *cut_passages(system)]
     measured.facts, measured.read = [*facts, *told, *index_facts(system), *model_facts(system)], asked.read
     write_report(folder, measured, system, files, settings, absent)

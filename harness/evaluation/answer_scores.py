@@ -169,6 +169,11 @@ def masks_of_kinds(questions: Sequence[Question]) -> dict[str, NDArray[np.bool_]
     return {str(kinds[place]): kinds_N == kinds[place] for place in np.argsort(-counts, kind="stable")}
 
 
+def has_read(answers: Sequence[Answer]) -> bool:
+    """Whether a reader gave one of the answers, or failed to; it may have given an empty text."""
+    return any(each.text or each.logprob is not None or each.costs.get("failed_calls") for each in answers)
+
+
 def answer_values(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> NDArray[np.float64]:
     """(3, N) in the order of `MEASURES`, NaN for questions without gold answers."""
     known = [place for place, question in enumerate(questions) if question.answers]

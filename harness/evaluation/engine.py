@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 from common.errors import UserError
 from common.progress import track
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table, withheld_tables
+from harness.evaluation.answer_scores import (
+    MEASURES,
+    answer_tables,
+    answer_values,
+    costs_table,
+    has_read,
+    withheld_tables,
+)
 from harness.evaluation.controls import Controls, verdict
-from harness.evaluation.judgements import Judgements
+from harness.evaluation.judging import Judgements, judgements
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
@@ -53,7 +60,7 @@ class MeasuredSystem:
     seconds: float  # computing time, that of interrupted runs included
     facts: list[str] = field(default_factory=list)  # on the questions (first, the same for all systems) and the indexes
     verdict: str = ""  # on the trained part: `harness.evaluation.controls`
-    judged: Judgements | None = None  # None without a judge
+    judged: Judgements = field(default_factory=Judgements)
     read: int = 0  # number of questions read, those without gold answers and gold passages included
 
     @property
@@ -70,12 +77,11 @@ class MeasuredSystem:
 
     def cases_of(self, number: int) -> Sequence[QuestionCase]:
         """The study's tables about one question, and the judge's."""
-        own = self.findings.cases[number] if self.findings.cases else ()
-        return [*own, *(self.judged.cases_of(number) if self.judged else ())]
+        return [each for cases in (self.findings.cases, self.judged.cases) if cases for each in cases[number]]
 
 
 def measure(system: System, questions: Sequence[Question], study: Study | None, settings: Settings) -> MeasuredSystem:
-    """Ask the system and the other rows of its study, score all answers, and control the trained part.
+    """Ask the system and the other rows of its study, score and judge all answers, and control the trained part.
 
     Args:
         system: The system.
@@ -84,6 +90,7 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
         settings: Shared by all systems.
     """
     started, memo, word = time.perf_counter(), settings.shared_memo(), word_of(system)
+    reused = settings.seconds_of_verdicts
     made = study.rows_of(system) if study else {word: system}
     own = next((row for row, each in made.items() if each is system), None)
     if own is None:
@@ -96,17 +103,19 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     del asked  # may hold all that was retrieved
     verdict, controls = _controlled(system, questions, answers, settings, memo)
     systems: dict[str, Sequence[Answer]] = {word: answers, **variants}
-    costs = costs_table(answers)
+    costs, judged = costs_table(answers), judgements(settings.judge, questions, answers, settings.bootstrap)
     tables = [
         *controls,
         *_answer_tables(questions, answers, settings, findings),
         evidence_table(questions, answers, settings, indexed),
         *([costs] if costs else []),
         *findings.tables,
+        *judged.tables,
     ]
     measures = {name: measures_of(questions, each, settings, indexed) for name, each in systems.items()}
-    seconds = memo.seconds_before + time.perf_counter() - started
-    return MeasuredSystem(word, list(questions), systems, findings, tables, measures, seconds, verdict=verdict)
+    measures[word] |= judged.measures
+    seconds = memo.seconds_before + settings.seconds_of_verdicts - reused + time.perf_counter() - started
+    return MeasuredSystem(word, list(questions), systems, findings, tables, measures, seconds, [], verdict, judged)
 
 
 def ask_rows(
@@ -238,11 +247,6 @@ def measures_of(
     measures["MRR"] = retrieved["MRR"]
     measures["Log-Rank"] = retrieved.get("Log-Rank", np.full(len(questions), np.nan))
     return measures
-
-
-def has_read(answers: Sequence[Answer]) -> bool:
-    """Whether a reader gave one of the answers, or failed to; it may have given an empty text."""
-    return any(each.text or each.logprob is not None or each.costs.get("failed_calls") for each in answers)
 
 
 def _answer_tables(

@@ -114,11 +114,6 @@ class Judge:
         known = identity_of(self.llm)
         return known and {"model": known, "repairs": self.repairs}
 
-    @property
-    def seconds_before(self) -> float:
-        """Computing time of verdicts that were reused from earlier runs."""
-        return self.verdicts.seconds_before
-
     def on_answers(self, cases: Sequence[tuple[Question, str]]) -> list[Verdict]:
         """Verdicts `{"reason", "verdict"}` on answers, by the gold answers of their questions.
 

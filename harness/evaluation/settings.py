@@ -37,7 +37,7 @@ class Settings:
     bootstrap: Bootstrap
     partial: Path  # folder for resumable results
     memo: Path | None = None  # folder of the memo, where it is kept
-    judge: "Judge | None" = None  # for a study whose rows are judged, too
+    judge: "Judge | None" = None
     by_script: bool = False  # whether `for_questions` chooses the normalization
 
     def shared_memo(self) -> Memo:
@@ -50,6 +50,11 @@ class Settings:
         if self.by_script and 2 * len(unspaced(answered)) > len(answered):
             return replace(self, normalization="characters")
         return self
+
+    @property
+    def seconds_of_verdicts(self) -> float:
+        """Computing time of the judge's verdicts that were reused from earlier runs."""
+        return self.judge.verdicts.seconds_before if self.judge else 0.0
 
     @property
     def yes_no_rule(self) -> bool:

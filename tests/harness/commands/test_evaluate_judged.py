@@ -207,14 +207,14 @@ def test_several_systems_have_one_judge(compared: Path, single: Path, loop: Loop
     found, alone = cells(compared), measured_cells(single)
     of_last = {key: value for key, value in measured_cells(compared / "last").items() if key[0] == "judged"}
     assert of_last == {key: value for key, value in alone.items() if key[0] == "judged"}
-    for column in ("answers correct %", "judged P@5 %"):
-        assert found["judged", "last", column] == alone["judged", column, "mean"]
+    for column, row in (("judged correct %", "answers correct %"), ("judged P@5 %", "judged P@5 %")):
+        assert found["quality", "last", column] == alone["judged", row, "mean"]
     first, last = (
         np.array([np.nan if r["judged_correct"] is None else r["judged_correct"] for r in questions(compared / name)])
         for name in ("first", "last")
     )
     both = 100 * (last - first)
-    assert found["judged, differences", "last", "answers correct %"] == pytest.approx(np.nanmean(both), rel=1e-5)
+    assert found["differences", "last", "judged correct, points"] == pytest.approx(np.nanmean(both), rel=1e-5)
     # both systems found the same passages: their verdicts were asked for once
     both_costs = found["judge costs", "passages", "verdicts"]
     assert both_costs == cells(compared / "first")["judge costs", "passages", "verdicts"]

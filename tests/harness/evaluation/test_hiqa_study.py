@@ -25,7 +25,7 @@ from harness.evaluation.engine import ask_rows
 from harness.evaluation.hiqa.study import KINDS, OWN, Study, kept_documents
 from harness.evaluation.hiqa.tables import ALL_GOLD, RECALL, WHOLE, Scores, answer_tables_of_rows, exact_accuracy
 from harness.evaluation.judge import Judge
-from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR
+from harness.evaluation.judging import NO_JUDGE, NO_READER, NOT_ASKED_FOR
 from harness.evaluation.retrieval_scores import gold_places
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.study import build

@@ -9,8 +9,7 @@ import pytest
 from common.chat import Chat, Reply
 from common.records import Passage, Question
 from harness.evaluation.judge import Judge
-from harness.evaluation.judging.system import hit_and_precision
-from harness.evaluation.judging.tables import costs_table
+from harness.evaluation.judging import costs_table, hit_and_precision
 from harness.runtime.memo import Memo
 from harness.runtime.provenance import construct
 
