@@ -35,11 +35,10 @@ from harness.evaluation.plots import plot_recall
 from harness.evaluation.settings import Settings
 from harness.evaluation.study import Asked, Findings, word_of
 from harness.evaluation.tables import ReportTable
-from harness.interfaces import System
+from harness.interfaces import ChoosingRewriter, System
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records
 from harness.retrievers.multi_query import ORIGINAL
 from harness.retrievers.retriever_tree import facts_of
-from harness.rewriters.llm import LlmRewriter
 from harness.rewriters.strategy_checks import check_strategies
 from harness.runtime.provenance import computed_in, reusing
 from harness.systems.dmqr import Dmqr
@@ -80,7 +79,7 @@ class Study:
                 check_strategies(other.rewriter, other.search.strategies)
             place = OWN_REWRITER if other.retriever is system.retriever else name
             further[name] = Method.of(other, name, name, place), other
-        if isinstance(system.rewriter, LlmRewriter) and system.rewriter.adaptive:
+        if isinstance(system.rewriter, ChoosingRewriter) and system.rewriter.adaptive:
             every = system.rewriter.without_choice()
             whole = Method.of(system, ALL_STRATEGIES, ALL_STRATEGIES)
             further[ALL_STRATEGIES] = whole, system.with_settings(rewriter=every)
