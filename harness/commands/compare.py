@@ -5,7 +5,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +105,8 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
 
     first = next(iter(given.values()))
     out = Path(first["out"])
-    files, settings = files_and_settings(**{name: first[name] for name in signature(files_and_settings).parameters})
+    of_evaluate = {"system", "study", "studies", "llm"}
+    files, settings = files_and_settings(**{name: each for name, each in first.items() if name not in of_evaluate})
     studies = {
         name: build(options["system"], "study", _own_options(**options), out, files.layout)
         for name, options in given.items()
