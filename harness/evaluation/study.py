@@ -22,7 +22,6 @@ from harness.runtime.memo import Memo
 from harness.runtime.provenance import reusing
 
 What = Literal["study", "tuning"]
-TUNE = "`infer.py tune`"
 
 
 @dataclass(frozen=True, slots=True)

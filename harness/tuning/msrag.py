@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from common.context_sources import SelectedSource
-from common.outputs import OutputFile
 from common.ranges import PositiveFloat
 from common.records import Answer, Question
 from harness.answer_selection.answer_encoder import AnswerEncoder
@@ -21,10 +20,9 @@ from harness.evaluation.answer_scores import MEASURES
 from harness.evaluation.msrag.tables import is_yes_no, scores_of
 from harness.evaluation.serialization import digest
 from harness.evaluation.settings import Settings
-from harness.evaluation.study import TUNE
 from harness.runtime.turns import with_turns
 from harness.systems.msrag import Msrag
-from models.msrag.answer_model import is_answer_model
+from models.msrag.answer_model import ANSWER_MODEL
 from models.pretrained import MINILM
 
 
@@ -36,7 +34,7 @@ class Tuning:
         penalty: L2.
     """
 
-    output = OutputFile(TUNE, "a fitted selector", is_answer_model)
+    output = ANSWER_MODEL.output
 
     def __init__(self, encoder: str = MINILM, penalty: PositiveFloat = 1.0) -> None:
         self.encoder, self.penalty = encoder, penalty
@@ -69,7 +67,7 @@ class Tuning:
         model = fit(features, right, self.penalty)
         fitted = {"questions": len(asked), "sha256": digest(asked)[:12]}
         model = replace(model, encoder=encoder.name, encoder_sha256=encoder.recipe, fitted=fitted)
-        model.save(out)
+        ANSWER_MODEL.write(out, model.content)
         reached = {
             "on other questions": out_of_fold(asked, answers, features, right, self.penalty),
             "on these": choices(model, answers, features),

@@ -18,7 +18,7 @@ from harness.evaluation.rerag import tables
 from harness.evaluation.rerag.answers import candidates_record, contexts_case
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import ABLATION, BASELINE, FULL, PLAIN, Confidence
-from harness.evaluation.rerag.temperatures import Fitted, encoder_of, fitted_for, identity, read_temperatures
+from harness.evaluation.rerag.temperatures import TEMPERATURES, Fitted, encoder_of, fitted_for, identity
 from harness.evaluation.settings import Settings
 from harness.evaluation.study import Asked, Findings
 from harness.evaluation.tables import ReportTable
@@ -67,7 +67,7 @@ class Study:
     def check(self, system: ReRag, out: Path, layout: str) -> None:
         """Check files and folders.  Raises UserError or a subclass."""
         if self.temperatures is not None:
-            read_temperatures(self.temperatures)
+            TEMPERATURES.read(self.temperatures)
         if self.baseline_serving is not None and not (self.baseline_serving / MANIFEST).is_file():
             raise MissingInputError(
                 f"study.baseline_serving: {self.baseline_serving} is no serving folder. Give one that training "

@@ -309,13 +309,13 @@ def test_ranks_by_hand() -> None:
 def test_files_of_weights(system: HiQa, tmp_path: Path) -> None:
     retriever = system.retriever
     assert isinstance(retriever, MultiRouteRetriever)
-    with pytest.raises(MissingInputError, match="no file of weights"):
+    with pytest.raises(MissingInputError, match="a file of weights is needed"):
         MultiRouteRetriever(retriever.dense, retriever.bm25, weights=tmp_path / "lost.json").load()
     other = tmp_path / "other.json"
     other.write_text("{}")
     with pytest.raises(UserError, match=r"not a file of weights of `infer\.py tune`: not replaced"):
         Tuning.output.check(other)
-    with pytest.raises(UserError, match="Choose the weights again"):
+    with pytest.raises(UserError, match="Fit it again"):
         MultiRouteRetriever(retriever.dense, retriever.bm25, weights=other).load()
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
         Tuning().check(HiQa(retriever.bm25))
