@@ -27,7 +27,7 @@ from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.retrieval_tables import evidence_table
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
 from harness.evaluation.settings import Settings
-from harness.evaluation.study import Asked, Findings, Study, word_of
+from harness.evaluation.study import Findings, RowAnswers, Study, word_of
 from harness.evaluation.tables import ReportTable, not_measured
 from harness.interfaces import Retriever, System
 from harness.retrievers.corpora import passages_of
@@ -95,7 +95,7 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     own = next((row for row, each in made.items() if each is system), None)
     if own is None:
         raise TypeError(f"{type(study).__name__}.rows_of({word}) has no row with the system that it was given")
-    asked = Asked(ask_rows(made, questions, memo, whole=study is None, own=system), own, memo)
+    asked = RowAnswers(ask_rows(made, questions, memo, whole=study is None, own=system), own, memo)
     findings = study.measure(system, questions, asked, settings) if study else Findings()
     findings.facts += _failed_elsewhere(asked)
     answers = with_cut_notes(system, questions, shown(asked.answers))
@@ -189,7 +189,7 @@ def shown(answers: Sequence[Answer]) -> list[Answer]:
     return [replace(answer, notes=each) for answer, each in zip(answers, notes, strict=True)]
 
 
-def _failed_elsewhere(asked: Asked) -> list[str]:
+def _failed_elsewhere(asked: RowAnswers) -> list[str]:
     """What is said of questions that failed in some row, and not in the system's own."""
     lines = []
     for row, each in asked.rows.items():

@@ -25,7 +25,7 @@ What = Literal["study", "tuning"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RowAnswers:
     """What the rows of a study answered."""
 
     rows: Mapping[Any, Sequence[Answer]]  # by what the study calls them; one answer per question
@@ -71,7 +71,7 @@ class Study(Protocol):
             system: Loaded. It is one of the rows, and its parts are those of the others.
         """
 
-    def measure(self, system: Any, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: Any, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """Make tables of the answers to questions with gold answers or gold passages.
 
         Args:

@@ -33,7 +33,7 @@ from harness.evaluation.dmqr.methods import (
 from harness.evaluation.paper_figures import DMQR, dmqr
 from harness.evaluation.plots import plot_recall
 from harness.evaluation.settings import Settings
-from harness.evaluation.study import Asked, Findings, word_of
+from harness.evaluation.study import Findings, RowAnswers, word_of
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import ChoosingRewriter, System
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records
@@ -123,7 +123,7 @@ class Study:
             fusion=method.fusion, original=method.original, judged_by=judged,
         )  # fmt: skip
 
-    def measure(self, system: Dmqr, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: Dmqr, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """Tables of all methods.
 
         Retrieval on questions to which the rule applies, answers on those with gold answers.

@@ -20,7 +20,7 @@ from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import ABLATION, BASELINE, FULL, PLAIN, Confidence
 from harness.evaluation.rerag.temperatures import TEMPERATURES, Fitted, encoder_of, fitted_for, identity
 from harness.evaluation.settings import Settings
-from harness.evaluation.study import Asked, Findings
+from harness.evaluation.study import Findings, RowAnswers
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
 from harness.retrievers.question_passages import bm25_of_shipped
@@ -112,7 +112,7 @@ class Study:
                 self.fitted[source] = fitted_for(self.temperatures, source, scores_of)
         return self.fitted[source].temperature
 
-    def measure(self, system: ReRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: ReRag, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """All tables and curves, of the questions with gold answers."""
         answers, memo = asked.rows, asked.memo
         if system.model.estimator is None:

@@ -17,8 +17,7 @@ from harness.evaluation.drrag.study import Study as DrRagStudy
 from harness.evaluation.engine import MeasuredSystem, measure, measures_of
 from harness.evaluation.rerag.study import Study as ReRagStudy
 from harness.evaluation.settings import Bootstrap, Settings
-from harness.evaluation.study import Asked as Answered
-from harness.evaluation.study import Findings
+from harness.evaluation.study import Findings, RowAnswers
 from harness.evaluation.tables import Cell, ReportTable
 from harness.interfaces import System
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -143,7 +142,7 @@ class OfRows:
     def rows_of(self, system: Asks) -> dict[str, System]:
         return {"one": construct(Asks, index=system.index, k=1), "own": system}
 
-    def measure(self, system: Any, questions: Sequence[Question], asked: Answered, settings: Settings) -> Findings:
+    def measure(self, system: Any, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         table = ReportTable("own", "Own", ("answers",), {"own": [Cell(len(asked.answers))]})
         return Findings([table], {"one": asked.rows["one"]})
 
