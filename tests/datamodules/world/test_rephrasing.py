@@ -8,8 +8,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from datamodules.formats.reading import read_passages, read_questions
 from datamodules.world import rephrasing_phrases
 from datamodules.world.entities import Entity
@@ -17,8 +15,7 @@ from datamodules.world.facts import RELATIONS
 from datamodules.world.phrases import SPLITS, Phrases
 from datamodules.world.questions import contains
 from datamodules.world.rephrasing import RephrasedQuestion, rephrase
-from datamodules.world.world import World, WorldConfig
-from datamodules.world.writing import write_world
+from datamodules.world.world import World
 from tests.helpers.small_world import REPHRASED
 
 KINDS = ("noisy", "overlong", "underspecified")
@@ -39,16 +36,6 @@ def test_files_that_existed_before_keep_their_bytes(folder: Path) -> None:
     assert {name: digest(folder / name) for name in pinned("small")} == pinned("small")
     new = {f"{kind}_{split}.{end}" for kind, end in (("rephrased", "json"), ("rewrites", "jsonl")) for split in SPLITS}
     assert {path.name for path in folder.iterdir()} - pinned("small").keys() == {*new, "world.json"}
-
-
-@pytest.mark.slow
-def test_the_default_world_keeps_its_bytes_and_its_numbers_of_test_questions(tmp_path: Path) -> None:
-    record = write_world(WorldConfig(), tmp_path / "out")
-    kept = {**pinned("default"), **pinned("default, rephrased")}
-    assert {name: digest(tmp_path / "out" / name) for name in kept} == kept
-    assert record["rephrased_questions"]["test"] == dict.fromkeys(KINDS, 224)
-    counts = {"both": 105, "knowledge": 105, "neither": 63, "web": 147}
-    assert record["msrag"]["questions"] == {"validation": counts, "test": counts}
 
 
 def test_rows_have_the_gold_of_their_source_within_the_corpus(folder: Path, world: World) -> None:
