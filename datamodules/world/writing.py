@@ -59,7 +59,9 @@ def _write(world: World, manuals: Library | None, config: WorldConfig, out: Path
             "generator_version": VERSION,
             "recipe": asdict(config),
             "passages": {"corpus": len(rest), "web_corpus": len(web), "manuals": config.manuals},
-            "questions": {split: _count(s.generated.kind for s in world.questions[split]) for split in (*SPLITS, "web")},
+            "questions": {
+                split: _count(s.generated.kind for s in world.questions[split]) for split in (*SPLITS, "web")
+            },
             "single_hop_questions": {split: len(world.singles[split]) for split in SPLITS},
             "open_single_hop_questions": {split: len(world.open_singles[split]) for split in SPLITS},
             "manual_questions": manual_questions,
