@@ -1,7 +1,8 @@
 """A file of rows of bytes: written in their order, read one at a time, each checked when it is read.
 
 Each row is followed by the CRC-32 of its bytes. The last row says where the others end: int64, from 0.
-A row is read, and not mapped, so that what a process has read once does not stay in its memory.
+A row is read, and not mapped, so that what a process has read once does not stay in its memory. Arrow and NumPy files
+would do but for flipped bits: they have no checksums.
 """
 
 import io
