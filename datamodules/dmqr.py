@@ -168,33 +168,40 @@ class RewriteData(StepData):
         """
         if self.training:
             return
-        rewriter: RewriterModel = self.module.rewriter
         train, held_out = self._split()
-        unknown = sorted({each.strategy for each in train + held_out} - set(rewriter.strategies))
-        if unknown:
-            raise UserError(
-                f"the files hold rewrites by {unknown[0]!r}, which is not in the pool "
-                f"({', '.join(rewriter.strategies)}): describe it in a file and name it as model.pool."
-            )
+        self._check_strategies(train + held_out)
         self.training = self._tokenized(train)
         self.held_out = sorted(self._tokenized(held_out), key=lambda each: -each.length)
         self._places.clear()
-        if not self.training or not self.held_out:
-            raise DataError(
-                f"{len(self.training)} training and {len(self.held_out)} validation examples, from "
-                f"{self._lacking(not self.training)}: give more files, or change data.validation_fraction."
-            )
+        self._count_steps()
         by_hash = sorted(range(len(self.held_out)), key=lambda row: _digest(repr(self.held_out[row].example)))
         self.generated = frozenset(by_hash[: self.generated_rewrites])
-        found = {each.example.strategy for each in self.training}
-        self.strategies = [name for name in rewriter.strategies if name in found]
-        self.steps_per_epoch = math.ceil(len(self.training) / self.rewrites_per_step)
-        self.units_per_step = len(self.training) / self.steps_per_epoch
         self.audit = self._audit()
         if self.retriever is not None:
             self.gold = self._gold(self.retriever)
         self.audit |= self._unusual.audit()
         self.print_audit()
+
+    def _check_strategies(self, examples: Sequence[RewriteExample]) -> None:
+        """Raise UserError if a strategy is not in the pool."""
+        pool, found = self.module.rewriter.strategies, {each.strategy for each in examples}
+        if unknown := sorted(found - set(pool)):
+            raise UserError(
+                f"the files hold rewrites by {unknown[0]!r}, which is not in the pool "
+                f"({', '.join(pool)}): describe it in a file and name it as model.pool."
+            )
+
+    def _count_steps(self) -> None:
+        """Raise DataError if nothing is left; remember the steps of an epoch and what is trained on."""
+        if not self.training or not self.held_out:
+            raise DataError(
+                f"{len(self.training)} training and {len(self.held_out)} validation examples, from "
+                f"{self._lacking(not self.training)}: give more files, or change data.validation_fraction."
+            )
+        found = {each.example.strategy for each in self.training}
+        self.strategies = [name for name in self.module.rewriter.strategies if name in found]
+        self.steps_per_epoch = math.ceil(len(self.training) / self.rewrites_per_step)
+        self.units_per_step = len(self.training) / self.steps_per_epoch
 
     def _gold(self, retriever: Retriever) -> dict[int, tuple[frozenset[str], ...]]:
         """The gold passages of the questions that are searched, each by its first row of `held_out`."""

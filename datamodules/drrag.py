@@ -18,18 +18,19 @@ from common.ranges import NonNegativeInt, OpenShare, PositiveInt
 from common.records import Question
 from common.sealed_json import fingerprint
 from datamodules.cache.candidates import Candidates
-from datamodules.cache.question_lookup import stored_mined
+from datamodules.cache.question_lookup import QuestionLookup
 from datamodules.cache.record_cache import DEFAULT, Arrays
 from datamodules.cache.sampled_triples import SampledTriples, draw_triples
-from datamodules.cache.search_results import Search, SearchResults
-from datamodules.cache.splits import are_stored, split_questions
+from datamodules.cache.search_results import Search
+from datamodules.cache.splits import Split
 from datamodules.cache.token_cache import TokenCache, token_rows
 from datamodules.examples.audit import audit
-from datamodules.examples.data_files import QuestionDataFile, paths_of
-from datamodules.examples.step_loader import StepData, plan_steps
+from datamodules.examples.data_files import QuestionDataFile
+from datamodules.examples.step_loader import plan_steps
 from datamodules.examples.triple_batches import TripleBatches, TripleRequest
 from datamodules.examples.triples import Sampling, Triple, draw
 from datamodules.formats.mined_negatives import Mined
+from datamodules.question_data import QuestionData
 from models.drrag.triple_tokenizer import TripleEncoder
 from models.length_batching import length_batches
 
@@ -37,7 +38,7 @@ BALANCED = Sampling()  # 1:1, as in the paper
 LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly negatives, as at inference
 
 
-class DrRagData(StepData):
+class DrRagData(QuestionData):
     """Training and validation triples of one or several data sets.
 
     Validation questions come from a fixed hash split of the training files or from separate files; dev files are for
@@ -87,83 +88,64 @@ class DrRagData(StepData):
         strict: bool = False,
     ) -> None:
         super().__init__()
-        self._name_files(train, validation, validation_fraction, corpus)
-        self.hard_negative_files = hard_negatives or []
-        self.search = search
-        self.search_results = SearchResults("mine", search, self.sources, cache) if search else None
+        self.cache, self.workers, self.strict = cache, workers, strict
+        self._name_question_files(train, validation, validation_fraction, hard_negatives, corpus, search)
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
-        self.cache, self.workers, self.strict = cache, workers, strict
-        self.questions: Sequence[Question] = ()
 
-    @property
-    def files(self) -> list[str]:
-        """Paths of all input files."""
-        return paths_of(self.sources) + self.hard_negative_files
-
-    @property
-    def _mined_files(self) -> list[str]:
-        return self.hard_negative_files + (self.search_results.files if self.search_results else [])
-
-    def prepare_data(self) -> None:
-        """Read large files on one process per machine; the others then read its store."""
-        if are_stored(self.sources, self.cache):
-            self._load()
-
-    def setup(self, stage: str) -> None:
-        """Read and split the questions, sample the first epoch, print its statistics (once).
-
-        Raises:
-            DataError: If a file is invalid, there are no training triples, or validation lacks a class.
-        """
-        self._load()
-
-    def _load(self) -> None:
-        if self.questions:
-            return
+    def _load(self, split: Split, mined: QuestionLookup) -> None:
+        """Raises DataError if there are no training triples, or validation lacks a class."""
         self.encode: TripleEncoder = self.module.classifier.encode
-        split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
-        unusual = split.counts(self.strict).audit()
+        self._number(split, mined)
+        self._sampled = 0, self._drawn(self._training, self.sampling, 0)
+        self._validation = self._drawn(self._held_out, self.validation_sampling, -1)
+        self._count_steps()
+        self.validation_triples, self.questions = self._validation.examples, split.training
+        self.audit = self._audit(split, mined)
+
+    def _number(self, split: Split, mined: QuestionLookup) -> None:
+        """Give the passages of both parts numbers, and token ids."""
         self._store = split.stores[0]
-        mined = stored_mined(self._mined_files, self.cache)
         drawn_from = [store.name for store in split.stores], self.validation_fraction, mined.name
         self._content = fingerprint([*drawn_from, self.sampling_seed])
         self._training, self._held_out = (
             self._numbered(part, Candidates(questions, mined), fingerprint([part, *drawn_from]))
             for part, questions in (("training", split.training), ("held out", split.held_out))
         )
-        held_out = self._drawn(self._held_out, self.validation_sampling, -1)
-        self._sampled = 0, self._drawn(self._training, self.sampling, 0)
-        first, lengths = self._sampled[1], self._sampled[1].lengths()
+
+    def _count_steps(self) -> None:
+        """The steps of an epoch: all have as many."""
+        first, held_out = self._sampled[1], self._validation
         if not len(first) or held_out.positive.all() or not held_out.positive.any():
             raise DataError(
                 f"{len(first)} training and {len(held_out)} validation triples, from "
                 f"{self._lacking(not len(first))}: a question needs two or more gold passages and other ones, and "
                 "validation needs both classes. Give more questions, or raise data.validation_fraction."
             )
-        self.steps_per_epoch = max(1, min(len(first), math.ceil(int(lengths.sum()) / self.tokens_per_step)))
+        tokens = int(first.lengths().sum())
+        self.steps_per_epoch = max(1, min(len(first), math.ceil(tokens / self.tokens_per_step)))
         self.units_per_step = len(first) / self.steps_per_epoch
-        self.validation_triples, self._validation = held_out.examples, held_out
-        self.questions = split.training
+
+    def _audit(self, split: Split, mined: QuestionLookup) -> dict[str, Any]:
+        first, held_out = self._sampled[1], self._validation
 
         def audited() -> Arrays:
             report = audit(
-                split.training, first.examples, mined, lengths.tolist(), self.encode.max_tokens,
+                split.training, first.examples, mined, first.lengths().tolist(), self.encode.max_tokens,
                 first.untruncated().tolist()
             )  # fmt: skip
             return {"json": np.array(json.dumps(report))}
 
         key = {"audit": self._key(self.sampling, 0), "tokens": self.encode.content_digest}
-        self.audit = _with_numbers(json.loads(str(self._store.derived(key, audited)["json"]))) | {
+        return _with_numbers(json.loads(str(self._store.derived(key, audited)["json"]))) | {
             "copies_of_gold_left_out": self._training[1].copies,
             "validation_questions": len(split.held_out),
             "validation_triples": len(held_out),
             "questions_cut": first.questions_cut() + held_out.questions_cut(),
             "steps_per_epoch": self.steps_per_epoch,
-            **unusual,
+            **self._unusual,
         }
-        self.print_audit()
 
     def _numbered(self, part: str, candidates: Candidates, content: str) -> tuple[str, Candidates, TokenCache]:
         """A part of the questions with their passages and token ids."""

@@ -15,18 +15,19 @@ from numpy.typing import NDArray
 from common.errors import DataError, UserError
 from common.ranges import NonNegativeInt, OpenShare, PositiveInt, Share
 from common.records import Passage, Question
-from datamodules.cache.question_lookup import stored_mined
+from datamodules.cache.question_lookup import QuestionLookup
 from datamodules.cache.questions import CachedQuestions
 from datamodules.cache.record_cache import DEFAULT
-from datamodules.cache.search_results import Search, SearchResults
-from datamodules.cache.splits import are_stored, split_questions
+from datamodules.cache.search_results import Search
+from datamodules.cache.splits import Split
 from datamodules.examples.context_augmentation import AnswerSubstitutes
 from datamodules.examples.context_batches import ContextBatches, ContextRequest, ContextTensors
 from datamodules.examples.context_sampling import ContextSampler, check_scores, count_contexts
 from datamodules.examples.context_sets import ContextBatch, ContextSampling, ContextSet, Labels
-from datamodules.examples.data_files import QuestionDataFile, paths_of
+from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.lazy_sequence import LazySequence
-from datamodules.examples.step_loader import StepData, chunks, plan_steps
+from datamodules.examples.step_loader import chunks, plan_steps
+from datamodules.question_data import QuestionData
 from models.context_tokenizer import FEW_TEXTS, ContextEncoder
 from models.rerag.model import Relevance
 
@@ -55,7 +56,7 @@ class ContextModel(Protocol):
         """Nearest words by embedding, for every word that has any."""
 
 
-class ReRagData(StepData):
+class ReRagData(QuestionData):
     """Questions with their candidate contexts, for the relevance estimator, the generator, or both.
 
     Validation questions come from a fixed hash split of the training files or from separate files; dev files are for
@@ -129,88 +130,62 @@ class ReRagData(StepData):
         super().__init__()
         if crop_growth_words and crop_words is None:
             raise UserError(f"crop_growth_words {crop_growth_words} needs crop_words: give it, or leave this out.")
-        self._name_files(train, validation, validation_fraction, corpus)
-        self.hard_negative_files = hard_negatives or []
-        self.search = search
-        self.search_results = SearchResults("mine", search, self.sources, cache) if search else None
+        self.cache, self.workers, self.strict = cache, workers, strict
+        self._name_question_files(train, validation, validation_fraction, hard_negatives, corpus, search)
         self.contexts, self.validation_contexts = contexts, validation_contexts
-        self.context_sampling, self.validation_context_sampling, self.labels = (
-            context_sampling,
-            validation_context_sampling,
-            labels,
-        )
+        self.context_sampling, self.validation_context_sampling = context_sampling, validation_context_sampling
+        self.labels = labels
         self.crop_words, self.crop_growth_words, self.substitution = crop_words, crop_growth_words, substitution
         self.word_swaps = word_swaps
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
-        self.cache, self.workers, self.strict = cache, workers, strict
-        self.questions: Sequence[Question] = ()
 
-    @property
-    def files(self) -> list[str]:
-        """Paths of all input files."""
-        return paths_of(self.sources) + self.hard_negative_files
-
-    @property
-    def _mined_files(self) -> list[str]:
-        return self.hard_negative_files + (self.search_results.files if self.search_results else [])
-
-    def prepare_data(self) -> None:
-        """Read large files on one process per machine; the others then read its store."""
-        if are_stored(self.sources, self.cache):
-            self._load()
-
-    def setup(self, stage: str) -> None:
-        """Read and split the questions, print statistics of the training data (once).
-
-        Raises:
-            DataError: If a file is invalid, or no question has an answer and contexts.
-            UserError: If `word_swaps` does not fit the tokenizer, or a retriever score is missing that weights a
-                context.
-        """
-        self._load()
-
-    def _load(self) -> None:
-        if self.questions:
-            return
+    def _load(self, split: Split, mined: QuestionLookup) -> None:
+        """Raises DataError if no question has an answer and contexts; UserError if options do not fit the model."""
         module: ContextModel = self.module
-        split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
-        unusual = split.counts(self.strict).audit()
-        weighted = module.relevance == "retriever"
+        self._weighted = module.relevance == "retriever"
         self._answered = module.reads_answers or self.labels == "has_answer"
-        if self._mined_files and weighted:
+        if self._mined_files and self._weighted:
             raise UserError(
                 "data.hard_negatives names passages without retriever scores, and model.relevance retriever weights "
                 "contexts by them: omit data.hard_negatives, or set model.relevance to estimator or uniform."
             )
-        hard_negatives = stored_mined(self._mined_files, self.cache)
         self.draws = ContextSampler(
-            hard_negatives, self.labels, weighted, self.sampling_seed, self.crop_words, self.crop_growth_words,
-            self.substitution,
-            self.word_swaps,
+            mined, self.labels, self._weighted, self.sampling_seed, self.crop_words, self.crop_growth_words,
+            self.substitution, self.word_swaps,
         )  # fmt: skip
-        names = [self._answered, self.validation_fraction, hard_negatives.name, *(store.name for store in split.stores)]
-        training, held_out = (
-            split.stores[0].derived(
-                {
-                    "sets": [
-                        epoch,
-                        contexts,
-                        context_sampling,
-                        self.labels,
-                        weighted,
-                        self.sampling_seed,
-                        self._answered,
-                    ],
-                    "of": names,
-                },
-                partial(self._count, questions, contexts, context_sampling, epoch),
-            )
-            for questions, contexts, context_sampling, epoch in (
-                (split.training, self.contexts, self.context_sampling, 0),
-                (split.held_out, self.validation_contexts, self.validation_context_sampling, -1),
-            )
+        training, held_out = self._counted(split, mined.name)
+        questions, validation = self._with_contexts(split, training, held_out)
+        self._learn_changes(questions, module)
+        self._name_batches(questions, validation, module)
+        self.questions, self.validation_questions = questions, validation
+        self.steps_per_epoch = math.ceil(len(questions) / self.questions_per_step)
+        self.units_per_step = len(questions) / self.steps_per_epoch
+        self.examples_per_unit = 1.0 if module.packed else int(self.counts.sum()) / len(questions)
+        self.audit = self._audit(questions, training["relevant"], len(split.training), len(split.held_out))
+        self.audit |= self._unusual
+        self.audit |= {"copies_of_gold_left_out": int(training["copies"].sum())} if self.hard_negative_files else {}
+
+    def _counted(self, split: Split, mined: str) -> tuple[dict[str, NDArray[np.int64]], ...]:
+        """What `count_contexts` says of training and of validation."""
+        names = [self._answered, self.validation_fraction, mined, *(store.name for store in split.stores)]
+        parts = (
+            (split.training, self.contexts, self.context_sampling, 0),
+            (split.held_out, self.validation_contexts, self.validation_context_sampling, -1),
         )
+        options = [self.labels, self._weighted, self.sampling_seed]
+        return tuple(
+            split.stores[0].derived(
+                {"sets": [epoch, contexts, how, *options], "of": names},
+                partial(self._count, questions, contexts, how, epoch),
+            )
+            for questions, contexts, how, epoch in parts
+        )
+
+    def _with_contexts(
+        self, split: Split, training: dict[str, NDArray[np.int64]], held_out: dict[str, NDArray[np.int64]]
+    ) -> tuple[CachedQuestions, CachedQuestions]:
+        """The questions of training and of validation that have contexts, of which the counts are remembered."""
         if not len(training["place"]) or not len(held_out["place"]):
             needed = "answers and contexts" if self._answered else "gold passages"
             raise DataError(
@@ -218,14 +193,17 @@ class ReRagData(StepData):
                 f"from {self._lacking(not len(training['place']))}: give files with passages (or "
                 "data.hard_negatives), or raise data.validation_fraction."
             )
-        validation = split.held_out.select(held_out["place"])
-        questions = split.training.select(training["place"])
-        if weighted:
+        questions, validation = split.training.select(training["place"]), split.held_out.select(held_out["place"])
+        if self._weighted:
             check_scores(questions, training, [source.path for source in self.train_sources])
             check_scores(validation, held_out, [source.path for source in self._validation_files])
         self.counts = training["contexts"]  # the same in every epoch; only the selection changes
         self.validation_counts = held_out["contexts"]
         self.characters = training["characters"]
+        return questions, validation
+
+    def _learn_changes(self, questions: CachedQuestions, module: ContextModel) -> None:
+        """Give the draws what they change texts by."""
         if self.substitution:
             self.draws.substitutes = AnswerSubstitutes(questions.without_passages())
         if self.word_swaps:
@@ -235,24 +213,20 @@ class ReRagData(StepData):
                 "data.word_swaps needs a SentencePiece tokenizer with whole words as pieces, and this model has none: "
                 "set data.word_swaps to 0."
             )
-        self.questions = questions
-        self._keep_few_tokens()
+
+    def _name_batches(self, questions: CachedQuestions, validation: CachedQuestions, module: ContextModel) -> None:
+        """Say how batches are made; the tokenizers forget texts that they cannot remember until the next epoch."""
+        for encode in module.encoders:
+            if int(self.counts.sum() + self.validation_counts.sum()) > encode.cached_texts:
+                encode.cached_texts = FEW_TEXTS
         tokens = self.tokens_per_bucket or TOKENS_PER_BUCKET[self.trainer.strategy.root_device.type]
         tensors = ContextTensors(module.encoders, module.answer_labels, module.packed, tokens)
         batches = partial(ContextBatches, draws=self.draws, tensors=tensors)
         self._training_batches = batches(questions, self.contexts, self.context_sampling)
         self._validation_batches = batches(validation, self.validation_contexts, self.validation_context_sampling)
-        self.validation_questions = validation
         self.validation_sets: LazySequence[ContextSet] = LazySequence(
             len(validation), partial(self._validation_batches.drawn, -1), kept=4 * self.questions_per_validation_batch
         )
-        self.steps_per_epoch = math.ceil(len(questions) / self.questions_per_step)
-        self.units_per_step = len(questions) / self.steps_per_epoch
-        self.examples_per_unit = 1.0 if module.packed else int(self.counts.sum()) / len(questions)
-        self.audit = self._audit(questions, training["relevant"], len(split.training), len(split.held_out))
-        self.audit |= unusual
-        self.audit |= {"copies_of_gold_left_out": int(training["copies"].sum())} if self.hard_negative_files else {}
-        self.print_audit()
 
     @property
     def first_sets(self) -> list[ContextSet]:
@@ -268,17 +242,10 @@ class ReRagData(StepData):
     def _count(
         self, questions: Sequence[Question], contexts: int, context_sampling: ContextSampling, epoch: int
     ) -> dict[str, NDArray[np.int64]]:
-        return count_contexts(
-            questions, len(questions),
-            lambda question: self.draws.selected(question, contexts, context_sampling, self.draws.rng_of(question,
-            epoch)), self._answered,
-        )  # fmt: skip
+        def select(question: Question) -> ContextSet:
+            return self.draws.selected(question, contexts, context_sampling, self.draws.rng_of(question, epoch))
 
-    def _keep_few_tokens(self) -> None:
-        """Let the tokenizers forget texts, where an epoch has more than they can remember until the next one."""
-        for encode in self.module.encoders:
-            if int(self.counts.sum() + self.validation_counts.sum()) > encode.cached_texts:
-                encode.cached_texts = FEW_TEXTS
+        return count_contexts(questions, len(questions), select, self._answered)
 
     def _validation_groups(self) -> list[list[int]]:
         return chunks(len(self.validation_sets), self.questions_per_validation_batch)
@@ -293,14 +260,9 @@ class ReRagData(StepData):
     def proof_batch(self) -> ContextBatch:
         """A few validation questions with few contexts: see `StepData`."""
         few = PROOF_CONTEXTS if not self.module.packed else None
+        cut = ("passages", "labels", "scores", "grades")
         chosen = [
-            replace(
-                one,
-                passages=one.passages[:few],
-                labels=one.labels[:few],
-                scores=one.scores[:few],
-                grades=one.grades[:few],
-            )
+            replace(one, **{name: getattr(one, name)[:few] for name in cut})
             for one in self.validation_sets[:PROOF_QUESTIONS]
         ]
         pairs = sum(len(one.passages) for one in chosen)

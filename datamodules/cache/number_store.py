@@ -1,13 +1,12 @@
 """Numbers that take long to compute, by key: each process appends what it computes, and finds what others computed.
 
-    cache/questions/numbers/<digits>/<random>.bin    records of a key, its number and a checksum
+    cache/questions/numbers/<digits>/<random>.bin    rows of a key, its number and a checksum, all of one length
 
-A record that a killed process wrote in part, or that is damaged, is computed again. Everything here can be deleted at
+A row that a killed process wrote in part, or that is damaged, is computed again. Everything here can be deleted at
 any time.
 """
 
 import struct
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
@@ -15,10 +14,11 @@ from uuid import uuid4
 from common.errors import ArtifactError
 from common.files import write_errors
 from common.progress import say
+from datamodules.cache.checked_rows import CRC_BYTES, checked, unchecked
 
 FOLDER = "numbers"  # in a cache
-_RECORD = struct.Struct("<QdI")  # key, number, CRC-32 of both
-_CHECKED = struct.Struct("<Qd")
+_ROW = struct.Struct("<Qd")  # key, number
+_ROW_BYTES = _ROW.size + CRC_BYTES
 
 
 class NumberStore:
@@ -55,30 +55,22 @@ class NumberStore:
                 self._own = self.folder / f"{uuid4().hex}.bin"
                 self._read[self._own] = 1 << 62  # its own are known
             with self._own.open("ab", buffering=0) as file:
-                file.write(b"".join(_record(key, number) for key, number in numbers.items()))
+                file.write(b"".join(checked(_ROW.pack(*each)) for each in numbers.items()))
 
     def _read_others(self) -> None:
         for file in sorted(self.folder.glob("*.bin")) if self.folder is not None else ():
             start = self._read.get(file, 0)
             try:
-                if file.stat().st_size < start + _RECORD.size:
+                if file.stat().st_size < start + _ROW_BYTES:
                     continue
                 with file.open("rb") as stream:
                     stream.seek(start)
                     data = stream.read()
             except OSError as error:
                 raise ArtifactError(f"{file} cannot be read ({error}): remove it, and type the same again.") from error
-            whole = len(data) - len(data) % _RECORD.size
-            damaged = 0
-            for key, number, checksum in _RECORD.iter_unpack(data[:whole]):
-                if checksum == zlib.crc32(_CHECKED.pack(key, number)):
-                    self._numbers[key] = number
-                else:
-                    damaged += 1
-            if damaged:
+            whole = len(data) - len(data) % _ROW_BYTES
+            rows = [unchecked(data[place : place + _ROW_BYTES]) for place in range(0, whole, _ROW_BYTES)]
+            self._numbers.update(_ROW.unpack(row) for row in rows if row is not None)
+            if damaged := rows.count(None):
                 say(f"{file}: {damaged} damaged numbers are computed again.")
             self._read[file] = start + whole
-
-
-def _record(key: int, number: float) -> bytes:
-    return _RECORD.pack(key, number, zlib.crc32(_CHECKED.pack(key, number)))

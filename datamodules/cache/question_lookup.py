@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from common.progress import track
-from datamodules.cache.arrow_records import Head, RecordWriter
 from datamodules.cache.record_cache import CachedRecords, stored
+from datamodules.cache.records import RecordWriter
 from datamodules.formats.file_kinds import rereadable
 from datamodules.formats.mined_negatives import Mined, mined_rows
 
@@ -14,19 +14,19 @@ class QuestionLookup(Mapping[str, Mined]):
     """The entries of files on questions, read on request.
 
     Args:
-        kept: Records with the questions' ids as keys; several of one question count together, in order.
+        kept: Records with the questions' ids as heads; several of one question count together, in order.
     """
 
     def __init__(self, kept: CachedRecords) -> None:
         self._records, self.name = kept.records, kept.name
         self._rows: dict[str, list[int]] = {}
-        for row, question_id in enumerate(kept.records.column("key")):
+        for row, question_id in enumerate(kept.records.heads()):
             self._rows.setdefault(question_id, []).append(row)
 
     def __getitem__(self, question_id: str) -> Mined:
         mined = Mined()
-        for passages, note in (self._records.body(row) for row in self._rows[question_id]):
-            mined.add(Mined(passages, note["hits"]))
+        for passages, more in (self._records.body(row) for row in self._rows[question_id]):
+            mined.add(Mined(passages, more["hits"]))
         return mined
 
     def __contains__(self, question_id: object) -> bool:
@@ -47,7 +47,7 @@ def stored_mined(paths: Sequence[str], cache: str | None = None) -> QuestionLook
 
     def write(writer: RecordWriter) -> None:
         for question_id, mined in track(mined_rows(paths), None, "reading mined passages of questions"):
-            writer.add(Head(question_id), mined, {"hits": mined.hits})
+            writer.add(question_id, mined, {"hits": mined.hits})
 
     return QuestionLookup(stored(cache, _existing(paths), {"of": "mined"}, write, "mined passages"))
 

@@ -1,7 +1,7 @@
 """Questions of official files as stored records: a sequence of `Question` that holds one question at a time."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, fields
 from typing import Any, overload
 
 import numpy as np
@@ -9,15 +9,10 @@ from numpy.typing import ArrayLike
 
 from common.progress import track
 from common.records import GoldSegment, Question
-from datamodules.cache.arrow_records import Head, Records, RecordWriter
+from datamodules.cache.records import Records, RecordWriter
 
-_TUPLES = (
-    "support",
-    "unshipped_support",
-    "scores",
-    "gold_corpus_ids",
-    "withheld",
-)  # fields of a question in the note
+_HEAD = ("id", "text", "answers", "kind", "history", "group")  # fields that are read without the passages
+_BODY = tuple(each.name for each in fields(Question) if each.name not in (*_HEAD, "passages"))
 
 
 class CachedQuestions(Sequence[Question]):
@@ -43,15 +38,9 @@ class CachedQuestions(Sequence[Question]):
         if isinstance(place, slice):
             return self.select(np.arange(len(self))[place])
         row = int(self.rows[place])
-        head = self._records.head(row)
-        passages, note = self._records.body(row)
-        lists: dict[str, Any] = {name: tuple(note[name]) for name in _TUPLES if name in note}
-        segments = tuple(
-            GoldSegment(document, tuple(evidence), kind, tuple(headings), page)
-            for document, evidence, kind, headings, page in note.get("gold_segments", ())
-        )
-        grades = tuple((id_, grade) for id_, grade in note.get("grades", ()))
-        return replace(_of(head), passages=passages, gold_segments=segments, grades=grades, **lists)
+        passages, body = self._records.body(row)
+        body["gold_segments"] = [GoldSegment(*map(_tuples, each)) for each in body.get("gold_segments", ())]
+        return Question(**_read(_HEAD, self._records.head(row)), passages=passages, **_read(body, body.values()))
 
     def select(self, places: ArrayLike) -> "CachedQuestions":
         """The questions at some places of these, in that order."""
@@ -60,11 +49,16 @@ class CachedQuestions(Sequence[Question]):
     def without_passages(self) -> Iterator[Question]:
         """Id, text, answers, kind, history and group of every question, much faster than the whole question."""
         heads = list(self._records.heads())
-        return (_of(heads[row]) for row in self.rows.tolist())
+        return (Question(**_read(_HEAD, heads[row])) for row in self.rows.tolist())
 
 
-def _of(head: Head) -> Question:
-    return Question(head.key, head.text, head.answers, kind=head.kind, history=head.history, group=head.group)
+def _read(names: Iterable[str], values: Iterable[Any]) -> dict[str, Any]:
+    return dict(zip(names, map(_tuples, values), strict=True))
+
+
+def _tuples(value: Any) -> Any:
+    """A value as it was before JSON made lists of tuples."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def write_questions(writer: RecordWriter, questions: Iterator[Question], what: str) -> None:
@@ -76,7 +70,7 @@ def write_questions(writer: RecordWriter, questions: Iterator[Question], what: s
         what: Their name for the progress, such as `reading training questions`.
     """
     for one in track(questions, None, what):
-        note: dict[str, Any] = {name: value for name in (*_TUPLES, "grades") if (value := getattr(one, name))}
+        body: dict[str, Any] = {name: value for name in _BODY if (value := getattr(one, name))}
         if one.gold_segments:
-            note["gold_segments"] = [astuple(segment) for segment in one.gold_segments]
-        writer.add(Head(one.id, one.text, one.answers, one.kind, one.history, one.group), one.passages, note)
+            body["gold_segments"] = [*map(astuple, one.gold_segments)]
+        writer.add([getattr(one, name) for name in _HEAD], one.passages, body)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from common.validation_split import belongs_to, validation_shares
-from datamodules.cache.arrow_records import RecordWriter
 from datamodules.cache.questions import CachedQuestions, write_questions
 from datamodules.cache.record_cache import CachedRecords, is_large, stored
+from datamodules.cache.records import RecordWriter
 from datamodules.examples.data_files import QuestionDataFile, distinct_questions, paths_of
 from datamodules.formats.open_data import content_files, part_of
 from datamodules.formats.row_counts import RowCounts
@@ -31,7 +31,7 @@ class Split:
         """
         counts = RowCounts(strict)
         for store in self.stores:
-            counts.add_all(store.note)
+            counts.add_all(store.records.note)
         return counts
 
 

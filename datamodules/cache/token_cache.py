@@ -1,76 +1,42 @@
 """Token ids of many texts in one file: written once in the order of the texts, and read one text at a time."""
 
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import ArtifactError
-from common.files import is_sealed, seal, whole_folder
-from common.progress import Progress, say
+from common.progress import Progress
+from datamodules.cache.checked_rows import CheckedRows, RowWriter
 from datamodules.cache.record_cache import CachedRecords
 
 Tokenize = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 
 TEXTS_PER_BATCH = 4096
-_IDS, _ENDS = "ids.bin", "ends.npy"  # the ends of the rows, and their checksums
 _PARALLEL = "TOKENIZERS_PARALLELISM"
 
 
 class TokenCache:
-    """Token ids by row.  In another process a copy opens the file again.
+    """Token ids by row.
 
     Args:
-        ends: How many ids there are up to the end of each row, after a leading 0.
-        ids: Of all rows one after the other, or the file that holds them.
+        rows: Their bytes.
         dtype: Of the ids.
-        checksums: CRC-32 of each row's bytes in the file.
     """
 
-    def __init__(
-        self,
-        ends: NDArray[np.int64],
-        ids: NDArray[np.unsignedinteger] | Path,
-        dtype: np.dtype,
-        checksums: NDArray[np.int64] | None = None,
-    ) -> None:
-        self._ends, self._dtype = ends, dtype
-        self._ids = None if isinstance(ids, Path) else ids
-        self._file = os.open(ids, os.O_RDONLY) if isinstance(ids, Path) else None
-        self._again = (ends, ids, dtype, checksums)
-
-    def __reduce__(self) -> tuple[type["TokenCache"], Any]:
-        return TokenCache, self._again
+    def __init__(self, rows: CheckedRows, dtype: np.dtype) -> None:
+        self._rows, self._dtype = rows, dtype
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of every row."""
-        return np.diff(self._ends)
+        return self._rows.sizes // self._dtype.itemsize
 
     def __getitem__(self, row: int) -> list[int]:
-        start, end = int(self._ends[row]), int(self._ends[row + 1])
-        if self._ids is not None:
-            return self._ids[start:end].tolist()
-        size = self._dtype.itemsize  # read, not mapped: what was read once does not stay in this process's memory
-        data = os.pread(self._file, (end - start) * size, start * size)  # type: ignore[arg-type]
-        _, ids, _, checksums = self._again
-        if checksums is not None and zlib.crc32(data) != checksums[row]:
-            assert isinstance(ids, Path)
-            raise ArtifactError(
-                f"{ids} is damaged: row {row}. Remove {ids.parent} and type the same command again: the texts are "
-                "tokenized anew."
-            )
-        return np.frombuffer(data, self._dtype).tolist()
-
-    def __del__(self) -> None:
-        if getattr(self, "_file", None) is not None:
-            os.close(self._file)  # type: ignore[arg-type]
+        return np.frombuffer(self._rows[row], self._dtype).tolist()
 
 
 def token_rows(
@@ -92,52 +58,21 @@ def token_rows(
         ArtifactError: If they cannot be stored.
     """
     dtype = np.dtype(np.uint16 if vocabulary <= 1 << 16 else np.uint32)
-    if store.folder is None:
-        found = list(_batches(texts, total, tokenize, dtype))
-        ids = np.concatenate([np.empty(0, dtype), *(ids for ids, _ in found)])
-        return TokenCache(_ends([lengths for _, lengths in found]), ids, dtype)
-    folder = store.place(key)
-    try:
-        return _read(folder, dtype)
-    except (OSError, ValueError, EOFError) as error:  # not there yet, or damaged
-        if not isinstance(error, FileNotFoundError):
-            say(f"{folder} is damaged: the texts are tokenized again.")
-        with whole_folder(folder) as temporary:
-            lengths, checksums = [], [0]
-            with (temporary / _IDS).open("wb") as file:
-                for ids, of_batch in _batches(texts, total, tokenize, dtype):
-                    file.write(ids.tobytes())
-                    lengths.append(of_batch)
-                    checksums += (zlib.crc32(row.tobytes()) for row in np.split(ids, of_batch.cumsum()[:-1]))
-            np.save(temporary / _ENDS, np.stack([_ends(lengths), np.array(checksums, np.int64)]))
-            seal(temporary / _ENDS)
-        return _read(folder, dtype)
+
+    def write(writer: RowWriter) -> None:
+        with Progress("tokenizing texts", total) as progress, _all_cores():
+            for batch in _batches(texts):
+                for ids in tokenize(batch):
+                    writer.add(np.array(ids, dtype).tobytes())
+                progress.advance(len(batch))
+
+    return TokenCache(store.rows(key, "the texts are tokenized again", write), dtype)
 
 
-def _read(folder: Path, dtype: np.dtype) -> TokenCache:
-    size = (folder / _IDS).stat().st_size
-    if not is_sealed(folder / _ENDS):
-        raise ValueError(f"{folder / _ENDS} has another sha256")
-    ends, checksums = np.load(folder / _ENDS)
-    if size != int(ends[-1]) * dtype.itemsize:
-        raise ValueError(f"{folder / _IDS} has {size} bytes, not {int(ends[-1]) * dtype.itemsize}")
-    return TokenCache(ends, folder / _IDS, dtype, checksums[1:])
-
-
-def _batches(
-    texts: Iterable[str], total: int, tokenize: Tokenize, dtype: np.dtype
-) -> Iterator[tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]]:
-    with Progress("tokenizing texts", total) as progress, _all_cores():
-        remaining = iter(texts)
-        while batch := list(islice(remaining, TEXTS_PER_BATCH)):
-            rows = tokenize(batch)
-            lengths = np.array([len(row) for row in rows], np.int64)
-            yield np.fromiter((token for row in rows for token in row), dtype, int(lengths.sum())), lengths
-            progress.advance(len(batch))
-
-
-def _ends(lengths: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    remaining = iter(texts)
+    while batch := list(islice(remaining, TEXTS_PER_BATCH)):
+        yield batch
 
 
 @contextmanager

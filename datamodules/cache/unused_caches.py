@@ -1,11 +1,9 @@
 """Removal of stores that no start has opened for a month.
 
-A store that a process reads is kept: it holds a shared lock on its records.
-
-The folder's time of change tells when a store was opened last. On Windows nothing is removed.
+A store that a process reads is kept: it holds a shared lock on its records. The folder's time of change tells when a
+store was opened last. On Windows nothing is removed.
 """
 
-import os
 import re
 import shutil
 import time
@@ -25,52 +23,39 @@ UNUSED_DAYS = 30
 _NAME = re.compile("[0-9a-f]{32}")
 
 
-def hold(records: Path) -> int:
-    """Note that a store is opened now, and keep it from being removed.
-
-    Args:
-        records: Its file of records.
-
-    Returns:
-        A file descriptor: the store is kept until it is closed.
-    """
-    with suppress(OSError):  # a cache that may only be read
-        os.utime(records.parent)
-    descriptor = os.open(records, os.O_RDONLY)
+def hold(descriptor: int) -> None:
+    """Keep a store from being removed until this descriptor of its records is closed."""
     if fcntl is not None:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return descriptor
 
 
-def remove_unused(root: Path, records: str, about: str) -> None:
+def remove_unused(root: Path, records: str) -> None:
     """Remove the stores that no start has opened for `UNUSED_DAYS`, with a line for each.
 
     Args:
         root: Folder of the cache.
-        records: Name of the file that `hold` locks.
-        about: Name of the file by which a store is known, removed last: what an interrupted removal leaves is removed
-            later.
+        records: Pattern of the file that `hold` locks, of all versions. By it a store is known; it is removed last:
+            what an interrupted removal leaves is removed later.
     """
-    stores = [file.parent for file in root.glob(f"*/{about}") if _NAME.fullmatch(file.parent.name)]
-    for folder in stores if fcntl is not None else ():
+    stores = [file for file in root.glob(f"*/{records}") if _NAME.fullmatch(file.parent.name)]
+    for file in stores if fcntl is not None else ():
         with suppress(UserError, ArtifactError, OSError):  # read, written, without locks, or of somebody else
-            if _is_unused(folder):
-                _remove(folder, folder / records, folder / about)
+            if _is_unused(file.parent):
+                _remove(file.parent, file)
 
 
 def _is_unused(folder: Path) -> bool:
     return time.time() - folder.stat().st_mtime > UNUSED_DAYS * 86400
 
 
-def _remove(folder: Path, records: Path, about: Path) -> None:
+def _remove(folder: Path, records: Path) -> None:
     """Raises UserError if a process writes it, OSError if one holds it, or it cannot be removed."""
-    locked = records if records.exists() else about
-    with exclusive(folder), locked.open("rb+") as file:  # NFS locks only what is open for writing
+    with exclusive(folder), records.open("rb+") as file:  # NFS locks only what is open for writing
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not _is_unused(folder):  # opened in the meantime
             return
-        files = sorted((each for each in folder.rglob("*") if each.is_file()), key=lambda each: each == about)
+        files = sorted((each for each in folder.rglob("*") if each.is_file()), key=lambda each: each == records)
         freed = sum(each.stat().st_size for each in files)
         for each in files:
             each.unlink()

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from common.errors import DataError, MissingInputError
-from common.files import parse_json, write_text
+from common.files import write_text
 from common.records import OTHER_TEXTS, TEXT_VERSION, Passage
 from datamodules.formats import row_fields as fields
-from datamodules.formats.open_data import rows
+from datamodules.formats.open_data import has_fields, rows
 
 Hits = Mapping[str, Sequence[str]]
 
@@ -46,14 +46,7 @@ class Mined(list[Passage]):
 
 def is_mined(path: Path) -> bool:
     """Whether a file is one of mined negatives, by its first line."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            return parse_json(file.readline()).keys() - {"hits", "copies", "text_version"} == {
-                "question_id",
-                "passages",
-            }
-    except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
-        return False
+    return has_fields(path, {"question_id", "passages"}, {"hits", "copies", "text_version"})
 
 
 def mined_line(id: str, found: Mined) -> str:

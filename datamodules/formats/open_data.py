@@ -8,7 +8,7 @@ import gzip
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack
 from functools import cache
 from itertools import zip_longest
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.errors import DataError, MissingInputError, UserError
-from common.files import check_seal, seal_of
+from common.files import check_seal, parse_json, seal_of
 from datamodules.formats.csv_rows import csv_rows, is_table
 from datamodules.formats.file_kinds import OtherKindError, is_parquet, opened, rereadable
 from datamodules.formats.json_stream import TruncatedError, json_values
@@ -69,6 +69,15 @@ def content_files(source: str) -> list[Path]:
     if source.startswith(HUB):
         return [Path(file["filename"]) for file in _hub_data(source, *_hub_name(source)).cache_files]
     return [rereadable(_existing(source)[0])]
+
+
+def has_fields(path: Path, needed: Set[str], more: Set[str]) -> bool:
+    """Whether the first line of a file is a JSON object with these fields, and with no others but `more`."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            return bool(parse_json(file.readline()).keys() - more == needed)
+    except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
+        return False
 
 
 def part_of(source: str) -> str | None:

@@ -14,11 +14,11 @@ A layout is a module of `datamodules.formats.layouts`, found by its name.  It de
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from types import ModuleType
-from typing import TypeVar
+from typing import Any
 
 from common.errors import DataError, UserError
 from common.records import Passage, Question, nfkc
@@ -26,12 +26,11 @@ from datamodules.formats import row_fields as fields
 from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import HUB, rows
 from datamodules.formats.recognition import (
+    check_first_row,
     check_layout,
     has_questions,
-    layout_module,
     layout_of,
     layouts,
-    matched_fields,
     name_of,
     row_of,
 )
@@ -48,8 +47,6 @@ from datamodules.formats.row_counts import (
     RowKind,
 )
 from datamodules.formats.row_fields import EmptyFieldError, Row, has, key, quoted
-
-Record = TypeVar("Record", Question, Passage)
 
 
 def read_questions(
@@ -71,23 +68,7 @@ def read_questions(
         DataError: While reading, if the file is truncated or corrupt, a row does not match the layout, or none is left;
             names the file, the line and the cause.
     """
-    counts = counts or RowCounts()
-    return _labelled(_opened(layout, source, limit, counts), counts)
-
-
-def _opened(layout: str, source: str, limit: int | None, counts: RowCounts) -> Iterator[Question]:
-    """As `read_questions`, without counting rows without gold: another row of a question may name it."""
-    check_layout(layout, questions=True)
-    if limit is not None and limit < 1:
-        raise UserError(f"limit is {limit}: give at least 1, or null for all rows")
-    return _read_questions(layout, source, islice(rows(source), limit), counts)
-
-
-def _read_questions(
-    layout: str, source: str, found: Iterator[tuple[str, Row]], counts: RowCounts
-) -> Iterator[Question]:
-    module = layout_of(layout, source, questions=True)
-    yield from _records(module, found, source, module.question, counts)
+    return _opened(layout, source, limit, counts or RowCounts(), joined=False)
 
 
 def read_joined_questions(
@@ -108,15 +89,35 @@ def read_joined_questions(
     Raises:
         As `read_questions`.
     """
-    counts = counts or RowCounts()
-    return _labelled(_read_joined(layout, _opened(layout, source, limit, counts), source, limit, counts), counts)
+    return _opened(layout, source, limit, counts or RowCounts(), joined=True)
 
 
-def _read_joined(
-    layout: str, questions: Iterator[Question], source: str, limit: int | None, counts: RowCounts
+def _opened(layout: str, source: str, limit: int | None, counts: RowCounts, joined: bool) -> Iterator[Question]:
+    """The questions of a file.  What can be refused at once is."""
+    check_layout(layout, questions=True)
+    if limit is not None and limit < 1:
+        raise UserError(f"limit is {limit}: give at least 1, or null for all rows")
+    return _questions(layout, source, islice(rows(source), limit), limit, counts, joined)
+
+
+def _questions(
+    layout: str, source: str, found: Iterator[tuple[str, Row]], limit: int | None, counts: RowCounts, joined: bool
 ) -> Iterator[Question]:
+    """The questions of rows; of a file that has labels, those without are counted."""
     module = layout_of(layout, source, questions=True)
-    yield from _joined(questions, module, source, limit, counts) if hasattr(module, "ROWS_JOIN") else questions
+    questions = _records(module, found, source, counts)
+    if joined and hasattr(module, "ROWS_JOIN"):
+        questions = _joined(questions, module, source, limit, counts)
+    labelled, without, first = False, 0, ""
+    for question in questions:
+        if question.answers or question.withheld or _has_gold_passages(question):
+            labelled = True
+        else:
+            without, first = without + 1, first or counts.place
+        if labelled and without and counts.without_gold is not None:
+            counts.add(RowKind(WITHOUT_GOLD, counts.without_gold), first, without)
+            without = 0
+        yield question
 
 
 def _joined(
@@ -145,7 +146,7 @@ def _repeated(module: ModuleType, source: str, limit: int | None) -> dict[str, l
     several = (each for text, each in found() if times[text] > 1)
     repeated: dict[str, list[Question]] = {}
     if max(times.values(), default=0) > 1:
-        for question in _records(module, several, source, module.question, RowCounts(), some=False):
+        for question in _records(module, several, source, RowCounts(), some=False):
             repeated.setdefault(nfkc(question.text), []).append(question)
     return repeated
 
@@ -236,20 +237,6 @@ def _new_ones(files: Sequence[Iterator[Question]], counts: RowCounts) -> Iterato
         earlier |= own
 
 
-def _labelled(questions: Iterator[Question], counts: RowCounts) -> Iterator[Question]:
-    """The questions; of a file that has labels, those without are counted."""
-    labelled, without, first = False, 0, ""
-    for question in questions:
-        if question.answers or question.withheld or _has_gold_passages(question):
-            labelled = True
-        else:
-            without, first = without + 1, first or counts.place
-        if labelled and without and counts.without_gold is not None:
-            counts.add(RowKind(WITHOUT_GOLD, counts.without_gold), first, without)
-            without = 0
-        yield question
-
-
 def _has_gold_passages(question: Question) -> bool:
     return bool(question.support or question.unshipped_support or question.gold_corpus_ids or question.gold_segments)
 
@@ -291,113 +278,125 @@ def read_passages(
         DataError: As `read_questions`, and if the questions have no passages.
     """
     check_layout(layout)
-    counts = counts or RowCounts()
     if not sources:
         raise UserError("no source of passages is given: give at least one file")
-    opened = [(source, rows(source)) for source in sources]
-    passages = chain.from_iterable(_passages(layout, source, found, counts) for source, found in opened)
-    return _filled(passages if repeated else _distinct(passages, counts), layout, sources)
+    return _passages(layout, [(source, rows(source)) for source in sources], repeated, counts or RowCounts())
 
 
-def _passages(layout: str, source: str, found: Iterator[tuple[str, Row]], counts: RowCounts) -> Iterator[Passage]:
-    module = layout_of(layout, source)
-    if has_questions(module):
-        return _shipped(_records(module, found, source, module.question, counts), counts)
-    return _records(module, found, source, module.passage, counts)
+def _passages(
+    layout: str, opened: Sequence[tuple[str, Iterator[tuple[str, Row]]]], repeated: bool, counts: RowCounts
+) -> Iterator[Passage]:
+    seen, empty = set[str](), True
+    for source, found in opened:
+        for passage in _shipped(layout_of(layout, source), found, source, counts):
+            empty = False
+            if repeated or passage.id not in seen:
+                yield passage
+            elif counts.is_reading:
+                counts.add(REPEATED_PASSAGE)
+            if not repeated:
+                seen.add(passage.id)
+    if empty:
+        names = ", ".join(source for source, _ in opened)
+        raise DataError(f"{names}: {layout} questions without passages: give files that contain passages")
 
 
-def _shipped(questions: Iterator[Question], counts: RowCounts) -> Iterator[Passage]:
-    """The passages of questions, which are no rows: that several questions have one is usual, and not counted."""
-    for question in questions:
+def _shipped(module: ModuleType, found: Iterator[tuple[str, Row]], source: str, counts: RowCounts) -> Iterator[Passage]:
+    """The passages of a corpus; those of questions are no rows: that several questions have one is not counted."""
+    if not has_questions(module):
+        yield from _records(module, found, source, counts)
+        return
+    for question in _records(module, found, source, counts):
         counts.here = ("", "")
         yield from question.passages
 
 
-def _distinct(passages: Iterator[Passage], counts: RowCounts) -> Iterator[Passage]:
-    seen: set[str] = set()
-    for passage in passages:
-        if passage.id not in seen:
-            seen.add(passage.id)
-            yield passage
-        elif counts.is_reading:
-            counts.add(REPEATED_PASSAGE)
-
-
-def _filled(passages: Iterator[Passage], layout: str, sources: Sequence[str]) -> Iterator[Passage]:
-    empty = True
-    for passage in passages:
-        empty = False
-        yield passage
-    if empty:
-        raise DataError(f"{_list_of(sources)}: {layout} questions without passages: give files that contain passages")
-
-
 def _records(
-    module: ModuleType,
-    found: Iterator[tuple[str, Row]],
-    source: str,
-    convert: Callable[[Row], Record],
-    counts: RowCounts,
-    some: bool = True,
-) -> Iterator[Record]:
-    """The records of rows of one source, read lazily; `some` as of `converted`."""
-    example: tuple[str, Row] | None = None  # the first row that is read
+    module: ModuleType, found: Iterator[tuple[str, Row]], source: str, counts: RowCounts, some: bool = True
+) -> Iterator[Any]:
+    """The questions or passages of rows of one source, read lazily, in one pass; `some` as of `converted`."""
+    steps = _Steps(module, source, counts)
+    convert = module.question if has_questions(module) else module.passage
 
-    def of_layout() -> Iterator[tuple[str, Row]]:
-        for number, (place, row) in enumerate(found):
-            if not number:
-                _check_layout(module, source, row)
-                _count_unknown(module, row, f"{source}, {place}", counts)
-            yield place, row
-
-    def checked(row: Row) -> Record:
-        nonlocal example
-        here = counts.here[1], row_of(module, row)
-        _check_fields(module, here[1], example or here)
-        record = convert(row)
-        example = example or here
+    def checked(row: Row) -> Question | Passage:
+        steps.check_fields(row)
+        record: Question | Passage = convert(row)
+        steps.remember(row)
         return record
 
-    def cure(row: Row, is_first: bool) -> str:
-        return _whose(module, row) if is_first else "Correct that row or fetch the file again."
-
-    records = converted(source, of_layout(), checked, cure, counts, some)
-    return _filled_ones(_with_nulls_counted(records, module, counts), counts)
-
-
-def _with_nulls_counted(records: Iterator[Record], module: ModuleType, counts: RowCounts) -> Iterator[Record]:
-    """The records; of a field that some rows have, those in which it is null are counted."""
-    given: set[str] = set()
-    null: dict[str, tuple[str, int]] = {}  # the first place, and how many; of fields that no row had until here
-    for record in records:
-        for field in module.CONSISTENT_FIELDS:
-            if key(counts.row, field) is not None:
-                given.add(field)
-            elif has(counts.row, field):
-                place, count = null.get(field, (counts.place, 0))
-                null[field] = place, count + 1
-            if field in given and field in null:
-                counts.add(RowKind(f"a row whose field {quoted(field)} is null", "read without it"), *null.pop(field))
-        yield record
+    for record in converted(source, steps.of_layout(found), checked, steps.cure, counts, some):
+        steps.count_nulls()
+        filled = _filled_passage(record, counts) if isinstance(record, Passage) else _filled_question(record, counts)
+        if filled is not None:
+            yield filled
 
 
-def _filled_ones(records: Iterator[Record], counts: RowCounts) -> Iterator[Record]:
-    """The records without empty passages."""
-    for record in records:
-        if isinstance(record, Passage):
-            if record.text or record.title:
-                if not record.text:
-                    counts.add(TITLE_ALONE)
-                yield record
-            else:
-                counts.add(EMPTY_PASSAGE)
-        elif all(passage.text for passage in record.passages):
-            yield record
-        else:
-            yield _without_empty_passages(record, counts)
+class _Steps:
+    """What is done with each row of a file, and what the rows before it say about it."""
+
+    def __init__(self, module: ModuleType, source: str, counts: RowCounts) -> None:
+        self._module, self._source, self._counts = module, source, counts
+        self._example: tuple[str, Row] | None = None  # place of the first row that was read, and it
+        self._given: set[str] = set()  # consistent fields that a row had
+        self._null: dict[str, tuple[str, int]] = {}  # the first place, and how many; of fields that no row had
+
+    def of_layout(self, found: Iterator[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
+        """The rows, of which the first shows whether they are of the layout."""
+        for number, (place, row) in enumerate(found):
+            if not number:
+                check_first_row(self._module, self._source, row)
+                _count_unknown(self._module, row, f"{self._source}, {place}", self._counts)
+            yield place, row
+
+    def check_fields(self, row: Row) -> None:
+        """Raise DataError if the row lacks a field that all rows have, or that the first one has."""
+        row = row_of(self._module, row)
+        for field in self._module.REQUIRED_FIELDS:
+            if key(row, field) is None:
+                if not has(row, field):
+                    raise DataError(f"field {quoted(field)} is missing; every {name_of(self._module)} row has it")
+                if has_questions(self._module):
+                    raise EmptyFieldError(f"field {quoted(field)} is null")
+        first_place, first = self._example or ("", row)
+        for field in self._module.CONSISTENT_FIELDS:
+            if not has(row, field) and key(first, field) is not None:
+                raise DataError(f"field {quoted(field)} is missing; {first_place} has it")
+            if key(row, field) is not None and not has(first, field):
+                raise DataError(f"field {quoted(field)} is present; {first_place} does not have it")
+
+    def remember(self, row: Row) -> None:
+        """Remember the first row that is read."""
+        self._example = self._example or (self._counts.here[1], row_of(self._module, row))
+
+    def count_nulls(self) -> None:
+        """Of a consistent field that some rows have, count those in which it is null."""
+        counts, row = self._counts, self._counts.row
+        for field in self._module.CONSISTENT_FIELDS:
+            if key(row, field) is not None:
+                self._given.add(field)
+            elif has(row, field):
+                place, count = self._null.get(field, (counts.place, 0))
+                self._null[field] = place, count + 1
+            if field in self._given and field in self._null:
+                kind = RowKind(f"a row whose field {quoted(field)} is null", "read without it")
+                counts.add(kind, *self._null.pop(field))
+
+    def cure(self, row: Row, is_first: bool) -> str:
+        """The advice for a row that is wrong."""
+        return _whose(self._module, row) if is_first else "Correct that row or fetch the file again."
 
 
-def _without_empty_passages(question: Question, counts: RowCounts) -> Question:
+def _filled_passage(passage: Passage, counts: RowCounts) -> Passage | None:
+    """The passage; None if it is empty."""
+    if not passage.text:
+        counts.add(TITLE_ALONE if passage.title else EMPTY_PASSAGE)
+    return passage if passage.text or passage.title else None
+
+
+def _filled_question(question: Question, counts: RowCounts) -> Question:
+    """The question without empty passages."""
+    if all(passage.text for passage in question.passages):
+        return question
     kept = [place for place, passage in enumerate(question.passages) if passage.text or passage.title]
     passages = tuple(question.passages[place] for place in kept)
     for kind, count in (
@@ -421,24 +420,7 @@ def _whose(module: ModuleType, row: Row) -> str:
         first = value[0] if isinstance(value, list) and value else None
         if isinstance(first, dict) and all(key(first, field) is not None for field in module.REQUIRED_FIELDS):
             return f"The rows are in its field {name!r}: give a file of these alone, e.g. by jq '.{name}' FILE."
-    return f"Is this a {name_of(module)} file? Known layouts: {_list_of(layouts())}."
-
-
-def _check_layout(module: ModuleType, source: str, row: Row) -> None:
-    """Raise DataError if the row has the signature fields of another layout, and not or fewer of this one.
-
-    The questions of this project have few fields, which rows of others may have, too: only its own layouts are told
-    from each other.
-    """
-    own = matched_fields(module, row)
-    matched = {
-        name: matched_fields(each, row)
-        for name, each in ((name, layout_module(name)) for name in layouts())
-        if not hasattr(each, "BY_NAME") and (not hasattr(each, "FIELDS") or hasattr(module, "FIELDS"))
-    }
-    best = max(matched, key=lambda other: matched[other])
-    if own < matched[best]:
-        raise DataError(f"{source} looks like {best}: use layout {best} instead of {name_of(module)}.")
+    return f"Is this a {name_of(module)} file? Known layouts: {', '.join(layouts())}."
 
 
 def _count_unknown(module: ModuleType, row: Row, place: str, counts: RowCounts) -> None:
@@ -446,22 +428,3 @@ def _count_unknown(module: ModuleType, row: Row, place: str, counts: RowCounts) 
     for name in row_of(module, row):
         if name and name not in getattr(module, "FIELDS", row_of(module, row)):
             counts.add(RowKind(f"a field {name!r}, which the layout {name_of(module)} does not have", NOT_READ), place)
-
-
-def _check_fields(module: ModuleType, row: Row, example: tuple[str, Row]) -> None:
-    first_place, first = example
-    for field in module.REQUIRED_FIELDS:
-        if key(row, field) is None:
-            if not has(row, field):
-                raise DataError(f"field {quoted(field)} is missing; every {name_of(module)} row has it")
-            if has_questions(module):
-                raise EmptyFieldError(f"field {quoted(field)} is null")
-    for field in module.CONSISTENT_FIELDS:
-        if not has(row, field) and key(first, field) is not None:
-            raise DataError(f"field {quoted(field)} is missing; {first_place} has it")
-        if key(row, field) is not None and not has(first, field):
-            raise DataError(f"field {quoted(field)} is present; {first_place} does not have it")
-
-
-def _list_of(names: Sequence[str]) -> str:
-    return ", ".join(names)

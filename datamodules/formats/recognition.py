@@ -3,7 +3,9 @@
 import difflib
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from types import ModuleType
+from typing import Any
 
 from common.errors import DataError, UserError
 from datamodules.formats import layouts as layout_modules
@@ -68,49 +70,84 @@ def layout_of(name: str, source: str, questions: bool = False) -> ModuleType:
 
 
 def recognized(row: Row, source: str, questions: bool = False) -> str:
+    """The layout of questions, or of a corpus or questions, that a row has.  As `best_of`."""
+    names = question_layouts() if questions else layouts()
+    what = "questions" if questions else "a corpus or questions"
+    return best_of({name: layout_module(name) for name in names}, row, source, what)
+
+
+def best_of(known: Mapping[str, Any], row: Row, source: str, what: str) -> str:
     """The layout whose signature a row has; among several, the one with most fields.
 
     A layout of this project (`ANY_CASE`) is the row's if no other one is, whatever the case of its names.  One that is
     asked for by name alone (`BY_NAME`) is never.
 
+    Args:
+        known: The layouts by name: modules, or objects with the same attributes.
+        row: The first row of a file.
+        source: The file.
+        what: What it is to hold.
+
     Raises:
         DataError: If there is none, or several; names its fields.
     """
-    named = question_layouts() if questions else layouts()
-    fits = {name: count for name in named if (count := _fields_found(layout_module(name), row))}
-    official = {name: count for name, count in fits.items() if not hasattr(layout_module(name), "ANY_CASE")}
-    fits = official or fits
+    fits = fitting(known, row)
+    fits = {name: count for name, count in fits.items() if not _any_case(known[name])} or fits
     best = [name for name, count in fits.items() if count == max(fits.values())]
     if len(best) == 1:
         return best[0]
     seen = f"the first row has the fields {', '.join(map(repr, row))}"
     if best:
         raise DataError(f"{source} may be {' or '.join(best)}: {seen}. Name its layout, one of these.")
-    kind = "questions" if questions else "a corpus or questions"
     raise DataError(
-        f"{source} is not recognized as {kind}: {seen}. Name its layout, one of "
-        f"{', '.join(named)}, or give it the fields of docs/data.md."
+        f"{source} is not recognized as {what}: {seen}. Name its layout, one of {', '.join(known)}, or give it the "
+        "fields of docs/data.md."
     )
 
 
-def matched_fields(module: ModuleType, row: Row) -> int:
+def fitting(known: Mapping[str, Any], row: Row) -> dict[str, int]:
+    """The layouts whose signature a row has, and of how many fields that is."""
+    named = {name: each for name, each in known.items() if not hasattr(each, "BY_NAME")}
+    return {
+        name: count
+        for name, each in named.items()
+        if not _has_foreign_lists(each, row) and (count := matched_fields(each, row))
+    }
+
+
+def check_first_row(module: ModuleType, source: str, row: Row) -> None:
+    """Raise DataError if the row has the signature fields of another layout, and not or fewer of this one.
+
+    The questions of this project have few fields, which rows of others may have, too: only its own layouts are told
+    from each other.
+    """
+    known = {name: layout_module(name) for name in layouts()}
+    if not hasattr(module, "FIELDS"):
+        known = {name: each for name, each in known.items() if not hasattr(each, "FIELDS")}
+    fits = {name: matched_fields(each, row) for name, each in known.items() if not hasattr(each, "BY_NAME")}
+    best = max(fits, key=lambda name: fits[name])
+    if fits[best] > matched_fields(module, row):
+        raise DataError(f"{source} looks like {best}: use layout {best} instead of {name_of(module)}.")
+
+
+def matched_fields(module: Any, row: Row) -> int:
     """How many fields a layout's signature has; 0 if the row lacks one of them."""
     row = row_of(module, row)
     return len(module.SIGNATURE_FIELDS) if all(key(row, field) is not None for field in module.SIGNATURE_FIELDS) else 0
 
 
-def row_of(module: ModuleType, row: Row) -> Row:
+def row_of(module: Any, row: Row) -> Row:
     """A row with the names that a layout's fields have."""
-    return plain(row) if hasattr(module, "ANY_CASE") else row
+    return plain(row) if _any_case(module) else row
 
 
-def _fields_found(module: ModuleType, row: Row) -> int:
-    return 0 if hasattr(module, "BY_NAME") or _has_foreign_lists(module, row) else matched_fields(module, row)
+def _any_case(module: Any) -> bool:
+    return getattr(module, "ANY_CASE", False)
 
 
-def _has_foreign_lists(module: ModuleType, row: Row) -> bool:
+def _has_foreign_lists(module: Any, row: Row) -> bool:
     """Whether a row has lists or objects that a layout of this project does not read: it is of another one."""
-    if not hasattr(module, "ANY_CASE") or not has_questions(module):
+    if not hasattr(module, "FIELDS") or not _any_case(module):
         return False
     return any(isinstance(value, list | dict) and name not in module.FIELDS for name, value in plain(row).items())
 

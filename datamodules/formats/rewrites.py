@@ -22,7 +22,7 @@ from common.rewrites import RewriteExample
 from datamodules.formats import row_fields as fields
 from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import paired_lines, rows
-from datamodules.formats.recognition import AUTO
+from datamodules.formats.recognition import AUTO, best_of, fitting
 from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.row_fields import Row
 
@@ -31,11 +31,12 @@ _TURN = re.compile(r"Q: (.*?) A: (.*)")
 
 @dataclass(frozen=True)
 class _Layout:
-    """One layout: the fields that tell it from others, and how a row becomes an example."""
+    """One layout: the fields that tell it from others (`recognition`), and how a row becomes an example."""
 
-    signature: tuple[str, ...]
+    SIGNATURE_FIELDS: tuple[str, ...]
     strategy: str  # what its rewrites count as unless told
     example: Callable[[Row, str], RewriteExample]
+    ANY_CASE: bool = False
 
 
 def _rrr(row: Row, strategy: str) -> RewriteExample:
@@ -67,7 +68,7 @@ _LAYOUTS = {
     "rrr": _Layout(("source", "target"), "decomposition", _rrr),
     "qrecc": _Layout(("conversation", "question", "label"), "gqr", _qrecc),
     "canard": _Layout(("History", "Question", "Rewrite"), "gqr", _rewrites),
-    "rewrites": _Layout(("question|query", "rewrite"), "gqr", _rewrites),
+    "rewrites": _Layout(("question|query", "rewrite"), "gqr", _rewrites, ANY_CASE=True),
 }
 REWRITE_LAYOUTS = tuple(_LAYOUTS)
 
@@ -76,26 +77,6 @@ def check_rewrites(layout: str) -> None:
     """Raise UserError if no layout of rewrites, nor `auto`, has the name."""
     if layout != AUTO and layout not in _LAYOUTS:
         raise UserError(f"layout {layout!r} is unknown; allowed: {', '.join((AUTO, *REWRITE_LAYOUTS))}.")
-
-
-def _layout_of(name: str, source: str) -> str:
-    """The named layout, or that of a file, by its name or the fields of its first row.
-
-    Raises:
-        DataError: If the first row fits none.
-    """
-    if name != AUTO:
-        return name
-    if ".source" in Path(source).name:
-        return "rrr"
-    row = next(rows(source))[1]
-    for name, layout in _LAYOUTS.items():
-        if all(fields.key(fields.plain(row) if name == "rewrites" else row, field) for field in layout.signature):
-            return name
-    raise DataError(
-        f"{source} is not recognized as rewrites: the first row has the fields {', '.join(map(repr, row))}. Name its "
-        f"layout, one of {', '.join(REWRITE_LAYOUTS)}, or give it the fields of docs/data.md."
-    )
 
 
 def read_rewrites(
@@ -122,16 +103,17 @@ def read_rewrites(
             the line and the cause.
     """
     check_rewrites(layout)
-    found = (
-        _rrr_rows(source) if layout == "rrr" or (layout == AUTO and ".source" in Path(source).name) else rows(source)
-    )
+    if layout == AUTO and ".source" in Path(source).name:
+        layout = "rrr"
+    found = _rrr_rows(source) if layout == "rrr" else rows(source)
     return _read(layout, source, islice(found, limit), strategy, counts or RowCounts())
 
 
 def _read(
     layout: str, source: str, found: Iterator[tuple[str, Row]], strategy: str | None, counts: RowCounts
 ) -> Iterator[RewriteExample]:
-    layout = _layout_of(layout, source)
+    if layout == AUTO:
+        layout = best_of(_LAYOUTS, next(rows(source))[1], source, "rewrites")
     chosen = _LAYOUTS[layout]
 
     def example(row: Row) -> RewriteExample:
@@ -140,7 +122,7 @@ def _read(
     def cure(row: Row, is_first: bool) -> str:
         if not is_first:
             return "Correct that row or fetch the file again."
-        fits = [name for name, other in _LAYOUTS.items() if all(fields.key(row, field) for field in other.signature)]
+        fits = [*fitting(_LAYOUTS, row)]
         if fits and layout not in fits:
             return f"It looks like {fits[0]}: use layout {fits[0]}."
         return f"Is this a {layout} file? Known layouts: {', '.join(_LAYOUTS)}."

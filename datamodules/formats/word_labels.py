@@ -24,12 +24,11 @@ from pathlib import Path
 from statistics import fmean
 
 from common.errors import DataError, MissingInputError
-from common.files import parse_json
 from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, passage_text
 from common.words import WORDS, new_words
 from datamodules.formats import row_fields as fields
 from datamodules.formats.conversion import converted
-from datamodules.formats.open_data import rows
+from datamodules.formats.open_data import has_fields, rows
 from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.row_fields import Row
 
@@ -79,11 +78,7 @@ def averaged(labels: Sequence[WordLabels]) -> WordLabels:
 
 def is_word_labels(path: Path) -> bool:
     """Whether a file is one of word labels, by its first line."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            return parse_json(file.readline()).keys() - {"text_version", "words"} == _FIELDS
-    except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
-        return False
+    return has_fields(path, _FIELDS, {"text_version", "words"})
 
 
 def to_row(labels: WordLabels) -> dict[str, object]:

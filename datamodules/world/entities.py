@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 SHARES = {"person": 0.30, "city": 0.15, "film": 0.16, "company": 0.13, "book": 0.10, "band": 0.08, "product": 0.08}
 MIN_COUNTS = {"person": 15, "city": 8, "film": 6, "company": 8, "book": 5, "band": 5, "product": 4}
+PER_QUESTION = 1.9  # entities of the world, relative to the number of questions
 
 
 @dataclass(eq=False, repr=False)
@@ -35,6 +36,6 @@ class Entity:
         return f"{self.name}, {self.region}" if self.kind == "city" else f"{self.name} ({self.year})"
 
 
-def count_entities(questions: int, per_question: float) -> dict[str, int]:
+def count_entities(questions: int) -> dict[str, int]:
     """Number of entities of each kind in a split with this many questions."""
-    return {kind: max(MIN_COUNTS[kind], round(questions * per_question * share)) for kind, share in SHARES.items()}
+    return {kind: max(MIN_COUNTS[kind], round(questions * PER_QUESTION * share)) for kind, share in SHARES.items()}

@@ -1,10 +1,10 @@
-"""Converts generated questions and passages to rows of the HotpotQA, MuSiQue, FiD and FlashRAG layouts."""
+"""Converts generated questions and passages to rows of the HotpotQA, FiD and FlashRAG layouts."""
 
 import re
 
 from datamodules.world.entities import Entity
 from datamodules.world.passages import WrittenPassage
-from datamodules.world.questions import GeneratedQuestion, contains
+from datamodules.world.questions import contains
 from datamodules.world.rephrasing import RephrasedQuestion
 from datamodules.world.several_sources import SourcedQuestion
 from datamodules.world.world import QuestionWithContext
@@ -47,37 +47,6 @@ def rephrased_hotpotqa(one: RephrasedQuestion, name: str, passages: Passages) ->
     return {**row, "question": one.question, "type": one.kind, **source}
 
 
-def musique(row: QuestionWithContext, name: str, passages: Passages) -> dict:
-    """A row as in `musique_ans_*.jsonl`; a comparison is decomposed into its two single-hop questions."""
-    generated, context = row.generated, row.context
-    gold = {step.entity for step in generated.steps}
-    return {
-        "id": f"{len(generated.steps)}hop__{name}",
-        "paragraphs": [
-            {
-                "idx": number,
-                "title": passages[entity].title,
-                "paragraph_text": passages[entity].text,
-                "is_supporting": entity in gold,
-            }
-            for number, entity in enumerate(context)
-        ],
-        "question": generated.question,
-        "question_decomposition": [
-            {
-                "id": number,
-                "question": step.question,
-                "answer": step.answer,
-                "paragraph_support_idx": context.index(step.entity),
-            }
-            for number, step in enumerate(generated.steps, start=1)
-        ],
-        "answer": generated.answer,
-        "answer_aliases": [],
-        "answerable": True,
-    }
-
-
 def fid(row: QuestionWithContext, name: str, passages: Passages) -> dict:
     """A row of FiD and DPR, with the `hasanswer` and `isgold` fields of the "Lost in the Middle" files."""
     generated = row.generated
@@ -117,11 +86,3 @@ def sourced_flashrag(one: SourcedQuestion, name: str) -> dict:
         "golden_answers": [one.base.answer],
         "metadata": {"type": one.share, **source},
     }
-
-
-def kinds(generated: list[GeneratedQuestion]) -> dict[str, int]:
-    """Number of questions per kind."""
-    counts: dict[str, int] = {}
-    for one in generated:
-        counts[one.kind] = counts.get(one.kind, 0) + 1
-    return dict(sorted(counts.items()))

@@ -6,7 +6,6 @@ They are of chat style, stories and partial descriptions, from `rephrasing.json`
 from pathlib import Path
 
 from datamodules.world.phrases import Phrases, read_table
-from datamodules.world.word_lists import words
 
 _TABLE = read_table(Path(__file__).with_name("rephrasing.json"))
 
@@ -31,12 +30,3 @@ ENDINGS: Phrases = _TABLE["endings"]
 PARTIAL_MENTIONS: dict[str, Phrases] = _TABLE["partial_mentions"]
 ASKED_TYPES: dict[str, Phrases] = _TABLE["asked_types"]  # what a relation leads to, by its type alone
 ELLIPSES: Phrases = _TABLE["ellipses"]  # questions without a verb
-
-NOISE_WORDS = {
-    split: {
-        word for one in (CHAT_OPENINGS, CHAT_ENDINGS, INSERTED) for phrase in one.of(split) for word in words(phrase)
-    }
-    | set(SPELLINGS[split].values())
-    | {word for one in (RELATIVES, TIMES) for word in one.of(split)}
-    for split in SPELLINGS
-}

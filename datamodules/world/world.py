@@ -19,10 +19,8 @@ WEB_MIX = {"single": (0.5, 1), "bridge": (0.5, 2)}
 CONTEXT_SIZE = 10
 if TYPE_CHECKING:
     Questions = int
-    PerQuestion = float
 else:
     Questions = at_least(50)  # so that every kind occurs
-    PerQuestion = at_least(1, float)
 PARTS = 2  # further passages with the gold passage's title for single-hop questions, like pieces of a long article
 
 
@@ -37,7 +35,6 @@ class WorldConfig:
         open_singles: Additional single-hop questions, half without the gold passage.
         web_questions: Questions whose passages are only in the web corpus.
         manuals: Product manuals in Markdown.
-        entities_per_question: Entities of the world, relative to the number of questions.
         rephrased: Noisy, over-long and under-specified forms of train, validation and test questions in total; 0 writes
             no files of them.
         msrag: Validation and test questions together, half of them each, for answering from a corpus that stands for
@@ -58,7 +55,6 @@ class WorldConfig:
     open_singles: NonNegativeInt = 1200
     web_questions: NonNegativeInt = 100
     manuals: NonNegativeInt = 12
-    entities_per_question: PerQuestion = 1.9
     rephrased: NonNegativeInt = 2400
     msrag: NonNegativeInt = 840
     library: bool = False
@@ -102,7 +98,7 @@ def generate(config: WorldConfig) -> World:
     sizes["web"] = config.web_questions
     for split, size in sizes.items():
         random = Random(f"{config.seed}/{split}")
-        counts = count_entities(size, config.entities_per_question)
+        counts = count_entities(size)
         population = Population(split, counts, random, taken, years[split])
         entities = population.entities
         world.entities[split] = entities

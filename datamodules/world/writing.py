@@ -10,15 +10,7 @@ from random import Random
 
 from common.files import digests, whole_folder
 from common.outputs import OutputFolder, listed_files
-from datamodules.world.layouts import (
-    fid,
-    flashrag_passage,
-    hotpotqa,
-    kinds,
-    musique,
-    rephrased_hotpotqa,
-    sourced_flashrag,
-)
+from datamodules.world.layouts import fid, flashrag_passage, hotpotqa, rephrased_hotpotqa, sourced_flashrag
 from datamodules.world.manuals import file_name, write_manual
 from datamodules.world.mixed import mixed_questions
 from datamodules.world.phrases import SPLITS
@@ -67,7 +59,9 @@ def _write(world: World, manuals: Library | None, config: WorldConfig, out: Path
             "generator_version": VERSION,
             "recipe": asdict(config),
             "passages": {"corpus": len(rest), "web_corpus": len(web), "manuals": config.manuals},
-            "questions": {split: kinds([s.generated for s in world.questions[split]]) for split in (*SPLITS, "web")},
+            "questions": {
+                split: _count(s.generated.kind for s in world.questions[split]) for split in (*SPLITS, "web")
+            },
             "single_hop_questions": {split: len(world.singles[split]) for split in SPLITS},
             "open_single_hop_questions": {split: len(world.open_singles[split]) for split in SPLITS},
             "manual_questions": manual_questions,
@@ -86,7 +80,6 @@ def _write_questions(world: World, folder: Path) -> None:
         name = "test_web" if split == "web" else split
         rows = [(f"{name}_{number:05d}", s) for number, s in enumerate(world.questions[split])]
         _write_list(folder / f"{name}.json", (hotpotqa(s, row_id, world.passages) for row_id, s in rows))
-        _write_lines(folder / f"musique_{name}.jsonl", (musique(s, row_id, world.passages) for row_id, s in rows))
         for kind, file, shipped in (
             ("single", f"fid_{name}.json", world.singles[split]),
             ("open", f"fid_{name}_open.json", world.open_singles[split]),
@@ -124,7 +117,7 @@ def _write_rephrased(world: World, config: WorldConfig, folder: Path) -> dict[st
             for strategy, rewrite in one.rewrites.items()
         )
         _write_lines(folder / f"rewrites_{split}.jsonl", pairs)
-        counts[split] = dict(sorted(Counter(one.kind for one in made).items()))
+        counts[split] = _count(one.kind for one in made)
     return counts
 
 
@@ -140,7 +133,7 @@ def _write_several_sources(world: World, config: WorldConfig, folder: Path) -> d
     for split, asked in made.questions.items():
         rows = (sourced_flashrag(one, f"{split}_msrag_{n:05d}") for n, one in enumerate(asked))
         _write_lines(folder / f"msrag_{split}.jsonl", rows)
-        questions[split] = dict(sorted(Counter(one.share for one in asked).items()))
+        questions[split] = _count(one.share for one in asked)
     return {
         "passages": {"web": len(made.web), "knowledge": len(made.knowledge)},
         "facts": made.facts,
@@ -153,8 +146,12 @@ def _write_mixed(config: WorldConfig, folder: Path) -> dict[str, dict[str, int]]
     counts = {}
     for split, rows in mixed_questions(folder, config.mixed, config.seed).items():
         _write_lines(folder / f"mixed_{split}.jsonl", rows)
-        counts[split] = dict(sorted(Counter(row["metadata"]["type"] for row in rows).items()))
+        counts[split] = _count(row["metadata"]["type"] for row in rows)
     return counts
+
+
+def _count(kinds: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(kinds).items()))
 
 
 def _write_list(path: Path, rows: Iterable[dict]) -> None:

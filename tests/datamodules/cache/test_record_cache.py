@@ -71,35 +71,35 @@ def test_a_store_is_found_again_and_not_written_anew(folder: Path, capsys: pytes
     assert capsys.readouterr().err == ""
 
 
-def test_another_content_limit_or_code_is_another_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_content_limit_or_format_is_another_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [split(folder).stores[0].name, split(folder, limit=5).stores[0].name]
     assert len(texts(split(folder, limit=5))) == 5
     write(folder, 13, age_seconds=50)
     names.append(split(folder).stores[0].name)
     assert texts(split(folder)) == sorted({row["question"] for row in fid_rows(13)})
-    monkeypatch.setattr(cache, "_code", lambda patterns: f"of another release {patterns}")
+    monkeypatch.setattr(cache, "FORMAT", 99)
     names.append(split(folder).stores[0].name)
     assert len(set(names)) == len(stores(folder)) == 4
 
 
-@pytest.mark.parametrize("file", [cache.RECORDS, cache.PASSAGES, "cache.json"])
-@pytest.mark.parametrize("change", [lambda data: data[:-9], lambda data: b"", lambda data: b"x" * len(data), None])
-def test_a_damaged_store_is_made_anew(
-    folder: Path, file: str, change: object, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [lambda data: data[:-9], lambda data: b"", lambda data: b"x" * len(data), lambda data: bytes(len(data)), None],
+)
+def test_a_damaged_store_is_made_anew(folder: Path, change: object, capsys: pytest.CaptureFixture[str]) -> None:
     expected = texts(split(folder))
-    (store,) = stores(folder)
-    data = (store / file).read_bytes()
+    file = stores(folder)[0] / cache.RECORDS
+    data = file.read_bytes()
     if change is None:
-        (store / file).unlink()
+        file.unlink()
     else:
-        (store / file).write_bytes(change(data))  # type: ignore[operator]
+        file.write_bytes(change(data))  # type: ignore[operator]
     capsys.readouterr()
     assert texts(split(folder)) == expected
-    (line, _) = capsys.readouterr().err.splitlines()
-    assert "is damaged" in line
-    assert "read again" in line
-    assert (store / file).stat().st_size == len(data)
+    (*lines, stored) = capsys.readouterr().err.splitlines()
+    assert "stored in" in stored
+    assert ["is damaged" in line and "read again" in line for line in lines] == [True] * (change is not None)
+    assert file.read_bytes() == data
 
 
 def test_no_changed_byte_changes_what_is_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,19 +138,19 @@ def test_changed_token_ids_are_named_or_made_anew(folder: Path, capsys: pytest.C
         return [found[row] for row in range(4)]
 
     expected = ids()
-    for file in [path for path in store.place({}).iterdir() if path.suffix in (".bin", ".npy")]:
-        data = file.read_bytes()
-        for place in range(0, len(data), 3):
-            file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-            capsys.readouterr()
-            found, said = None, ""
-            try:
-                found, said = ids(), capsys.readouterr().err
-            except ArtifactError as error:
-                said = str(error)
-            assert found in (None, expected), (file.name, place)
-            assert "is damaged" in said, (file.name, place)
-            file.write_bytes(data)
+    (file,) = (store.folder / "derived").iterdir()  # type: ignore[operator]
+    data = file.read_bytes()
+    for place in range(len(data)):
+        file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        capsys.readouterr()
+        found, said = None, ""
+        try:
+            found, said = ids(), capsys.readouterr().err
+        except ArtifactError as error:
+            said = str(error)
+        assert found in (None, expected), place
+        assert "is damaged" in said, place
+        file.write_bytes(data)
 
 
 def test_what_is_derived_is_computed_once_for_each_key(folder: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_full_disk_leaves_nothing_and_one_line(folder: Path, monkeypatch: pyte
     monkeypatch.setattr(cache.RecordWriter, "add", full)
     with pytest.raises(ArtifactError, match="No space left"):
         split(folder)
-    assert not stores(folder)
+    assert not [*stores(folder)[0].iterdir()]
 
 
 @pytest.mark.usefixtures("on_disk")

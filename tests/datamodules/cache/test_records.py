@@ -1,5 +1,6 @@
 """Stored records give back what was written, whatever is in them."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.records import GoldSegment, Passage, Question
-from datamodules.cache import record_cache as cache
-from datamodules.cache.arrow_records import RecordWriter
+from datamodules.cache.checked_rows import CheckedRows, RowWriter, rows_in_memory, write_rows
 from datamodules.cache.question_lookup import stored_mined
 from datamodules.cache.questions import CachedQuestions, write_questions
+from datamodules.cache.records import Records, RecordWriter
 from datamodules.cache.splits import split_questions
 from datamodules.examples.data_files import QuestionDataFile, distinct_questions
 from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
@@ -31,6 +32,15 @@ QUESTION = st.builds(
 )  # fmt: skip
 
 
+def written(questions: Iterable[Question]) -> Callable[[RowWriter], None]:
+    def write(rows: RowWriter) -> None:
+        writer = RecordWriter(rows)
+        write_questions(writer, iter(questions), "writing")
+        writer.finish([1, "note"])
+
+    return write
+
+
 def everything(question: Question) -> tuple[object, ...]:
     """All fields, also those that do not count when questions are compared."""
     return question, [(p, p.corpus_id, p.metadata, p.indexed) for p in question.passages]
@@ -38,9 +48,9 @@ def everything(question: Question) -> tuple[object, ...]:
 
 @given(questions=st.lists(QUESTION, max_size=4))
 def test_questions_come_back_as_they_were(questions: list[Question]) -> None:
-    with RecordWriter(None) as writer:
-        write_questions(writer, iter(questions), "writing")
-    found = CachedQuestions(writer.records())
+    records = Records(rows_in_memory(written(questions)))
+    assert records.note == [1, "note"]
+    found = CachedQuestions(records)
     assert [everything(one) for one in found] == [everything(one) for one in questions]
     assert [(q.id, q.text, q.answers, q.kind) for q in found.without_passages()] == [
         (q.id, q.text, q.answers, q.kind) for q in questions
@@ -52,10 +62,9 @@ def test_questions_come_back_as_they_were(questions: list[Question]) -> None:
 
 
 def test_thousands_of_records_are_found_by_their_place(tmp_path: Path) -> None:
-    with RecordWriter(tmp_path) as writer:
-        numbered = (Question(str(n), f"q{n}", passages=(Passage.of("t", f"p{n}"),) * (n % 3)) for n in range(9000))
-        write_questions(writer, numbered, "writing")
-    found = CachedQuestions(cache.Records.opened(tmp_path))
+    numbered = (Question(str(n), f"q{n}", passages=(Passage.of("t", f"p{n}"),) * (n % 3)) for n in range(9000))
+    write_rows(tmp_path / "file", written(numbered))
+    found = CachedQuestions(Records(CheckedRows(tmp_path / "file")))
     for place in (0, 4095, 4096, 8999, -1):
         assert (found[place].text, len(found[place].passages)) == (f"q{place % 9000}", place % 9000 % 3)
     with pytest.raises(IndexError):

@@ -13,8 +13,8 @@ import pytest
 
 from common.locks import exclusive
 from common.records import Passage
-from datamodules.cache.arrow_records import Head, RecordWriter
-from datamodules.cache.record_cache import CachedRecords, stored
+from datamodules.cache.record_cache import RECORDS, CachedRecords, stored
+from datamodules.cache.records import RecordWriter
 
 ROOT = Path(__file__).parents[3]
 DAY = 86400
@@ -22,8 +22,9 @@ READ = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from datamodules.cache.arrow_records import Records
-records = Records.opened(Path(sys.argv[2]))
+from datamodules.cache.checked_rows import CheckedRows
+from datamodules.cache.records import Records
+records = Records(CheckedRows(Path(sys.argv[2])))
 print("opened", flush=True)
 sys.stdin.readline()
 print(records.body(0)[0][0].text)
@@ -40,7 +41,7 @@ def store(folder: Path, content: str) -> Path:
     """The folder of a store of one file."""
 
     def write(writer: RecordWriter) -> None:
-        writer.add(Head("key"), [Passage.of("", content)], {})
+        writer.add("key", [Passage.of("", content)], {})
 
     (folder / "file").write_text(content)
     found: CachedRecords = stored(str(folder / "cache"), [folder / "file"], {}, write, "records")
@@ -54,8 +55,8 @@ def age(path: Path, days: float) -> None:
 
 def test_an_unused_store_is_removed_when_another_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old, recent = store(folder, "old"), store(folder, "recent")
-    (old / "derived" / "tokens").mkdir(parents=True)
-    (old / "derived" / "tokens" / "ids.bin").write_bytes(bytes(5 << 20))
+    (old / "derived").mkdir()
+    (old / "derived" / "tokens").write_bytes(bytes(5 << 20))
     age(old, 31)
     age(recent, 29)
     assert store(folder, "recent") == recent  # nothing is written, nothing removed
@@ -64,6 +65,20 @@ def test_an_unused_store_is_removed_when_another_is_written(folder: Path, capsys
     assert sorted(path for path in (folder / "cache").iterdir() if path.name != "digests") == sorted([recent, new])
     line = f"{old}: removed, since no start has opened it for 30 days (5.0 MiB)."
     assert line in capsys.readouterr().err.splitlines()
+
+
+def test_a_store_of_another_version_is_not_read_and_goes_as_well(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    earlier = folder / "cache" / ("d" * 32)
+    earlier.mkdir(parents=True)
+    (earlier / "records.arrow").write_bytes(b"of release 0.2")
+    store(folder, "new")
+    assert "stores of another version" in capsys.readouterr().err
+    assert earlier.exists()
+    age(earlier, 31)
+    store(folder, "newer")
+    assert not earlier.exists()
 
 
 def test_a_store_is_as_young_as_its_last_opening(folder: Path) -> None:
@@ -77,7 +92,10 @@ def test_a_store_is_as_young_as_its_last_opening(folder: Path) -> None:
 def test_a_store_that_another_process_reads_stays(folder: Path) -> None:
     old = store(folder, "old")
     process = subprocess.Popen(
-        [sys.executable, "-c", READ, str(ROOT), str(old)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", READ, str(ROOT), str(old / RECORDS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "opened\n"
@@ -101,10 +119,10 @@ def test_a_store_that_is_being_written_stays(folder: Path) -> None:
 def test_what_is_no_store_stays(name: str, folder: Path) -> None:
     store(folder, "old")
     mine, named = folder / "cache" / name, folder / "cache" / ("e" * 32)
-    for each, file in ((mine, "cache.json"), (named, "about.json")):
+    for each, file in ((mine, RECORDS), (named, "about.json")):
         each.mkdir()
         (each / file).write_text("{}")
         age(each, 400)
     store(folder, "new")
-    assert (mine / "cache.json").exists()
+    assert (mine / RECORDS).exists()
     assert (named / "about.json").exists()

@@ -14,7 +14,6 @@ from common.records import Question
 from datamodules.formats.reading import read_passages, read_questions
 from datamodules.world.mixed import SOURCES, mixed_questions
 from datamodules.world.writing import write_world
-from tests.datamodules.world.test_rephrasing import digest
 from tests.helpers.small_world import SMALL
 
 CONFIG = replace(SMALL, rephrased=300)
@@ -85,14 +84,3 @@ def test_questions_are_those_of_the_other_files_with_their_gold(
 def test_the_splits_share_no_question(questions: dict[str, list[Question]]) -> None:
     texts = [{question.text for question in asked} for asked in questions.values()]
     assert not texts[0] & texts[1]
-
-
-@pytest.mark.slow
-def test_other_files_keep_their_bytes(folder: Path, tmp_path: Path) -> None:
-    record = write_world(replace(CONFIG, library=True, mixed=5), tmp_path / "out")
-    assert record["mixed_questions"] == {"test": dict.fromkeys(KINDS, 5), "validation": dict.fromkeys(KINDS, 2)}
-    kept = set(json.loads((folder / "world.json").read_text())["sha256"])
-    assert {name: digest(tmp_path / "out" / name) for name in kept} == {name: digest(folder / name) for name in kept}
-    more = {path.name for path in (tmp_path / "out").iterdir()} - kept - {"manuals"}
-    assert more == {"library", "world.json",
-        *(f"{name}_{split}.jsonl" for name in ("library", "mixed") for split in ("test", "validation"))}  # fmt: skip

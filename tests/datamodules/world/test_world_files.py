@@ -44,21 +44,12 @@ def test_gold_passages_lie_in_the_corpus_or_only_in_the_web(folder: Path) -> Non
         assert set(question.support) <= web
 
 
-def test_layouts_agree(folder: Path) -> None:
+def test_contexts_hold_the_answers(folder: Path) -> None:
     for name in (*SPLITS, "test_web"):
-        hotpot = list(read_questions("hotpotqa", str(folder / f"{name}.json")))
-        musique = list(read_questions("musique", str(folder / f"musique_{name}.jsonl")))
-        assert [q.text for q in hotpot] == [q.text for q in musique]
-        for one, other in zip(hotpot, musique, strict=True):
-            assert one.passages == other.passages
-            assert set(one.support) == set(other.support)
-            assert one.answers == other.answers
-            assert len(one.passages) == 10
-    for row in map(json.loads, (folder / "musique_test.jsonl").read_text().splitlines()):
-        for step in row["question_decomposition"]:
-            paragraph = row["paragraphs"][step["paragraph_support_idx"]]
-            assert paragraph["is_supporting"]
-            assert contains(paragraph["paragraph_text"], step["answer"])
+        for question in read_questions("hotpotqa", str(folder / f"{name}.json")):
+            assert len(question.passages) == 10
+            said = [contains(each.text, question.answers[0]) for each in question.gold]
+            assert any(said) or question.kind.startswith("comparison")
     fid = json.loads((folder / "fid_test.json").read_text())
     assert len(fid) == round(0.28 * SMALL.singles)
     assert len(list(read_questions("fid", str(folder / "fid_test.json")))) == len(fid)
