@@ -103,7 +103,7 @@ class BriefParser(CommandLine, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
     command = "train.py"
-    explained_groups: ClassVar = tuple(GROUPS)
+    explained_groups: ClassVar = GROUPS
 
     def parse_args(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
         """Parse the arguments, see `with_files`."""
@@ -179,7 +179,8 @@ class TrainCLI(LightningCLI):
         """The parser with one-line errors."""
         kwargs.setdefault("dump_header", [f"pytorch-lightning=={pl.__version__}"])
         parser = BriefParser(**kwargs)
-        parser.add_argument("-c", "--config", action="config", help="Path to a configuration file in YAML.")
+        told = "File in YAML, one of configs/train; several are merged, and later options override it."
+        parser.add_argument("-c", "--config", action="config", help=told)
         return parser
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
@@ -191,7 +192,8 @@ class TrainCLI(LightningCLI):
             "--resume",
             type=Literal["auto"] | None,
             default=None,
-            help="auto: take the run's newest checkpoint that verifies; fit starts if there is none.",
+            help="auto: take the run's newest checkpoint that verifies; fit starts if there is none, and refuses other "
+            "options than the run's, but for those that docs/operate.md lists.",
         )
         add_roots(parser)
         parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
