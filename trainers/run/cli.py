@@ -28,7 +28,7 @@ from trainers.run.early_stopping import EarlyStopping
 from trainers.run.environment import file_digests
 from trainers.run.help import GROUPS
 from trainers.run.largest_batch import LargestBatch
-from trainers.run.loggers import JsonlLogger, LateLoggers, LoggerWords, RunWandbLogger, require_loggers
+from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger, check_loggers, require_loggers
 from trainers.run.model_card import Card
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.resumed_options import (
@@ -208,7 +208,7 @@ class TrainCLI(LightningCLI):
         parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)
         parser.link_arguments("name", "trainer.logger.init_args.save_dir", compute_fn=run_folder)  # of CSV, TensorBoard
         (logger,) = [action for action in parser._actions if action.dest == "trainer.logger"]
-        logger.__class__ = type("LoggerAction", (LoggerWords, type(logger)), {})
+        logger._check_type = partial(check_loggers, logger)
 
     def _parse_ckpt_path(self) -> None:
         """Do nothing: Lightning would load the checkpoint unverified and let it override the user's options."""

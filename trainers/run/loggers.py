@@ -249,33 +249,28 @@ def _brief(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".")
 
 
-class LoggerWords:
-    """Mixin for the action of the option `trainer.logger`, which then also accepts the words in `WORDS`.
+def check_loggers(action: Any, value: Any, append: bool = False, cfg: Any = None, mode: Any = None) -> Any:
+    """Parse a value of the option `trainer.logger`, which may also be words in `WORDS`; see `common.command_line`.
 
     A word becomes the class that it stands for, so that its options can be given after it, and config.yaml names all.
     """
-
-    dest: str
-
-    def _check_type(self, value: Any, append: bool = False, cfg: Any = None, mode: Any = None) -> Any:
-        """Parse a value."""
-        if isinstance(value, str) and value[:1] == "[":
-            with suppress(yaml.YAMLError):
-                value = yaml.safe_load(value)
-        words = value if isinstance(value, list) else [value]
-        classes = [WORDS.get(each, each) if isinstance(each, str) else each for each in words]
-        given = classes if isinstance(value, list) else classes[0]
-        try:
-            return super()._check_type(given, append=append, cfg=cfg, mode=mode)  # type: ignore[misc]
-        except TypeError as error:
-            short = [each for each in classes if isinstance(each, str) and "." not in each]
-            unknown = [each for each in short if not isinstance(getattr(loggers, each, None), type)]
-            if not unknown:
-                raise
-            raise TypeError(
-                f'Parser key "{self.dest}":\n{unknown[0]!r} is no logger: give {", ".join(WORDS)}, false, or a '
-                "class_path such as pytorch_lightning.loggers.MLFlowLogger"
-            ) from error
+    if isinstance(value, str) and value[:1] == "[":
+        with suppress(yaml.YAMLError):
+            value = yaml.safe_load(value)
+    words = value if isinstance(value, list) else [value]
+    classes = [WORDS.get(each, each) if isinstance(each, str) else each for each in words]
+    given = classes if isinstance(value, list) else classes[0]
+    try:
+        return type(action)._check_type(action, given, append=append, cfg=cfg, mode=mode)
+    except TypeError as error:
+        short = [each for each in classes if isinstance(each, str) and "." not in each]
+        unknown = [each for each in short if not isinstance(getattr(loggers, each, None), type)]
+        if not unknown:
+            raise
+        raise TypeError(
+            f'Parser key "{action.dest}":\n{unknown[0]!r} is no logger: give {", ".join(WORDS)}, false, or a '
+            "class_path such as pytorch_lightning.loggers.MLFlowLogger"
+        ) from error
 
 
 def require_loggers(given: Any) -> None:
