@@ -15,8 +15,7 @@ from torch.optim import Optimizer
 from common.errors import ArtifactError, UserError
 from common.ranges import DropoutRate, PositiveFloat, PositiveInt
 from datamodules.examples.context_sets import ContextBatch
-from models.causal_lm import CausalLanguageModel
-from models.causal_part import load_causal, reads_prompts, use_of
+from models.causal_part import reads_prompts
 from models.context_tokenizer import ContextEncoder, is_packed, no_labels
 from models.cross_encoder import ESTIMATOR, KIND, TRUE_FALSE, RelevanceEstimator
 from models.lora import Lora
@@ -25,6 +24,7 @@ from models.prompt_tokenizer import PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.rerag.model import GENERATOR, Relevance, ReRagModel
+from models.rerag.parts import load_adapted_lms, load_generator
 from models.t5.from_scratch import INSTEAD
 from models.t5.word_neighbours import nearest_words
 from models.text_formats import InputTokens
@@ -155,10 +155,10 @@ class ReRagTrainer(RunModule):
         self.sources = {name: self.start(name) for name in (ESTIMATOR, GENERATOR) if given[name] is not None}
         if self.lora.rank is not None and self.lora != LORA and not any(map(reads_prompts, self.sources.values())):
             raise UserError("model.lora is for a causal LM, and neither model is one: leave it out.")
-        causal = self._adapted_lms()
-        if lm := causal.get(ESTIMATOR):
-            encode = PromptEncoder(lm.tokenizer, max_tokens, "relevance", lm.end_ids)
-            self.estimator = RelevanceEstimator(lm.network, encode, words, use_of(lm.network, ESTIMATOR))
+        fixed = (GENERATOR,) if self.frozen else ()
+        adapted = load_adapted_lms(self.sources, self.lora, fixed, dropout, checkpointing)
+        if lm := adapted.get(ESTIMATOR):
+            self.estimator = RelevanceEstimator.of_lm(lm, max_tokens, words)
         elif given.estimator is not None:
             self.estimator = RelevanceEstimator.build(
                 self.sources[ESTIMATOR], max_tokens, self.preset.format, dropout, checkpointing, given.estimator_layers,
@@ -167,17 +167,12 @@ class ReRagTrainer(RunModule):
         has_tokens = self.estimator is not None and self.estimator.generative
         if self.estimator is not None and not has_tokens:
             self._check_encoder_only(given.estimator)
-        if lm := causal.get(GENERATOR):
-            use = use_of(lm.network, GENERATOR)
-            self.generator = CausalGenerator(lm, max_tokens, self.preset.answer_prefix, use, self.packed)
+        if lm := adapted.get(GENERATOR):
+            self.generator = CausalGenerator(lm, max_tokens, self.preset.answer_prefix, self.packed)
         elif given.generator is not None:
-            self.generator = Generator.build(
-                self.sources[GENERATOR],
-                max_tokens,
-                self.preset.format,
-                self.preset.answer_prefix,
-                None if self.frozen else dropout,
-                checkpointing and not self.frozen,
+            trained = (None, False) if self.frozen else (dropout, checkpointing)
+            self.generator = load_generator(
+                self.sources[GENERATOR], max_tokens, self.preset.format, self.preset.answer_prefix, *trained
             )
         if self.generator is not None:
             self.generator.network.generation_config.repetition_penalty = self.preset.repetition_penalty
@@ -189,24 +184,6 @@ class ReRagTrainer(RunModule):
         weight = self.loss.token_weight
         self.token_weight = (float(self.generator is not None) if weight is None else weight) if has_tokens else 0.0
         self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
-
-    def _adapted_lms(self) -> dict[str, CausalLanguageModel]:
-        """The causal LM with LoRA adapters of each part that has one; the same if both start from the same."""
-        if self.lora.rank is None:
-            return {}
-        parts_of: dict[str, list[str]] = {}
-        for name, source in self.sources.items():
-            if reads_prompts(source):
-                parts_of.setdefault(source, []).append(name)
-        lms: dict[str, CausalLanguageModel] = {}
-        for source, parts in parts_of.items():
-            if self.frozen and parts == [GENERATOR]:
-                continue  # nothing of it is trained
-            options = self.hparams.dropout, self.hparams.gradient_checkpointing
-            adapters = [name for name in parts if not (self.frozen and name == GENERATOR)]
-            lm = load_causal(source, parts[-1], *options, self.lora, adapters)
-            lms |= dict.fromkeys(parts, lm)
-        return lms
 
     def _check_encoder_only(self, name: str) -> None:
         """Refuse options that need an LM head."""

@@ -16,22 +16,12 @@ from common.errors import DataError, MissingInputError, UserError
 from common.records import nfkc
 from common.yaml_texts import load_yaml
 from models.dmqr.rewrite_outputs import REASON, SEPARATOR, label_of, parse_output
+from models.dmqr.rewrite_outputs import Strategy as Strategy
 
 DIALOGUE = (
     "### Conversation ###\nThe question follows these turns of a conversation. Put names in the place of words that "
     "refer to them, such as he, it or there, in every rewritten result."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """One way to rewrite a question."""
-
-    name: str  # in configs, files and reports
-    title: str  # in prompts and in their outputs
-    description: str  # what the rewriter does
-    guideline: str  # for which questions, for the adaptive choice
-    several: bool = False  # whether it makes several queries
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,21 +15,21 @@ from typing import Any, Literal, Self
 from common.ranges import Precision
 from common.sealed_json import check_fields
 from models.calibration import Calibration
-from models.causal_part import load_adapted, save_causal, use_of
+from models.causal_part import load_adapted, save_causal
 from models.context_tokenizer import is_packed, text_format
-from models.cross_encoder import (
-    ESTIMATOR as ESTIMATOR,
-)
+from models.cross_encoder import ESTIMATOR as ESTIMATOR
 from models.cross_encoder import FORMATS, KIND, TRUE_FALSE, RelevanceEstimator, checked_parts, input_of, load_estimator
 from models.devices import compute_dtype, resolve_device
 from models.lora import adapters_of, save_adapter
 from models.prompt_tokenizer import PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
+from models.rerag.generator import GENERATOR as GENERATOR
 from models.rerag.generator import Generator
+from models.rerag.parts import load_generator
 from models.serving_manifest import CURE, manifest_sha256, read_manifest, write_manifest
 
 Relevance = Literal["estimator", "retriever", "uniform"]  # what weighted the contexts while the generator was trained
-GENERATOR, BASE = "generator", "base"
+BASE = "base"
 FIELDS = {
     "parts": dict,
     "answer_prefix": str,
@@ -168,9 +168,9 @@ class ReRagModel:
             part, prefix = parts[GENERATOR], manifest["answer_prefix"]
             if lm := lms.get(part.get("base", "")):
                 max_tokens, form = input_of(serving, part)
-                generator = CausalGenerator(lm, max_tokens, prefix, use_of(lm.network, GENERATOR), is_packed(form))
+                generator = CausalGenerator(lm, max_tokens, prefix, is_packed(form))
             else:
-                generator = Generator.build(str(serving / GENERATOR), *input_of(serving, part), prefix)
+                generator = load_generator(str(serving / GENERATOR), *input_of(serving, part), prefix)
             generator = generator.eval().to(where)
         for part in (estimator, generator):
             if part is not None:
