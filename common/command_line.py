@@ -8,7 +8,6 @@ import ast
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NoReturn, get_args, get_origin
@@ -17,17 +16,6 @@ from common.errors import UserError, as_typed
 from common.roots import resolve
 from common.shown_text import terminal
 from common.yaml_texts import use_in_parsers
-
-
-class KeepsExamples:
-    """Mixin for help formatters: indented lines of a description stay lines, the other paragraphs are filled."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        paragraphs = [each.strip("\n") for each in text.split("\n\n")]
-        filled = [
-            each if each.startswith("    ") else textwrap.fill(" ".join(each.split()), width) for each in paragraphs
-        ]
-        return textwrap.indent("\n\n".join(filled), indent)
 
 
 def check_type(action: Any, value: Any, append: bool = False, cfg: Any = None, mode: Any = None) -> Any:
@@ -108,7 +96,8 @@ class CommandLine:
         self.used_roots: set[str] = set()  # of the last arguments
         use_in_parsers()
         super().__init__(*args, **kwargs)
-        self.formatter_class = type("HelpFormatter", (KeepsExamples, self.formatter_class), {})
+        lines_kept = (argparse.RawDescriptionHelpFormatter, self.formatter_class)
+        self.formatter_class = type("HelpFormatter", lines_kept, {})
 
     def format_help(self) -> str:
         """The help, with the names of types as they are written in Python."""
