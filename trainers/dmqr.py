@@ -34,7 +34,6 @@ from models.lora import Lora, adapter_names, adapter_parameters, adapters_of, ad
 from models.pretrained import base_model
 from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
 from models.serving_manifest import CURE, MANIFEST
-from models.t5.from_scratch import INSTEAD
 from models.text_formats import InputTokens
 from trainers.dmqr_export import export_difference, on_fp32_base, tell_quantization
 from trainers.dmqr_validation import RewriteValidation, is_question, summary
@@ -79,7 +78,7 @@ class RewriterTrainer(RunModule):
         "lower data.rewrites_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
         "model.gradient_checkpointing"
     )
-    starts: ClassVar = {"pretrained": StartOption("rewriter", {KIND: PART}, INSTEAD)}
+    starts: ClassVar = {"pretrained": StartOption("rewriter", {KIND: PART})}
 
     def __init__(
         self,

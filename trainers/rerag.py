@@ -25,13 +25,12 @@ from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.rerag.model import GENERATOR, Relevance, ReRagModel
 from models.rerag.parts import load_adapted_lms, load_generator
-from models.t5.from_scratch import INSTEAD
 from models.t5.word_neighbours import nearest_words
 from models.text_formats import InputTokens
 from trainers.rerag_forward import ContextScores, score_contexts
 from trainers.rerag_frozen import FrozenGenerator
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
-from trainers.rerag_options import Abstention, JointOptimizer, Loss, PresetName, Text, Validation, preset_of
+from trainers.rerag_options import Abstention, JointOptimizer, Loss, PresetName, Text, Validation, preset_of, refuse
 from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
 from trainers.rerag_validation import QuestionScores, Summary, examples, metric_names, score_questions, summarize
 from trainers.run.controls import asked_otherwise, scored
@@ -90,7 +89,7 @@ class ReRagTrainer(RunModule):
         "set model.bucket_checkpointing"
     )
     checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
-    starts: ClassVar = {part: StartOption(part, {KIND: part}, INSTEAD) for part in (ESTIMATOR, GENERATOR)}
+    starts: ClassVar = {part: StartOption(part, {KIND: part}) for part in (ESTIMATOR, GENERATOR)}
 
     def __init__(
         self,
@@ -115,28 +114,25 @@ class ReRagTrainer(RunModule):
         super().__init__()
         self.preset = preset_of(preset, loss, text, validation)
         self.packed = is_packed(self.preset.format)  # whether one reader call takes all contexts
-        if estimator is None and generator is None:
-            raise UserError("both estimator and generator are null: name at least one.")
-        if self.packed and estimator is not None:
-            raise UserError(
-                "text.format packed reads all documents at once, so there is nothing to estimate: set estimator null."
+        self.frozen = optimizer.generator_learning_rate == 0  # whether the generator's weights stay as they are
+        both, said = estimator is not None and generator is not None, (text.true_word, text.false_word)
+        refuse(estimator is None and generator is None, "both estimator and generator are null: name at least one.")
+        needless = (
+            "text.format packed reads all documents at once, so there is nothing to estimate: set estimator null."
+        )
+        refuse(self.packed and estimator is not None, needless)
+        unlabelled = "an estimator without a generator learns from labels alone: set loss.label_weight above 0."
+        refuse(generator is None and not loss.label_weight > 0, unlabelled)
+        if estimator is None:
+            absent = "but there is none: leave"
+            refuse(said != TRUE_FALSE, f"text.true_word and text.false_word are for a T5 estimator, {absent} them out.")
+            refuse(
+                abstention.cost is not None, f"abstention.cost is for the threshold of an estimator, {absent} it out."
             )
+        untaught = "model.optimizer.generator_learning_rate 0 trains an estimator by a frozen generator: name both "
+        refuse(self.frozen and not both, f"{untaught}model.estimator and model.generator, or leave it out.")
         self.relevance = chosen_relevance(relevance, estimator, self.packed, retriever_temperature)
         self.retriever_temperature = retriever_temperature  # None but for relevance `retriever`, where `setup` fits it
-        if generator is None and not loss.label_weight > 0:
-            raise UserError("an estimator without a generator learns from labels alone: set loss.label_weight above 0.")
-        if estimator is None and (text.true_word, text.false_word) != TRUE_FALSE:
-            raise UserError(
-                "text.true_word and text.false_word are for a T5 estimator, but there is none: leave them out."
-            )
-        if estimator is None and abstention.cost is not None:
-            raise UserError("abstention.cost is for the threshold of an estimator, but there is none: leave it out.")
-        self.frozen = optimizer.generator_learning_rate == 0  # whether the generator's weights stay as they are
-        if self.frozen and (estimator is None or generator is None):
-            raise UserError(
-                "model.optimizer.generator_learning_rate 0 trains an estimator by a frozen generator: name both "
-                "model.estimator and model.generator, or leave it out."
-            )
         self.save_hyperparameters()
         self.text, self.loss, self.optimizer, self.abstention = text, loss, optimizer, abstention
         self.validation, self.lora = validation, lora
@@ -166,7 +162,13 @@ class ReRagTrainer(RunModule):
             )  # fmt: skip
         has_tokens = self.estimator is not None and self.estimator.generative
         if self.estimator is not None and not has_tokens:
-            self._check_encoder_only(given.estimator)
+            loss, only = self.loss, f"{given.estimator} is encoder-only"
+            undefined = f"{only} and has no LM head, so L_tok is undefined: set loss.token_weight to 0."
+            refuse(bool(loss.token_weight), undefined)
+            unsaid = f"text.true_word and text.false_word are for a T5 estimator, but {only}: leave them out."
+            refuse(words != TRUE_FALSE, unsaid)
+            unable = f"{only} and has no LM head: set loss.label_form to pointwise or listwise, or name a T5."
+            refuse(loss.label_weight > 0 and loss.label_form == "vocabulary", unable)
         if lm := adapted.get(GENERATOR):
             self.generator = CausalGenerator(lm, max_tokens, self.preset.answer_prefix, self.packed)
         elif given.generator is not None:
@@ -184,23 +186,6 @@ class ReRagTrainer(RunModule):
         weight = self.loss.token_weight
         self.token_weight = (float(self.generator is not None) if weight is None else weight) if has_tokens else 0.0
         self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
-
-    def _check_encoder_only(self, name: str) -> None:
-        """Refuse options that need an LM head."""
-        if self.loss.token_weight:
-            raise UserError(
-                f"{name} is encoder-only and has no LM head, so L_tok is undefined: set loss.token_weight to 0."
-            )
-        if (self.text.true_word, self.text.false_word) != TRUE_FALSE:
-            raise UserError(
-                f"text.true_word and text.false_word are for a T5 estimator, but {name} is encoder-only: leave them "
-                "out."
-            )
-        if self.loss.label_weight and self.loss.label_form == "vocabulary":
-            raise UserError(
-                f"{name} is encoder-only and has no LM head: set loss.label_form to pointwise or listwise, or name a "
-                "T5."
-            )
 
     @property
     def parts(self) -> list[Generator | RelevanceEstimator]:

@@ -72,12 +72,9 @@ class ReRagModel:
         """A model with the values that training and validation chose: {"calibration": {...}, "refusal_threshold": ...,
         "refusal_contexts": ..., "refusal_cost": ..., "relevance_temperature": ..., "relevance": ...,
         "retriever_temperature": ...}; each key is optional."""
+        others = {name: value for name, value in chosen.items() if name != "calibration"}
         calibration = Calibration(**chosen.get("calibration", {}))
-        return cls(
-            estimator, generator, calibration, chosen.get("refusal_threshold"), max_answer_tokens,
-            chosen.get("relevance_temperature", 1.0), chosen.get("refusal_contexts"), chosen.get("refusal_cost"),
-            chosen.get("relevance"), chosen.get("retriever_temperature"),
-        )  # fmt: skip
+        return cls(estimator, generator, calibration, max_answer_tokens=max_answer_tokens, **others)
 
     def save(self, folder: Path, **facts: Any) -> None:
         """Write the parts and the manifest into an empty folder.
@@ -111,12 +108,8 @@ class ReRagModel:
             answer_prefix=self.generator.answer_prefix if self.generator else "",
             calibration=asdict(self.calibration),
             refusal_threshold=self.refusal_threshold,
-            refusal_contexts=self.refusal_contexts,
-            refusal_cost=self.refusal_cost,
-            relevance_temperature=self.relevance_temperature,
-            relevance=self.relevance,
-            retriever_temperature=self.retriever_temperature,
             max_answer_tokens=self.max_answer_tokens,
+            **{name: getattr(self, name) for name in LATER_FIELDS},
             **facts,
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ from trainers.run.environment import commit, file_digests, hardware, versions
 from trainers.run.learning import CURE, doubts
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
 from trainers.run.preflight_checks import refuse_unknown_metric, refuse_validation_interval, warn_of_small_steps
-from trainers.run.resumed_options import INPUTS, RECORD
+from trainers.run.resumed_options import FORMAT, INPUTS, RECORD
 from trainers.run.stop_signals import RunStoppedError
 from trainers.run.validation_plots import save_figures
 
@@ -57,15 +57,8 @@ class RunRecord(Callback):
         self._state(trainer, "running")
         if trainer.is_global_zero:
             folder = Path(trainer.default_root_dir)
-            write_json(
-                folder / RECORD,
-                {
-                    **provenance(trainer),
-                    INPUTS: self._inputs,
-                    "hardware": hardware(),
-                    "precision": str(trainer.precision),
-                },
-            )
+            facts = {FORMAT: 1, INPUTS: self._inputs, "hardware": hardware(), "precision": str(trainer.precision)}
+            write_json(folder / RECORD, provenance(trainer) | facts)
             write_json(folder / "audit.json", getattr(trainer.datamodule, "audit", {}))
             for logger in trainer.loggers:
                 if isinstance(logger, JsonlLogger):
@@ -130,11 +123,11 @@ class RandomState(Callback):
     @staticmethod
     def capture() -> dict[str, Any]:
         """The states of this process."""
-        name, keys, position, has_gauss, gauss = np.random.get_state()
-        version, internal, following = random.getstate()
+        state: Any = np.random.get_state()
+        name, keys, *rest = state
         return {
-            "python": [version, list(internal), following],
-            "numpy": [str(name), [int(k) for k in keys], int(position), int(has_gauss), float(gauss)],
+            "python": random.getstate(),
+            "numpy": [name, keys.tolist(), *rest],  # torch loads no arrays with weights_only
             "torch": torch.get_rng_state(),
             "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
         }
@@ -142,10 +135,8 @@ class RandomState(Callback):
     @staticmethod
     def restore(state: dict[str, Any]) -> None:
         """Set the generators to what `capture` gave."""
-        version, internal, following = state["python"]
-        random.setstate((version, tuple(internal), following))
-        name, keys, *rest = state["numpy"]
-        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(state["python"])
+        np.random.set_state(tuple(state["numpy"]))
         torch.set_rng_state(state["torch"])
         if state["cuda"] and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(state["cuda"])

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -69,10 +69,6 @@ def check_name(name: str) -> None:
         raise UserError(f"--name {name!r} lies within the run {outer or folder.parent}. Choose another --name.")
 
 
-def _lies_in(file: str | None, folder: Path) -> bool:
-    return file is not None and Path(file).resolve().parent == folder.resolve()
-
-
 def with_files(args: Sequence[str]) -> list[str]:
     """The arguments, with the files that `--data.train FILE` or '[FILE, FILE]' names as records of them.
 
@@ -83,20 +79,14 @@ def with_files(args: Sequence[str]) -> list[str]:
         name, equals, value = arg.partition("=")
         if name in ("--data.train", "--data.validation"):
             value = value if equals else next(given, "")
-            files = _texts(value)
-            arg = f"{name}={json.dumps([{'path': file} for file in files]) if files else value}"
+            with suppress(yaml.YAMLError):
+                read = yaml.safe_load(value)
+                files = read if isinstance(read, list) else [read]
+                if files and all(isinstance(file, str) for file in files):  # else mappings, or null
+                    value = json.dumps([{"path": file} for file in files])
+            arg = f"{name}={value}"
         written.append(arg)
     return written
-
-
-def _texts(value: str) -> list[str]:
-    """The text or texts that an option's value is in YAML; none if it is anything else, such as a list of mappings."""
-    try:
-        read = yaml.safe_load(value)
-    except yaml.YAMLError:
-        return []
-    texts = read if isinstance(read, list) else [read]
-    return texts if all(isinstance(text, str) for text in texts) else []
 
 
 class BriefParser(CommandLine, LightningArgumentParser):
@@ -239,7 +229,12 @@ class TrainCLI(LightningCLI):
                 raise MissingInputError(
                     f"{folder} holds no checkpoint to validate: give another --name, or --ckpt_path FILE."
                 )
-        elif fits and rank_zero_only.rank == 0 and holds_run(folder) and not _lies_in(options.ckpt_path, folder):
+        elif (
+            fits
+            and rank_zero_only.rank == 0
+            and holds_run(folder)
+            and (options.ckpt_path is None or Path(options.ckpt_path).resolve().parent != folder.resolve())
+        ):
             raise UserError(f"{folder} already holds a run: choose another --name, or continue it with --resume auto.")
         if options.ckpt_path:
             checkpoint = read_checkpoint(Path(options.ckpt_path), mmap=True)

@@ -96,25 +96,17 @@ class JsonlLogger(Logger):
         if not self.path.exists():
             return
         text = self.path.read_text(encoding="utf-8", errors="replace")
-        lines = text[: text.rfind("\n") + 1].splitlines(keepends=True)
-        rows = [(line, self._row(line, number)) for number, line in enumerate(lines, 1)]
-        kept = "".join(
-            line
-            for line, (logged, names) in rows
-            if logged < step
-            and not (validation_due and logged == step - 1 and any(n.startswith("val/") for n in names))
-        )
+        kept = ""
+        for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(keepends=True), 1):
+            try:
+                row = json.loads(line)
+                logged = -1 if row["step"] is None else row["step"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ArtifactError(f"{self.path}:{number}: not a line of metrics. Delete that line.") from error
+            repeated = validation_due and logged == step - 1 and any(name.startswith("val/") for name in row)
+            kept += line * (logged < step and not repeated)
         if kept != text:
             write_text(self.path, kept)
-
-    def _row(self, line: str, number: int) -> tuple[int, list[str]]:
-        """The step of a line, -1 if it has none, and the names in it."""
-        try:
-            row = json.loads(line)
-            step = row["step"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ArtifactError(f"{self.path}:{number}: not a line of metrics. Delete that line.") from error
-        return -1 if step is None else step, list(row)
 
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
         """Do nothing: the run folder contains config.yaml."""
