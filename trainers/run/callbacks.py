@@ -33,11 +33,11 @@ class RunRecord(Callback):
     """Writes env.json, audit.json, state.json and plots/; sends plots and a table of examples to W&B.
 
     Args:
-        inputs: Files and folders that the run's options name, with their sha256, for env.json.
+        inputs: Files and folders that the run's options name, with their sha256, for env.json; filled until it starts.
     """
 
     def __init__(self, inputs: Mapping[str, str] | None = None) -> None:
-        self._inputs = dict(inputs or {})
+        self._inputs = {} if inputs is None else inputs
         self._resumed_step, self._validation_due, self._begun = 0, False, False
 
     def on_load_checkpoint(self, trainer: pl.Trainer, module: pl.LightningModule, checkpoint: dict[str, Any]) -> None:
