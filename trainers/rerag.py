@@ -224,10 +224,8 @@ class ReRagTrainer(RunModule):
         if self.relevance == "retriever" and self.hparams.retriever_temperature is None:
             self.retriever_temperature = fit_retriever_temperature(self.trainer.datamodule.first_sets)
             if self.trainer.is_global_zero:
-                print(
-                    f"relevance  softmax(retriever score / {self.retriever_temperature:.4g}), fitted on training "
-                    "questions"
-                )
+                temperature = f"{self.retriever_temperature:.4g}"
+                print(f"relevance  softmax(retriever score / {temperature}), fitted on training questions")
 
     def forward(self, batch: ContextBatch) -> ContextScores:
         """Scores of every context by both models."""
@@ -241,7 +239,6 @@ class ReRagTrainer(RunModule):
         if not self.frozen or self.generator is None:
             return self.generator
         if self._known is None:
-            assert self.generator is not None  # checked in __init__
             trainer = self.trainer
             self._known = FrozenGenerator(self.generator, trainer.datamodule.cache, str(trainer.precision))
         return self._known
@@ -268,9 +265,8 @@ class ReRagTrainer(RunModule):
         """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         terms = self.losses(batch)
         self.flops_per_batch = self._flops(batch)
-        weights = {
-            "gen": 1.0, "re": self.loss.kl_weight, "tok": self.token_weight, "label": self.loss.label_weight,
-        }  # fmt: skip
+        given = self.loss
+        weights = {"gen": 1.0, "re": given.kl_weight, "tok": self.token_weight, "label": given.label_weight}
         loss = torch.stack([weights[name] * term for name, term in terms.items()]).sum()
         units = {"gen": "gen_nats", "re": "re_nats", "tok": "tok", "label": "label_nats"}
         self.add_shares({"train/loss": loss, **{f"train/{units[name]}": term for name, term in terms.items()}})
@@ -316,13 +312,11 @@ class ReRagTrainer(RunModule):
     @cached_property
     def bases(self) -> dict[str, dict[str, Any]]:
         """See `RunModule`: the causal LMs whose own weights are not trained."""
-        parts = {ESTIMATOR: self.estimator, GENERATOR: self.generator}
-        frozen = (name for name, part in parts.items() if part is not None and self._frozen(name, part))
-        return {name: base_model(self.sources[name]) for name in frozen}
+        return {name: base_model(self.sources[name]) for name in self.sources if self._frozen(name)}
 
-    @staticmethod
-    def _frozen(name: str, part: Generator | RelevanceEstimator) -> set[str]:
+    def _frozen(self, name: str) -> set[str]:
         """The weights of a causal LM that are not trained, by their names in a checkpoint."""
+        part: Generator | RelevanceEstimator = getattr(self, name)
         if not isinstance(part.encode, PromptEncoder):
             return set()
         weights = part.network.named_parameters(remove_duplicate=False)
@@ -330,8 +324,7 @@ class ReRagTrainer(RunModule):
 
     def kept(self, state: dict[str, Any]) -> dict[str, Any]:
         """See `RunModule`."""
-        parts = {ESTIMATOR: self.estimator, GENERATOR: self.generator}
-        left_out = {each for name, part in parts.items() if part is not None for each in self._frozen(name, part)}
+        left_out = {each for name in self.sources for each in self._frozen(name)}
         return {name: value for name, value in state.items() if name not in left_out}
 
     def begin_from(self, option: str, start: Start) -> None:
@@ -412,9 +405,7 @@ class ReRagTrainer(RunModule):
 
     def model(self) -> ReRagModel:
         """The model to serve, with the calibration, threshold and temperature of the last validation."""
-        chosen = {
-            **self.fitted, "relevance": self.relevance, "retriever_temperature": self.retriever_temperature,
-        }  # fmt: skip
+        chosen = {"relevance": self.relevance, "retriever_temperature": self.retriever_temperature, **self.fitted}
         return ReRagModel.of(self.estimator, self.generator, chosen, self.text.max_answer_tokens)
 
     def next_step(self, serving: Path) -> str:
@@ -461,11 +452,9 @@ class ReRagTrainer(RunModule):
         self.eval().cpu().float()
         loaded = ReRagModel.load(folder, "cpu")
         with torch.inference_mode():
-            there = score_contexts(
-                batch, loaded.estimator, loaded.generator, retriever_temperature=loaded.retriever_temperature
-            )
-            here = score_contexts(
-                batch, self.estimator, self.generator, retriever_temperature=self.retriever_temperature
+            there, here = (
+                score_contexts(batch, each.estimator, each.generator, False, each.retriever_temperature)
+                for each in (loaded, self)
             )
         relevance = (here.relevance_BN - there.relevance_BN).abs().max()
         return float(torch.maximum(relevance, (here.answer_logp_BN - there.answer_logp_BN).abs().max()))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -124,7 +125,7 @@ class T5Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
 
 def main(args: list[str] | None = None) -> None:
     """Run the command."""
-    options = {"as_positional": False, "allow_abbrev": False, "description": __doc__, "prog": COMMAND}
+    options: Any = {"as_positional": False, "allow_abbrev": False, "description": __doc__, "prog": COMMAND}
     auto_cli(t5_from_scratch, args=args, parser_class=T5Parser, **options)
 
 

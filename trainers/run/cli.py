@@ -175,16 +175,13 @@ class TrainCLI(LightningCLI):
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add the name, checkpoint and early-stopping options."""
-        parser.add_argument(
-            "--name", type=str, required=True, help="The run's name: its files go to checkpoints/<name>."
+        named = "The run's name: its files go to checkpoints/<name>."
+        resumed = (
+            "auto: take the run's newest checkpoint that verifies; fit starts if there is none, and refuses other "
+            "options than the run's, but for those that docs/operate.md lists."
         )
-        parser.add_argument(
-            "--resume",
-            type=Literal["auto"] | None,
-            default=None,
-            help="auto: take the run's newest checkpoint that verifies; fit starts if there is none, and refuses other "
-            "options than the run's, but for those that docs/operate.md lists.",
-        )
+        parser.add_argument("--name", type=str, required=True, help=named)
+        parser.add_argument("--resume", type=Literal["auto"] | None, default=None, help=resumed)
         add_roots(parser)
         parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
@@ -219,28 +216,23 @@ class TrainCLI(LightningCLI):
         require_loggers(options.trainer.logger)
         folder = Path(run_folder(options.name))
         fits = self.subcommand == "fit"
-        if fits and rank_zero_only.rank == 0:
+        first = fits and rank_zero_only.rank == 0
+        if first:
             self.locks.enter_context(exclusive(folder, "Wait for it, or choose another --name."))
         restarted = fits and any(int(os.environ.get(variable, "0")) > 0 for variable in RESTARTS)
         if options.resume or restarted:  # a scheduler types the same line again: its --ckpt_path is where the run began
             newest = newest_checkpoint(folder, rank_zero_only(partial(print, flush=True)))
             options.ckpt_path = str(newest) if newest else options.ckpt_path
             if options.ckpt_path is None and not fits:
-                raise MissingInputError(
-                    f"{folder} holds no checkpoint to validate: give another --name, or --ckpt_path FILE."
-                )
-        elif (
-            fits
-            and rank_zero_only.rank == 0
-            and holds_run(folder)
-            and (options.ckpt_path is None or Path(options.ckpt_path).resolve().parent != folder.resolve())
-        ):
+                cure = "give another --name, or --ckpt_path FILE"
+                raise MissingInputError(f"{folder} holds no checkpoint to validate: {cure}.")
+        elif first and holds_run(folder) and folder.resolve() != Path(options.ckpt_path or "").resolve().parent:
             raise UserError(f"{folder} already holds a run: choose another --name, or continue it with --resume auto.")
         if options.ckpt_path:
             checkpoint = read_checkpoint(Path(options.ckpt_path), mmap=True)
             if fits and not holds_training(checkpoint):
                 raise ArtifactError(f"{options.ckpt_path} holds only weights: a run cannot be resumed from it.")
-        if fits and rank_zero_only.rank == 0:
+        if first:
             parser = self._parser(self.subcommand)
             self._values = values = plain(parser, options)
             if options.ckpt_path:
@@ -287,16 +279,11 @@ class TrainCLI(LightningCLI):
         """Add the callbacks, checkpoint plugin and logger of every run to those of the config."""
         config = self._get(self.config_init, "trainer")
         late = LateLoggers()
-        always: dict[str, list[Any]] = {
-            "callbacks": [
-                *(late, RunRecord(self.inputs), Throughput(), RandomState(), LargestBatch(), ServingExport()),
-                Console(),
-            ],
-            "plugins": [DurableCheckpointIO()],
-        }
-        for key, ours in always.items():
+        record, export = RunRecord(self.inputs), ServingExport()
+        ours = [late, record, Throughput(), RandomState(), LargestBatch(), export, Console()]
+        for key, always in (("callbacks", ours), ("plugins", [DurableCheckpointIO()])):
             given = config.get(key) or []
-            kwargs[key] = [*(given if isinstance(given, list) else [given]), *ours]
+            kwargs[key] = [*(given if isinstance(given, list) else [given]), *always]
         if not any(isinstance(callback, ProgressBar) for callback in kwargs["callbacks"]):
             shown = config.get("enable_progress_bar")  # a log file gets a line per validation
             kwargs["enable_progress_bar"] = shown = sys.stdout.isatty() if shown is None else shown
@@ -306,9 +293,8 @@ class TrainCLI(LightningCLI):
         except (ValueError, TypeError, RuntimeError) as error:  # how Lightning refuses values of its own options
             raise UserError(f"the trainer's options are refused: {' '.join(str(error).split())}") from error
         folder = Path(trainer.default_root_dir)
-        for logger in trainer.loggers:
-            if isinstance(logger, RunWandbLogger):
-                logger.attach(folder)
+        for logger in [each for each in trainer.loggers if isinstance(each, RunWandbLogger)]:
+            logger.attach(folder)
         late.hold(trainer)
         if self.subcommand == "fit" and not trainer.fast_dev_run:  # `validate` belongs to no step of the run
             trainer.loggers = [JsonlLogger(folder)]
