@@ -12,11 +12,7 @@ from typing import Any, Self, get_args
 
 import torch
 from torch import Tensor, nn
-from transformers import (
-    AutoModelForSequenceClassification,
-    PretrainedConfig,
-    PreTrainedModel,
-)
+from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.progress import Progress

@@ -20,14 +20,7 @@ from common.records import clean
 from common.rewrites import Rewrites
 from datamodules.dmqr import RewriteBatch
 from datamodules.dmqr_recall import Recall, recalls
-from models.dmqr.rewriter import (
-    KIND,
-    PART,
-    MergedType,
-    RewriterModel,
-    own_adapters,
-    read_rewriter_manifest,
-)
+from models.dmqr.rewriter import KIND, PART, MergedType, RewriterModel, own_adapters, read_rewriter_manifest
 from models.dmqr.strategies import Pool
 from models.length_batching import IGNORE
 from models.lora import Lora, adapter_names, adapter_parameters, adapters_of, add_adapter

@@ -1,5 +1,6 @@
 """Trains DR-RAG's classifier C(q, d1, d2) (DR-RAG, Section 2.2.2).  Shape legend: P triples, T tokens."""
 
+import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from common.errors import UserError
+from common.progress import say
 from common.ranges import DropoutRate, PositiveInt
 from datamodules.examples.triple_batches import TripleBatch
 from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
@@ -95,12 +97,12 @@ class DrRagTrainer(EncoderModule):
                 self.classifier.center(batch.ids_PT, batch.attention_PT)
             longest = data.audit["tokens"]["max"]
             unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
-            if unneeded and self.trainer.is_global_zero:
-                print(
+            if unneeded:
+                say(
                     f"memory  max_tokens {self.hparams.max_tokens} selects block-sparse attention, which pads every "
                     f"triple to {self.classifier.padded_length(longest)} tokens or more; the longest has {longest}: "
                     f"--model.max_tokens {FULL_UP_TO_TOKENS} or --model.attention fused needs less memory and time",
-                    flush=True,
+                    sys.stdout,
                 )
 
     @property

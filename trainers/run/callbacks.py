@@ -155,15 +155,11 @@ class ServingExport(Callback):
         folder = Path(trainer.default_root_dir) / "serving"
         if not trainer.is_global_zero:
             return
-        if trainer.fast_dev_run:
-            say(f"{folder}: not written, because trainer.fast_dev_run keeps no checkpoint.", sys.stdout)
-            return
-        if not best_path:
-            say(
-                f"{folder}: not written, because no validation has chosen a checkpoint: resume with a larger "
-                "--trainer.max_steps or --trainer.max_epochs, or lower --trainer.val_check_interval.",
-                sys.stdout,
-            )
+        if trainer.fast_dev_run or not best_path:
+            cure = "resume with a larger --trainer.max_steps or --trainer.max_epochs, or lower "
+            unchosen = f"no validation has chosen a checkpoint: {cure}--trainer.val_check_interval"
+            reason = "trainer.fast_dev_run keeps no checkpoint" if trainer.fast_dev_run else unchosen
+            say(f"{folder}: not written, because {reason}.", sys.stdout)
             return
         best = trainer.strategy.checkpoint_io.load_checkpoint(best_path)
         module = module.whole()
@@ -181,9 +177,8 @@ class ServingExport(Callback):
             module.export(temporary, {**provenance(trainer), "not_learned": found})
             difference = module.export_difference(temporary, trainer.datamodule.proof_batch())
             if difference > EXPORT_TOLERANCE_NATS:
-                raise ArtifactError(
-                    f"{folder}: not written, the export differs from the module by {difference:.2e} nats."
-                )
+                told = f"not written, the export differs from the module by {difference:.2e} nats"
+                raise ArtifactError(f"{folder}: {told}.")
         best_file = folder.with_name(Path(best_path).name)
         source = best_file if best_file.is_file() else best_path  # the shorter path, unless it lies elsewhere
         say(f"{folder}: exported from {source}; largest difference to the module {difference:.1e} nats", sys.stdout)
