@@ -182,14 +182,11 @@ class DrRagTrainer(EncoderModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        retriever = self.retriever_options(
-            "--system.init_args.retriever harness.retrievers.bm25.Bm25Retriever "
-            "--system.init_args.retriever.init_args.index FOLDER "
-        )
-        return (
-            f"python infer.py evaluate --system harness.systems.drrag.DrRag --system.init_args.serving {serving} "
-            f"{retriever}--questions FILE --out reports/{serving.parent.name}"
-        )
+        retriever = "--system.init_args.retriever"
+        bm25 = f"{retriever} harness.retrievers.bm25.Bm25Retriever {retriever}.init_args.index FOLDER "
+        evaluate = "python infer.py evaluate --system harness.systems.drrag.DrRag --system.init_args.serving"
+        asked = f"--questions FILE --out reports/{serving.parent.name}"
+        return f"{evaluate} {serving} {self.retriever_options(bm25)}{asked}"
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write the classifier, a model card and the manifest into a serving folder.

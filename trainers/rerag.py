@@ -410,24 +410,17 @@ class ReRagTrainer(RunModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        fit, report = "python train.py fit --config FILE", f"--questions FILE --out reports/{serving.parent.name}"
+        evaluate, report = "python infer.py evaluate", f"--questions FILE --out reports/{serving.parent.name}"
         if self.packed:
-            return (
-                "read the documents that DR-RAG selects: python infer.py evaluate --config FILE "
-                "--system.init_args.reader harness.readers.t5.PackedReader "
-                f"--system.init_args.reader.init_args.serving {serving} {report}"
-            )
+            reader = "--config FILE --system.init_args.reader harness.readers.t5.PackedReader --system.init_args.reader"
+            return f"read the documents that DR-RAG selects: {evaluate} {reader}.init_args.serving {serving} {report}"
         if self.relevance == "retriever":
-            return (
-                "compare it with a RE-RAG: python infer.py evaluate --config FILE "
-                f"--study.baseline_serving {serving} {report}"
-            )
+            return f"compare it with a RE-RAG: {evaluate} --config FILE --study.baseline_serving {serving} {report}"
         if self.estimator is None:
+            fit = "python train.py fit --config FILE"
             return f"train it jointly with an estimator: {fit} --model.generator {serving}/generator"
-        return (
-            "python infer.py evaluate --system harness.systems.rerag.ReRag --system.init_args.serving "
-            f"{serving} {self.retriever_options('')}{report}"
-        )
+        system = "--system harness.systems.rerag.ReRag --system.init_args.serving"
+        return f"{evaluate} {system} {serving} {self.retriever_options('')}{report}"
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write the models, a model card and the manifest into a serving folder.

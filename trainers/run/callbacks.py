@@ -103,11 +103,9 @@ class RandomState(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """The states of all ranks; called on every rank."""
-        mine = self.capture()
-        if not dist.is_initialized():
-            return {"ranks": [mine]}
-        ranks: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(ranks, mine)
+        ranks = [self.capture()] * (dist.get_world_size() if dist.is_initialized() else 1)
+        if dist.is_initialized():
+            dist.all_gather_object(ranks, ranks[0])
         return {"ranks": ranks}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -188,7 +186,7 @@ class ServingExport(Callback):
             if isinstance(logger, RunWandbLogger):
                 import wandb
 
-                artifact = wandb.Artifact(f"{Path(trainer.default_root_dir).name}-serving", type="model")
+                artifact = wandb.Artifact(f"{folder.parent.name}-serving", type="model")
                 artifact.add_dir(str(folder))
                 logger.experiment.log_artifact(artifact, aliases=["latest", "best"])
 

@@ -53,16 +53,11 @@ class JsonlLogger(Logger):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.folder = folder
+        self.folder, self.path = folder, folder / METRICS_FILE
         self._file: Any = None
 
     name = "metrics"
     version = ""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self.folder / METRICS_FILE
 
     @rank_zero_only
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
@@ -73,8 +68,7 @@ class JsonlLogger(Logger):
                 whole = self.path.read_bytes()
                 write_text(self.path, whole[: whole.rfind(b"\n") + 1].decode())
             self._file = self.path.open("a", encoding="utf-8")
-        numbers = {name: float(value) for name, value in metrics.items()}
-        row = {"step": step, **{name: value if isfinite(value) else None for name, value in numbers.items()}}
+        row = {"step": step} | {name: float(value) if isfinite(value) else None for name, value in metrics.items()}
         self._file.write(json.dumps(row, allow_nan=False) + "\n")
         self._file.flush()
 
