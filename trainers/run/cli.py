@@ -37,6 +37,7 @@ from trainers.run.resumed_options import (
     plain,
     refuse_changed_files,
     refuse_changes,
+    refuse_earlier_release,
     refuse_fewer_steps,
 )
 from trainers.run.searching import search
@@ -141,6 +142,9 @@ class TrainCLI(LightningCLI):
 
     def __init__(self, args: list[str] | None = None, *, locks: ExitStack, **kwargs: Any) -> None:
         self.locks, self.given = locks, sys.argv[1:] if args is None else args
+        typed = dict(zip(self.given, self.given[1:], strict=False))
+        if self.given[:1] == ["fit"] and "--resume" in typed:  # before options that have left are refused
+            refuse_earlier_release(Path(typed.get("--config", "")).parent)
         self.inputs: dict[str, str] = {}  # what the options name -> its sha256; on rank 0
         self.resumed: Path | None = None  # folder of the run that is resumed; on rank 0
         self._values: dict[str, Any] = {}  # the options of a fit, as plain values; on rank 0

@@ -111,6 +111,10 @@ def test_a_run_of_an_earlier_release_is_told_the_commit_that_resumes_it(place: P
     line = refuse([])
     assert line.startswith("checkpoints/tiny is a run of release 0.2: go on with it at commit 9f903089")
     assert "\n" not in line
+    with (folder / "config.yaml").open("a") as config:
+        config.write("an_option: that has left\n")
+    with pytest.raises(UserError, match=r"is a run of release 0\.2: go on"):
+        train.main(["fit", "--config", str(folder / "config.yaml"), "--resume", "auto"])
 
 
 def test_files_are_compared_by_their_content(place: Place) -> None:
