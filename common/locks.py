@@ -46,7 +46,7 @@ def exclusive(
     begin = "a folder" if file.is_dir() else _text(file)
     if begin and not begin.startswith(_HOLDER):  # it would be overwritten and removed
         raise UserError(f"{file} is not a lock file, and {path} would need one of that name. Choose another name.")
-    lock = FileLock(file, timeout=max(wait_seconds, _SETTLED_SECONDS), poll_interval=0.01, fallback_to_soft=False)
+    lock = FileLock(file, timeout=max(wait_seconds, _SETTLED_SECONDS), fallback_to_soft=False)
     created = create_parents(path)
     try:
         lock.acquire()
