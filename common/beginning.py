@@ -8,12 +8,15 @@ import os
 import signal
 import sys
 import threading
-from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit
 from types import FrameType
 
 from common.errors import INTERRUPTED, PREEMPTED, StoppedError
 
-EXIT_CODES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: PREEMPTED, signal.SIGUSR1: PREEMPTED}
+EXIT_CODES = {
+    getattr(signal, name): code
+    for name, code in {"SIGINT": INTERRUPTED, "SIGTERM": PREEMPTED, "SIGUSR1": PREEMPTED}.items()
+    if hasattr(signal, name)  # Windows: no SIGUSR1
+}
 
 
 def begin(program: str) -> None:
@@ -24,9 +27,12 @@ def begin(program: str) -> None:
     Args:
         program: As it is named in error lines, e.g. "infer.py".
     """
-    if getrlimit(RLIMIT_FSIZE)[0] != RLIM_INFINITY:
-        sys.dont_write_bytecode = True
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # for the processes that it starts
+    if os.name == "posix":
+        from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit
+
+        if getrlimit(RLIMIT_FSIZE)[0] != RLIM_INFINITY:
+            sys.dont_write_bytecode = True
+            os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # for the processes that it starts
     _stop_at_signals(program)
 
 

@@ -18,7 +18,12 @@ _OLD = ".old"  # marks the previous version of a folder while it is being replac
 
 
 def fsync_folder(folder: Path) -> None:
-    """Flush a folder's entries to disk: a rename survives a power failure only after this."""
+    """Flush a folder's entries to disk: on POSIX a rename survives a power failure only after this.
+
+    Windows needs none.
+    """
+    if os.name == "nt":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -31,6 +36,8 @@ def _temporary_path(path: Path, mark: str = "") -> Path:
 
 
 def _is_alive(pid: int) -> bool:
+    if os.name == "nt":  # os.kill would send Ctrl-C there: leave the files of every other process alone
+        return True
     try:
         os.kill(pid, 0)
     except OSError as error:

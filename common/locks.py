@@ -64,6 +64,7 @@ def exclusive(
         yield
     finally:
         # Removed while still locked: filelock does not accept a lock on a removed file, so no two processes get in.
+        # Windows refuses to remove an open file; there filelock removes it after the release.
         with suppress(OSError):
             file.unlink()
         lock.release()
@@ -73,7 +74,7 @@ def exclusive(
 
 
 def _text(file: Path) -> str:
-    """What a lock file says; empty if it cannot be read, such as one that is released in the meantime."""
+    """What a lock file says; empty if it cannot be read: released in the meantime, or, on Windows, locked."""
     try:
         with file.open(encoding="utf-8", errors="replace") as stream:
             return stream.read(200)
