@@ -14,6 +14,7 @@ setup(
         f"{SOURCE}.datamodules.world": ["*.json"],
         f"{SOURCE}.documents.manuals": ["*.json", "*.txt"],
         f"{SOURCE}.trainers": ["*_card.md"],
+        f"{SOURCE}.trainers.run": ["help.txt"],
         f"{SOURCE}.harness.evaluation": ["page_template/*", "*.json"],
         f"{SOURCE}.harness.llm": ["prompts/*"],
         f"{SOURCE}.harness.serving": ["page.html"],

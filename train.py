@@ -4,7 +4,11 @@
     python train.py fit --config configs/train/drrag_hotpotqa.yaml --model.optimizer.learning_rate 5e-5 --name try-2
     torchrun --nproc-per-node 8 train.py fit --config configs/train/rerag_nq.yaml --trainer.devices 8
     python train.py fit --config checkpoints/drrag-hotpotqa/config.yaml --resume auto
+    python train.py validate --config checkpoints/drrag-hotpotqa/config.yaml --resume auto
     python train.py fit --model.help trainers.drrag.DrRagTrainer
+
+`fit` writes checkpoints/<name>/ with checkpoints, metrics, plots and the serving folder; `validate` measures a
+checkpoint on the validation data.
 
 A config names a trainer (`trainers/`), a data module (`datamodules/`) and options of Lightning's Trainer. Every key is
 a constructor parameter: a misspelt key or a wrong type is an error before anything is loaded.
@@ -39,7 +43,7 @@ def main(args: list[str] | None = None) -> "TrainCLI | None":
         UserError: For what Lightning finds wrong with the options.
         KeyboardInterrupt: At a second Ctrl-C, or at a signal before training; Lightning would exit with 1.
     """
-    text = quick_answer(sys.argv[1:] if args is None else args, __doc__ or "")
+    text = quick_answer(sys.argv[1:] if args is None else args)
     if text is not None:
         print(text)
         return None

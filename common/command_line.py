@@ -8,8 +8,8 @@ import ast
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
 from common.errors import UserError, as_typed
@@ -18,49 +18,22 @@ from common.shown_text import terminal
 from common.yaml_texts import use_in_parsers
 
 
-class KeepsExamples:
-    """Mixin for help formatters: indented lines of a description stay lines, the other paragraphs are filled."""
+def check_type(action: Any, value: Any, append: bool = False, cfg: Any = None, mode: Any = None) -> Any:
+    """Parse a value of an option that is a dict or a list; jsonargparse (4.53) calls this `action._check_type`.
 
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        paragraphs = [each.strip("\n") for each in text.split("\n\n")]
-        filled = [
-            each if each.startswith("    ") else textwrap.fill(" ".join(each.split()), width) for each in paragraphs
-        ]
-        return textwrap.indent("\n\n".join(filled), indent)
-
-
-class KeepsNested:
-    """Mixin for the action of an option that is a dict: `--study.grid.k1 X` keeps what is in `study.grid` already.
-
-    Without it the parser replaces all of `study.grid` (jsonargparse 4.53), so that only the last of several such
-    options counts.
+    `--study.grid.k1 X` keeps what is in `study.grid` already, where the parser would replace all of it, so that only
+    the last of several such options counted. A list given whole replaces the one before it, where the parser would
+    merge the items of two lists of one length: options that a config gave to the first item stayed on the first item of
+    a list typed after it.
     """
-
-    dest: str
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse one option; the other keys of its dict keep the values of the config or of earlier options."""
-        if args:
-            parser, config, value, option = args
-            base = self.get_option_string_base(option)  # type: ignore[attr-defined]
-            first, *rest = option.removeprefix(f"{base}.").split(".") if base else [""]
-            if rest:
-                before = (config.get(self.dest) or {}).get(first)
-                args = parser, config, _with_nested(before, rest, value), f"{base}.{first}"
-        return super().__call__(*args, **kwargs)  # type: ignore[misc]
-
-
-class ReplacesList:
-    """Mixin for the action of an option that is a list: a list given whole replaces the one before it.
-
-    Without it the parser merges the items of two lists of one length (jsonargparse 4.53): options that a config gave to
-    the first item stay on the first item of a list typed after it.
-    """
-
-    def _check_type(self, value: Any, append: bool = False, cfg: Any = None, mode: Any = None) -> Any:
-        """Parse a value; `cfg` has the list before it, which counts for one item's option and for appending."""
-        kept = append or type(value).__name__ == "NestedArg"
-        return super()._check_type(value, append=append, cfg=cfg if kept else None, mode=mode)  # type: ignore[misc]
+    kind, nested = action._typehint, type(value).__name__ == "NestedArg"
+    if nested and "." in value.key and _holds(kind, dict):
+        first, *rest = value.key.split(".")
+        before = ((cfg and cfg.get(action.dest)) or {}).get(first)
+        value = value._replace(key=first, val=_with_nested(before, rest, value.val))
+    elif _holds(kind, list) and not append and not nested:
+        cfg = None
+    return type(action)._check_type(action, value, append=append, cfg=cfg, mode=mode)
 
 
 def _holds(kind: Any, container: type) -> bool:
@@ -123,7 +96,8 @@ class CommandLine:
         self.used_roots: set[str] = set()  # of the last arguments
         use_in_parsers()
         super().__init__(*args, **kwargs)
-        self.formatter_class = type("HelpFormatter", (KeepsExamples, self.formatter_class), {})
+        lines_kept = (argparse.RawDescriptionHelpFormatter, self.formatter_class)
+        self.formatter_class = type("HelpFormatter", lines_kept, {})
 
     def format_help(self) -> str:
         """The help, with the names of types as they are written in Python."""
@@ -163,9 +137,8 @@ class CommandLine:
             kind = getattr(action, "_typehint", None)
             if kind is bool:
                 action.nargs, action.const = "?", True
-            for container, mixin in ((dict, KeepsNested), (list, ReplacesList)):
-                if _holds(kind, container) and not isinstance(action, mixin):
-                    action.__class__ = type(mixin.__name__, (mixin, type(action)), {})
+            if _holds(kind, dict) or _holds(kind, list):
+                action._check_type = partial(check_type, action)
 
     def _group_help(self, key: str, given: Sequence[str]) -> str:
         """The help of one group of options of the given command; the parser cannot be used afterwards."""

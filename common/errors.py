@@ -110,9 +110,9 @@ def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] 
     except Exception as error:
         if isinstance(error, BrokenPipeError) and _closed(sys.stdout):
             return CLOSED_PIPE
-        cause: BaseException | None = error  # argument parsers wrap errors that constructors raise
+        cause: BaseException | None = error
         while cause is not None and not isinstance(cause, UserError):
-            cause = cause.__cause__ or cause.__context__
+            cause = cause.__cause__  # parsers wrap what constructors raise; a `__context__` is what a bug came after
         if isinstance(cause or error, RecursionError):
             cause = DataError("A file or an option is nested more deeply than Python reads, about a thousand levels.")
         if cause is None:

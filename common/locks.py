@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from common.errors import UserError
 from common.files import create_parents, write_errors
 
-_HOLDER = b"process "  # begin of a lock file
+_HOLDER = "process "  # begin of a lock file
 _SETTLED_SECONDS = 1.0  # by then who has taken a lock has written its name, and who was giving it back is gone
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # a network file system without locks
 
@@ -35,80 +35,48 @@ def exclusive(
     Args:
         path: The file or folder to work on; it need not exist.
         cure: What to do when another process holds the lock; ends the error line.
-        wait_seconds: How long to wait for another process; 0 does not wait.
+        wait_seconds: How long to wait for another process, at least a second.
 
     Raises:
         UserError: If another process holds the lock, whose line names that process, its host and its starting time; or
             if the lock file is a file of the user, such as uv.lock.
         ArtifactError: If the lock file, or its folder, cannot be created.
     """
-    _refuse_foreign(path)
-    lock = FileLock(lock_file(path), timeout=wait_seconds, blocking=wait_seconds > 0, fallback_to_soft=False)
+    file = lock_file(path)
+    begin = "a folder" if file.is_dir() else _text(file)
+    if begin and not begin.startswith(_HOLDER):  # it would be overwritten and removed
+        raise UserError(f"{file} is not a lock file, and {path} would need one of that name. Choose another name.")
+    lock = FileLock(file, timeout=max(wait_seconds, _SETTLED_SECONDS), fallback_to_soft=False)
     created = create_parents(path)
     try:
-        _acquire(lock, path, cure)
+        lock.acquire()
+    except Timeout as error:
+        raise UserError(f"{path} is in use by {_text(file).strip() or 'another process'}. {cure}") from error
     except OSError as error:
         if error.errno not in _NO_LOCKS:
-            with write_errors(lock_file(path)):
+            with write_errors(file):
                 raise
     try:
         if lock.is_locked:
-            _record_holder(path)
+            since = time.strftime("%Y-%m-%d %H:%M:%S")
+            with suppress(OSError):  # a full disk: the lock holds, only its text is missing
+                file.write_text(f"{_HOLDER}{os.getpid()} on {socket.gethostname()} since {since}\n", encoding="utf-8")
         yield
     finally:
         # Removed while still locked: filelock does not accept a lock on a removed file, so no two processes get in.
         # Windows refuses to remove an open file; there filelock removes it after the release.
         with suppress(OSError):
-            lock_file(path).unlink()
+            file.unlink()
         lock.release()
         for folder in created:
             with suppress(OSError):  # not empty
                 folder.rmdir()
 
 
-def _acquire(lock: FileLock, path: Path, cure: str) -> None:
-    """Take the lock, or say who holds it.
-
-    A lock file without a name is that of a process that has just taken the lock, or was removed by one that was giving
-    it back while this one opened it. Then it is tried again.
-    """
-    deadline = time.monotonic() + _SETTLED_SECONDS
-    while True:
-        try:
-            lock.acquire()
-        except Timeout as error:
-            holder = _holder(path)
-            if holder or time.monotonic() > deadline:
-                raise UserError(f"{path} is in use by {holder or 'another process'}. {cure}") from error
-            time.sleep(0.01)
-        else:
-            return
-
-
-def _record_holder(path: Path) -> None:
-    """Write this process into the lock file that it holds."""
-    since = time.strftime("%Y-%m-%d %H:%M:%S")
-    with suppress(OSError):  # a full disk: the lock holds, only its text is missing
-        lock_file(path).write_text(f"process {os.getpid()} on {socket.gethostname()} since {since}\n", encoding="utf-8")
-
-
-def _refuse_foreign(path: Path) -> None:
-    """Check that the lock file, which will be overwritten and removed, is missing or from `_record_holder`."""
-    file = lock_file(path)
+def _text(file: Path) -> str:
+    """What a lock file says; empty if it cannot be read: released in the meantime, or, on Windows, locked."""
     try:
-        with file.open("rb") as stream:
-            begin = stream.read(len(_HOLDER))
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return  # the errors of creating it say more; Windows does not let others read a locked file
-    except IsADirectoryError:
-        begin = b"a folder"
-    if begin and begin != _HOLDER:
-        raise UserError(f"{file} is not a lock file, and {path} would need one of that name. Choose another name.")
-
-
-def _holder(path: Path) -> str:
-    """The process that holds a lock, as it wrote itself into the lock file; empty if that cannot be read."""
-    try:
-        return lock_file(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):  # released in the meantime; Windows does not let others read a locked file
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            return stream.read(200)
+    except OSError:  # the errors of creating it say more
         return ""

@@ -40,14 +40,13 @@ class Output:
             raise UserError(f"{path} is a symbolic link: not replaced. Choose another --out.")
         if Path.cwd().is_relative_to(path.resolve()):
             raise UserError(f"{path} is the current folder or contains it: not replaced. Choose another --out.")
-        if path.exists():
-            self._check_content(path)
+        if path.exists() and not self._is_own(path):
+            raise UserError(
+                f"{path} exists and is not {self.what} of {self.command}: not replaced. Choose another --out."
+            )
 
-    def _check_content(self, path: Path) -> None:
+    def _is_own(self, path: Path) -> bool:
         raise NotImplementedError
-
-    def _not_ours(self, path: Path) -> UserError:
-        return UserError(f"{path} exists and is not {self.what} of {self.command}: not replaced. Choose another --out.")
 
     @contextmanager
     def locked(self, path: Path) -> Iterator[None]:
@@ -79,24 +78,21 @@ class OutputFolder(Output):
 
     own_files: Callable[[Path], Iterable[str] | None]
 
-    def _check_content(self, path: Path) -> None:
-        if not path.is_dir():
-            raise self._not_ours(path)
-        if not any(path.iterdir()):
-            return
-        patterns = self.own_files(path)
-        if patterns is None:
-            raise self._not_ours(path)
+    def _is_own(self, path: Path) -> bool:
+        patterns = self.own_files(path) if path.is_dir() and any(path.iterdir()) else ()
+        if not path.is_dir() or patterns is None:
+            return False
         patterns = list(patterns)
         for file in sorted(path.rglob("*")):
-            name = file.relative_to(path).as_posix()
-            if file.name in _OF_FILE_MANAGERS or file.name.startswith(TEMPORARY):
+            name, folder = file.relative_to(path).as_posix(), file.is_dir() and not file.is_symlink()
+            if folder or file.name in _OF_FILE_MANAGERS or file.name.startswith(TEMPORARY):
                 continue
-            if (file.is_symlink() or not file.is_dir()) and not any(fnmatchcase(name, pattern) for pattern in patterns):
+            if not any(fnmatchcase(name, pattern) for pattern in patterns):
                 raise UserError(
                     f"{path} holds {name}, which {self.command} did not write: not replaced. "
                     "Move that file away, or choose another --out."
                 )
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +105,8 @@ class OutputFile(Output):
 
     is_own: Callable[[Path], bool]
 
-    def _check_content(self, path: Path) -> None:
-        if not path.is_file() or (path.stat().st_size and not self.is_own(path)):
-            raise self._not_ours(path)
+    def _is_own(self, path: Path) -> bool:
+        return path.is_file() and (not path.stat().st_size or self.is_own(path))
 
 
 def manifest_or_none(file: Path) -> dict | None:

@@ -8,8 +8,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import nullcontext
-from types import TracebackType
-from typing import Any, Self, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from tqdm import tqdm
 
@@ -70,7 +69,10 @@ class Progress(tqdm):
             mininterval=_REDRAW_EVERY_SECONDS if self._terminal else LINE_EVERY_SECONDS, miniters=1, smoothing=0,
             file=sys.stderr, dynamic_ncols=True,
         )  # fmt: skip
-        self._note = threading.Timer(SHOWN_AFTER_SECONDS, self._say_begun)
+        self._note = threading.Timer(SHOWN_AFTER_SECONDS, self._say_begun)  # for work without items
+        self._note.daemon = True
+        if total is None and not self.disable:
+            self._note.start()
 
     def advance(self, items: int = 1) -> None:
         """Count finished items."""
@@ -95,19 +97,10 @@ class Progress(tqdm):
         if not self.n:
             say(f"{self.desc.removesuffix(': ')} ...")
 
-    def __enter__(self) -> Self:
-        """Say after a while that the work is running, also for work without items."""
-        if self.total is None and not self.disable:
-            self._note.daemon = True
-            self._note.start()
-        return super().__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         """Erase the bar."""
         self._note.cancel()
-        super().__exit__(kind, error, trace)
+        super().close()
 
 
 def track(items: Iterable[Item], total: int | None, what: str) -> Iterator[Item]:

@@ -16,32 +16,28 @@ WARNINGS: tuple[tuple[type[Warning], str], ...] = (  # category, beginning of th
     # both inputs of an exported classifier have the same axes, so ONNX needs their names only once
     (UserWarning, r"# The axis name: (batch|tokens) will not be used, since it shares the same shape constraints"),
 )
-RECORDS = (  # logger, beginning of the message
-    # operators of images, which no text model has
-    ("torch.onnx._internal.exporter._registration", "torchvision is not installed. Skipping torchvision::"),
-)
 NOTICES = ("pytorch_lightning", "lightning_fabric")  # level INFO: devices that are not there, products to install
+EXPORTER = "torch.onnx._internal.exporter._registration"
+OF_IMAGES = "torchvision is not installed. Skipping torchvision::"  # operators of images, which no text model has
 
 
 @contextmanager
 def unwanted_hidden() -> Iterator[None]:
     """Hide these messages in the `with` block."""
-    levels = {name: logging.getLogger(name).level for name in NOTICES}
-    for name in NOTICES:
-        logging.getLogger(name).setLevel(logging.WARNING)
-    for name, _ in RECORDS:
-        logging.getLogger(name).addFilter(_is_wanted)
+    levels = {logger: logger.level for logger in map(logging.getLogger, NOTICES)}
+    for logger in levels:
+        logger.setLevel(logging.WARNING)
+    logging.getLogger(EXPORTER).addFilter(_is_wanted)
     try:
         with warnings.catch_warnings():
             for category, message in WARNINGS:
                 warnings.filterwarnings("ignore", message, category)
             yield
     finally:
-        for name, _ in RECORDS:
-            logging.getLogger(name).removeFilter(_is_wanted)
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
+        logging.getLogger(EXPORTER).removeFilter(_is_wanted)
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:
-    return not any(record.name == name and record.getMessage().startswith(beginning) for name, beginning in RECORDS)
+    return not record.getMessage().startswith(OF_IMAGES)

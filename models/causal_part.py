@@ -10,15 +10,7 @@ from transformers import PreTrainedModel
 from common.errors import UserError
 from models.causal_lm import CausalLanguageModel, is_causal
 from models.loading import load_config, save_network
-from models.lora import (
-    AdapterSwitch,
-    AdapterUse,
-    Lora,
-    adapters_of,
-    add_adapter,
-    load_adapters,
-    merged_weights,
-)
+from models.lora import AdapterSwitch, AdapterUse, Lora, adapters_of, add_adapter, load_adapters, merged_weights
 from models.pretrained import resolve
 from models.prompt_tokenizer import PromptEncoder
 

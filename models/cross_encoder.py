@@ -12,11 +12,7 @@ from typing import Any, Self, get_args
 
 import torch
 from torch import Tensor, nn
-from transformers import (
-    AutoModelForSequenceClassification,
-    PretrainedConfig,
-    PreTrainedModel,
-)
+from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.progress import Progress
@@ -149,10 +145,11 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
                 )
             options["num_hidden_layers"] = layers
         if is_causal(config):
-            lm = load_causal(pretrained, "estimator", dropout, gradient_checkpointing)
-            return cls(lm.network, PromptEncoder(lm.tokenizer, max_tokens, "relevance", lm.end_ids), label_words)
+            return cls.of_lm(
+                load_causal(pretrained, ESTIMATOR, dropout, gradient_checkpointing), max_tokens, label_words
+            )
         if config.is_encoder_decoder:
-            network, tokenizer = load_seq2seq(pretrained, "estimator", dropout, gradient_checkpointing)
+            network, tokenizer = load_seq2seq(pretrained, ESTIMATOR, dropout, gradient_checkpointing)
             encode = ContextEncoder(tokenizer, max_tokens, text_format)
         else:
             options |= {} if dropout is None else dropout_options(False, dropout)
@@ -176,6 +173,12 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
             if gradient_checkpointing:
                 network.activation_checkpointing_enable({"use_reentrant": False})
         return cls(network, encode, label_words)
+
+    @classmethod
+    def of_lm(cls, lm: CausalLanguageModel, max_tokens: int, label_words: tuple[str, str] = TRUE_FALSE) -> Self:
+        """A causal LM as estimator; it computes with the adapter of that name, if it has one."""
+        encode = PromptEncoder(lm.tokenizer, max_tokens, "relevance", lm.end_ids)
+        return cls(lm.network, encode, label_words, use_of(lm.network, ESTIMATOR))
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Relevance:
         """Scores of P tokenized pairs; see `Relevance`."""
@@ -294,9 +297,7 @@ def load_estimator(serving: Path, part: Mapping[str, Any], lm: CausalLanguageMod
     check_fields(f"{serving}: label_words", words, dict.fromkeys(TRUE_FALSE, str), CURE)
     said = (words["true"], words["false"])
     if base := part.get("base"):
-        lm = lm or load_adapted(serving, base, [ESTIMATOR])
-        encode = PromptEncoder(lm.tokenizer, part["max_tokens"], "relevance", lm.end_ids)
-        return RelevanceEstimator(lm.network, encode, said, use_of(lm.network, ESTIMATOR))
+        return RelevanceEstimator.of_lm(lm or load_adapted(serving, base, [ESTIMATOR]), part["max_tokens"], said)
     return RelevanceEstimator.build(str(serving / ESTIMATOR), *input_of(serving, part), label_words=said)
 
 

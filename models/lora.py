@@ -186,9 +186,7 @@ def save_adapter(network: PreTrainedModel, folder: Path, name: str = ADAPTER) ->
     folder.mkdir(parents=True)
     weights = get_peft_model_state_dict(network, adapter_name=name)
     save_file(
-        {_PREFIX + name: value.contiguous().cpu() for name, value in weights.items()},
-        folder / _FILE,
-        {"format": "pt"},
+        {_PREFIX + name: value.contiguous().cpu() for name, value in weights.items()}, folder / _FILE, {"format": "pt"}
     )
     config = network.peft_config[name]
     trains, config.inference_mode = config.inference_mode, True

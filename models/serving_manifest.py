@@ -16,6 +16,11 @@ from common.sealed_json import SEAL, check_fields, unsealed, write_sealed
 MANIFEST = "serving.json"
 CARD = "README.md"
 FORMAT = 2  # version of the manifest; releases before the seal wrote none
+LEFT = {  # kinds that releases before 0.3 wrote -> what to type in their place
+    "t5": "give the folder t5 in it, or a T5 of `python -m trainers.t5_from_scratch`",
+    "dmqr_strategy_choice": "choose strategies by --system.init_args.strategies, or have a language model choose them "
+    "by harness.rewriters.llm.LlmRewriter with `adaptive: true`",
+}
 HEAD = {"kind": str, "text_format": str, "max_tokens": int, "sha256": dict}
 CURE = "Export again: python train.py fit (its end writes serving/), or fetch the folder again."
 
@@ -77,6 +82,7 @@ def read_manifest(
     if SEAL in manifest or "format" in manifest:
         manifest = unsealed(file, manifest, CURE)
     check_fields(str(file), manifest, HEAD, CURE)
+    refuse_left(folder, manifest["kind"])
     if manifest["kind"] != kind:
         raise ArtifactError(f"{folder} holds a {manifest.get('kind')!r}, not a {kind!r}: give another folder.")
     allowed = (text_format,) if isinstance(text_format, str) else text_format
@@ -90,6 +96,12 @@ def read_manifest(
     if check_files:
         verify(folder, {name: digest for name, digest in manifest["sha256"].items() if name != CARD}, CURE)
     return manifest
+
+
+def refuse_left(folder: Path, kind: object) -> None:
+    """Raise ArtifactError if a serving folder is of a kind that no release writes any more."""
+    if kind in LEFT:
+        raise ArtifactError(f"{folder} holds a {kind!r}, which only releases before 0.3 use: {LEFT[str(kind)]}.")
 
 
 def manifest_sha256(folder: Path | None) -> str | None:

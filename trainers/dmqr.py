@@ -20,21 +20,13 @@ from common.records import clean
 from common.rewrites import Rewrites
 from datamodules.dmqr import RewriteBatch
 from datamodules.dmqr_recall import Recall, recalls
-from models.dmqr.rewriter import (
-    KIND,
-    PART,
-    MergedType,
-    RewriterModel,
-    own_adapters,
-    read_rewriter_manifest,
-)
+from models.dmqr.rewriter import KIND, PART, MergedType, RewriterModel, own_adapters, read_rewriter_manifest
 from models.dmqr.strategies import Pool
 from models.length_batching import IGNORE
 from models.lora import Lora, adapter_names, adapter_parameters, adapters_of, add_adapter
 from models.pretrained import base_model
 from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
 from models.serving_manifest import CURE, MANIFEST
-from models.t5.from_scratch import INSTEAD
 from models.text_formats import InputTokens
 from trainers.dmqr_export import export_difference, on_fp32_base, tell_quantization
 from trainers.dmqr_validation import RewriteValidation, is_question, summary
@@ -79,7 +71,7 @@ class RewriterTrainer(RunModule):
         "lower data.rewrites_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
         "model.gradient_checkpointing"
     )
-    starts: ClassVar = {"pretrained": StartOption("rewriter", {KIND: PART}, INSTEAD)}
+    starts: ClassVar = {"pretrained": StartOption("rewriter", {KIND: PART})}
 
     def __init__(
         self,
@@ -112,6 +104,7 @@ class RewriterTrainer(RunModule):
             UserError: Also if training would start from the base of adapters for each strategy.
         """
         given, self.source = self.hparams, self.start("pretrained")
+        self._options = {**given, "pretrained": self.source}  # with the model that transformers reads
         refuse_base_of_adapters(Path(self.source))
         strategies = Pool.load(Path(given.pool) if given.pool else None).strategies
         self.rewriter = RewriterModel.build(
@@ -260,7 +253,7 @@ class RewriterTrainer(RunModule):
         questions = [(clean(each.question), each.history) for each in (data.held_out[row].example for row in rows)]
         queries = []
         for (question, _), texts in zip(questions, self.rewriter.rewrite(questions, data.strategies), strict=True):
-            made = {name: self.rewriter.queries(text or "", name) for name, text in texts.items()}
+            made = {name: self.rewriter.queries(text, name) for name, text in texts.items()}
             queries.append(Rewrites(made).distinct(question))
         found = recalls(data.retriever, data.recall_k, queries, [data.gold[row] for row in rows])
         return dict(zip(rows, found, strict=True))
@@ -268,12 +261,8 @@ class RewriterTrainer(RunModule):
     @property
     def metric_names(self) -> tuple[str, ...]:
         """See `RunModule`; recall is measured where the data module has a retriever."""
-        recall = (self._recall_name,) if self.trainer.datamodule.gold else ()
-        return "f1", "em", "loss_nats", *recall
-
-    @property
-    def _recall_name(self) -> str:
-        return f"recall_at_{self.trainer.datamodule.recall_k}"
+        data = self.trainer.datamodule
+        return "f1", "em", "loss_nats", *([f"recall_at_{data.recall_k}"] if data.gold else [])
 
     def nats(self, result: RewriteValidation) -> float:
         """See `RunModule`."""
@@ -281,7 +270,7 @@ class RewriterTrainer(RunModule):
 
     def summarize(self, results: list[RewriteValidation]) -> dict[str, float]:
         """See `trainers.dmqr_validation.summary`."""
-        return summary(results, self._recall_name)
+        return summary(results, f"recall_at_{self.trainer.datamodule.recall_k}")
 
     def configure_optimizers(self) -> dict[str, Any]:
         """See `Optimizer`; frozen weights are left out."""
@@ -306,19 +295,12 @@ class RewriterTrainer(RunModule):
 
     # Export
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        """The trainer's parameters, with the model that transformers reads."""
-        return {**self.hparams, "pretrained": self.source}
-
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        strategies = ", ".join(self.trainer.datamodule.strategies)
-        return (
-            "search with it: python infer.py ask --config FILE --system.init_args.rewriter "
-            f"harness.rewriters.trained.TrainedRewriter --system.init_args.rewriter.init_args.serving {serving} "
-            f"--system.init_args.strategies '[{strategies}]'"
-        )
+        rewriter = "--system.init_args.rewriter harness.rewriters.trained.TrainedRewriter --system.init_args.rewriter"
+        strategies = f"--system.init_args.strategies '[{', '.join(self.trainer.datamodule.strategies)}]'"
+        ask = "search with it: python infer.py ask --config FILE"
+        return f"{ask} {rewriter}.init_args.serving {serving} {strategies}"
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write model, adapters, model card and manifest into a serving folder.

@@ -24,9 +24,7 @@ def on_fp32_base(rewriter: RewriterModel, options: Mapping[str, Any], lora: Lora
     """
     if options["base_bits"] is None:
         return rewriter
-    made = RewriterModel.build(
-        options["pretrained"], options["max_tokens"], options["max_rewrite_tokens"], rewriter.strategies
-    )
+    made = _base_of(rewriter, options)
     if rewriter.adapters is None:
         add_adapter(made.network, options["pretrained"], lora)
     else:
@@ -34,6 +32,11 @@ def on_fp32_base(rewriter: RewriterModel, options: Mapping[str, Any], lora: Lora
     trained = {name: value.detach().cpu() for name, value in rewriter.state_dict().items() if ".lora_" in name}
     made.load_state_dict(trained, strict=False)
     return made.eval()
+
+
+def _base_of(rewriter: RewriterModel, options: Mapping[str, Any]) -> RewriterModel:
+    sizes = options["max_tokens"], options["max_rewrite_tokens"]
+    return RewriterModel.build(options["pretrained"], *sizes, rewriter.strategies)
 
 
 def tell_quantization(rewriter: RewriterModel, exact: RewriterModel, batch: RewriteBatch, bits: int) -> None:
@@ -79,8 +82,6 @@ def export_difference(
         if not lora.rank:
             return 0.0
         del merged, merged_PA
-        reference = RewriterModel.build(
-            options["pretrained"], options["max_tokens"], options["max_rewrite_tokens"], rewriter.strategies
-        )
+        reference = _base_of(rewriter, options)
         reference.load_adapters(folder / ADAPTER, [] if rewriter.adapters is None else adapters_of(rewriter.network))
         return float((here_PA - reference.eval()(*inputs)).abs().max())

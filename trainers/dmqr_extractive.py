@@ -147,18 +147,14 @@ class ExtractiveTrainer(EncoderModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        if (search := self.trainer.datamodule.search) is not None:
-            return (
-                "python infer.py evaluate --config configs/infer/dmqr_extractive.yaml "
-                f"--system.init_args.rewriter.init_args.serving {serving} --system.init_args.retriever "
-                f"{search.retriever} --index_root {search.index_root} --questions FILE --out "
-                f"reports/{serving.parent.name}"
+        rewriter, asked = "--system.init_args.rewriter", f"--questions FILE --out reports/{serving.parent.name}"
+        if retriever := self.retriever_options(""):
+            evaluate = (
+                f"python infer.py evaluate --config configs/infer/dmqr_extractive.yaml {rewriter}.init_args.serving"
             )
-        return (
-            "search with it: python infer.py ask --config FILE --system.init_args.rewriter "
-            "harness.rewriters.extractive.ExtractiveRewriter --system.init_args.rewriter.init_args.serving "
-            f"{serving} --system.init_args.strategies '[par, hop]'"
-        )
+            return f"{evaluate} {serving} {retriever}{asked}"
+        ask = f"python infer.py ask --config FILE {rewriter} harness.rewriters.extractive.ExtractiveRewriter {rewriter}"
+        return f"search with it: {ask}.init_args.serving {serving} --system.init_args.strategies '[par, hop]'"
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write the selector, a model card and the manifest into an empty serving folder.

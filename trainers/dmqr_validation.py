@@ -1,6 +1,7 @@
 """Validation results of DMQR-RAG's generative rewriters, and the metrics that they give."""
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 from datamodules.dmqr_recall import Recall
@@ -15,9 +16,7 @@ class RewriteValidation(NamedTuple):
     strategy: str
     scores: tuple[float, float] | None = None  # exact match and token F1, 0 to 1; of generated ones
     empty: bool = False  # whether the generated text holds no query
-    recall: Recall | None = (
-        None  # of its question, with rewrites by all strategies; of one row of each searched question
-    )
+    recall: Recall | None = None  # of its question, by all strategies; of one row of each searched question
     unchanged: bool = False  # whether the generated queries are the question alone
 
 
@@ -41,16 +40,12 @@ def summary(results: Sequence[RewriteValidation], recall_name: str) -> dict[str,
     scored = [(each.strategy, *each.scores, each.empty, each.unchanged) for each in results if each.scores is not None]
     found = {"loss_nats": sum(each.nll for each in results) / tokens, "rewrite_tokens": float(tokens)}
     if scored:
-        for place, name in enumerate(("em", "f1", "empty", "unchanged"), start=1):
-            found[name] = _mean([float(each[place]) for each in scored])
+        columns = zip(["em", "f1", "empty", "unchanged"], list(zip(*scored, strict=True))[1:], strict=True)
+        found |= {name: fmean(map(float, column)) for name, column in columns}
         names = sorted({strategy for strategy, *_ in scored})
         if len(names) > 1:
-            found |= {f"f1_{name}": _mean([f for each, _, f, *_ in scored if each == name]) for name in names}
+            found |= {f"f1_{name}": fmean([f for each, _, f, *_ in scored if each == name]) for name in names}
     if searched := [each.recall for each in results if each.recall is not None]:
-        found[recall_name] = _mean([each.fused for each in searched])
-        found[f"{recall_name}_question"] = _mean([each.question for each in searched])
+        found[recall_name] = fmean([each.fused for each in searched])
+        found[f"{recall_name}_question"] = fmean([each.question for each in searched])
     return found
-
-
-def _mean(shares: Sequence[float]) -> float:
-    return sum(shares) / len(shares)

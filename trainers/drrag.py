@@ -1,5 +1,6 @@
 """Trains DR-RAG's classifier C(q, d1, d2) (DR-RAG, Section 2.2.2).  Shape legend: P triples, T tokens."""
 
+import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from common.errors import UserError
+from common.progress import say
 from common.ranges import DropoutRate, PositiveInt
 from datamodules.examples.triple_batches import TripleBatch
 from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
@@ -95,12 +97,12 @@ class DrRagTrainer(EncoderModule):
                 self.classifier.center(batch.ids_PT, batch.attention_PT)
             longest = data.audit["tokens"]["max"]
             unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
-            if unneeded and self.trainer.is_global_zero:
-                print(
+            if unneeded:
+                say(
                     f"memory  max_tokens {self.hparams.max_tokens} selects block-sparse attention, which pads every "
                     f"triple to {self.classifier.padded_length(longest)} tokens or more; the longest has {longest}: "
                     f"--model.max_tokens {FULL_UP_TO_TOKENS} or --model.attention fused needs less memory and time",
-                    flush=True,
+                    sys.stdout,
                 )
 
     @property
@@ -180,14 +182,11 @@ class DrRagTrainer(EncoderModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        retriever = self.retriever_options(
-            "--system.init_args.retriever harness.retrievers.bm25.Bm25Retriever "
-            "--system.init_args.retriever.init_args.index FOLDER "
-        )
-        return (
-            f"python infer.py evaluate --system harness.systems.drrag.DrRag --system.init_args.serving {serving} "
-            f"{retriever}--questions FILE --out reports/{serving.parent.name}"
-        )
+        retriever = "--system.init_args.retriever"
+        bm25 = f"{retriever} harness.retrievers.bm25.Bm25Retriever {retriever}.init_args.index FOLDER "
+        evaluate = "python infer.py evaluate --system harness.systems.drrag.DrRag --system.init_args.serving"
+        asked = f"--questions FILE --out reports/{serving.parent.name}"
+        return f"{evaluate} {serving} {self.retriever_options(bm25)}{asked}"
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write the classifier, a model card and the manifest into a serving folder.

@@ -15,8 +15,7 @@ from torch.optim import Optimizer
 from common.errors import ArtifactError, UserError
 from common.ranges import DropoutRate, PositiveFloat, PositiveInt
 from datamodules.examples.context_sets import ContextBatch
-from models.causal_lm import CausalLanguageModel
-from models.causal_part import load_causal, reads_prompts, use_of
+from models.causal_part import reads_prompts
 from models.context_tokenizer import ContextEncoder, is_packed, no_labels
 from models.cross_encoder import ESTIMATOR, KIND, TRUE_FALSE, RelevanceEstimator
 from models.lora import Lora
@@ -25,13 +24,13 @@ from models.prompt_tokenizer import PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.rerag.model import GENERATOR, Relevance, ReRagModel
-from models.t5.from_scratch import INSTEAD
+from models.rerag.parts import load_adapted_lms, load_generator
 from models.t5.word_neighbours import nearest_words
 from models.text_formats import InputTokens
 from trainers.rerag_forward import ContextScores, score_contexts
 from trainers.rerag_frozen import FrozenGenerator
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
-from trainers.rerag_options import Abstention, JointOptimizer, Loss, PresetName, Text, Validation, preset_of
+from trainers.rerag_options import Abstention, JointOptimizer, Loss, PresetName, Text, Validation, preset_of, refuse
 from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
 from trainers.rerag_validation import QuestionScores, Summary, examples, metric_names, score_questions, summarize
 from trainers.run.controls import asked_otherwise, scored
@@ -90,7 +89,7 @@ class ReRagTrainer(RunModule):
         "set model.bucket_checkpointing"
     )
     checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
-    starts: ClassVar = {part: StartOption(part, {KIND: part}, INSTEAD) for part in (ESTIMATOR, GENERATOR)}
+    starts: ClassVar = {part: StartOption(part, {KIND: part}) for part in (ESTIMATOR, GENERATOR)}
 
     def __init__(
         self,
@@ -115,28 +114,25 @@ class ReRagTrainer(RunModule):
         super().__init__()
         self.preset = preset_of(preset, loss, text, validation)
         self.packed = is_packed(self.preset.format)  # whether one reader call takes all contexts
-        if estimator is None and generator is None:
-            raise UserError("both estimator and generator are null: name at least one.")
-        if self.packed and estimator is not None:
-            raise UserError(
-                "text.format packed reads all documents at once, so there is nothing to estimate: set estimator null."
+        self.frozen = optimizer.generator_learning_rate == 0  # whether the generator's weights stay as they are
+        both, said = estimator is not None and generator is not None, (text.true_word, text.false_word)
+        refuse(estimator is None and generator is None, "both estimator and generator are null: name at least one.")
+        needless = (
+            "text.format packed reads all documents at once, so there is nothing to estimate: set estimator null."
+        )
+        refuse(self.packed and estimator is not None, needless)
+        unlabelled = "an estimator without a generator learns from labels alone: set loss.label_weight above 0."
+        refuse(generator is None and not loss.label_weight > 0, unlabelled)
+        if estimator is None:
+            absent = "but there is none: leave"
+            refuse(said != TRUE_FALSE, f"text.true_word and text.false_word are for a T5 estimator, {absent} them out.")
+            refuse(
+                abstention.cost is not None, f"abstention.cost is for the threshold of an estimator, {absent} it out."
             )
+        untaught = "model.optimizer.generator_learning_rate 0 trains an estimator by a frozen generator: name both "
+        refuse(self.frozen and not both, f"{untaught}model.estimator and model.generator, or leave it out.")
         self.relevance = chosen_relevance(relevance, estimator, self.packed, retriever_temperature)
         self.retriever_temperature = retriever_temperature  # None but for relevance `retriever`, where `setup` fits it
-        if generator is None and not loss.label_weight > 0:
-            raise UserError("an estimator without a generator learns from labels alone: set loss.label_weight above 0.")
-        if estimator is None and (text.true_word, text.false_word) != TRUE_FALSE:
-            raise UserError(
-                "text.true_word and text.false_word are for a T5 estimator, but there is none: leave them out."
-            )
-        if estimator is None and abstention.cost is not None:
-            raise UserError("abstention.cost is for the threshold of an estimator, but there is none: leave it out.")
-        self.frozen = optimizer.generator_learning_rate == 0  # whether the generator's weights stay as they are
-        if self.frozen and (estimator is None or generator is None):
-            raise UserError(
-                "model.optimizer.generator_learning_rate 0 trains an estimator by a frozen generator: name both "
-                "model.estimator and model.generator, or leave it out."
-            )
         self.save_hyperparameters()
         self.text, self.loss, self.optimizer, self.abstention = text, loss, optimizer, abstention
         self.validation, self.lora = validation, lora
@@ -155,10 +151,10 @@ class ReRagTrainer(RunModule):
         self.sources = {name: self.start(name) for name in (ESTIMATOR, GENERATOR) if given[name] is not None}
         if self.lora.rank is not None and self.lora != LORA and not any(map(reads_prompts, self.sources.values())):
             raise UserError("model.lora is for a causal LM, and neither model is one: leave it out.")
-        causal = self._adapted_lms()
-        if lm := causal.get(ESTIMATOR):
-            encode = PromptEncoder(lm.tokenizer, max_tokens, "relevance", lm.end_ids)
-            self.estimator = RelevanceEstimator(lm.network, encode, words, use_of(lm.network, ESTIMATOR))
+        fixed = (GENERATOR,) if self.frozen else ()
+        adapted = load_adapted_lms(self.sources, self.lora, fixed, dropout, checkpointing)
+        if lm := adapted.get(ESTIMATOR):
+            self.estimator = RelevanceEstimator.of_lm(lm, max_tokens, words)
         elif given.estimator is not None:
             self.estimator = RelevanceEstimator.build(
                 self.sources[ESTIMATOR], max_tokens, self.preset.format, dropout, checkpointing, given.estimator_layers,
@@ -166,18 +162,19 @@ class ReRagTrainer(RunModule):
             )  # fmt: skip
         has_tokens = self.estimator is not None and self.estimator.generative
         if self.estimator is not None and not has_tokens:
-            self._check_encoder_only(given.estimator)
-        if lm := causal.get(GENERATOR):
-            use = use_of(lm.network, GENERATOR)
-            self.generator = CausalGenerator(lm, max_tokens, self.preset.answer_prefix, use, self.packed)
+            loss, only = self.loss, f"{given.estimator} is encoder-only"
+            undefined = f"{only} and has no LM head, so L_tok is undefined: set loss.token_weight to 0."
+            refuse(bool(loss.token_weight), undefined)
+            unsaid = f"text.true_word and text.false_word are for a T5 estimator, but {only}: leave them out."
+            refuse(words != TRUE_FALSE, unsaid)
+            unable = f"{only} and has no LM head: set loss.label_form to pointwise or listwise, or name a T5."
+            refuse(loss.label_weight > 0 and loss.label_form == "vocabulary", unable)
+        if lm := adapted.get(GENERATOR):
+            self.generator = CausalGenerator(lm, max_tokens, self.preset.answer_prefix, self.packed)
         elif given.generator is not None:
-            self.generator = Generator.build(
-                self.sources[GENERATOR],
-                max_tokens,
-                self.preset.format,
-                self.preset.answer_prefix,
-                None if self.frozen else dropout,
-                checkpointing and not self.frozen,
+            trained = (None, False) if self.frozen else (dropout, checkpointing)
+            self.generator = load_generator(
+                self.sources[GENERATOR], max_tokens, self.preset.format, self.preset.answer_prefix, *trained
             )
         if self.generator is not None:
             self.generator.network.generation_config.repetition_penalty = self.preset.repetition_penalty
@@ -189,41 +186,6 @@ class ReRagTrainer(RunModule):
         weight = self.loss.token_weight
         self.token_weight = (float(self.generator is not None) if weight is None else weight) if has_tokens else 0.0
         self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
-
-    def _adapted_lms(self) -> dict[str, CausalLanguageModel]:
-        """The causal LM with LoRA adapters of each part that has one; the same if both start from the same."""
-        if self.lora.rank is None:
-            return {}
-        parts_of: dict[str, list[str]] = {}
-        for name, source in self.sources.items():
-            if reads_prompts(source):
-                parts_of.setdefault(source, []).append(name)
-        lms: dict[str, CausalLanguageModel] = {}
-        for source, parts in parts_of.items():
-            if self.frozen and parts == [GENERATOR]:
-                continue  # nothing of it is trained
-            options = self.hparams.dropout, self.hparams.gradient_checkpointing
-            adapters = [name for name in parts if not (self.frozen and name == GENERATOR)]
-            lm = load_causal(source, parts[-1], *options, self.lora, adapters)
-            lms |= dict.fromkeys(parts, lm)
-        return lms
-
-    def _check_encoder_only(self, name: str) -> None:
-        """Refuse options that need an LM head."""
-        if self.loss.token_weight:
-            raise UserError(
-                f"{name} is encoder-only and has no LM head, so L_tok is undefined: set loss.token_weight to 0."
-            )
-        if (self.text.true_word, self.text.false_word) != TRUE_FALSE:
-            raise UserError(
-                f"text.true_word and text.false_word are for a T5 estimator, but {name} is encoder-only: leave them "
-                "out."
-            )
-        if self.loss.label_weight and self.loss.label_form == "vocabulary":
-            raise UserError(
-                f"{name} is encoder-only and has no LM head: set loss.label_form to pointwise or listwise, or name a "
-                "T5."
-            )
 
     @property
     def parts(self) -> list[Generator | RelevanceEstimator]:
@@ -262,10 +224,8 @@ class ReRagTrainer(RunModule):
         if self.relevance == "retriever" and self.hparams.retriever_temperature is None:
             self.retriever_temperature = fit_retriever_temperature(self.trainer.datamodule.first_sets)
             if self.trainer.is_global_zero:
-                print(
-                    f"relevance  softmax(retriever score / {self.retriever_temperature:.4g}), fitted on training "
-                    "questions"
-                )
+                temperature = f"{self.retriever_temperature:.4g}"
+                print(f"relevance  softmax(retriever score / {temperature}), fitted on training questions")
 
     def forward(self, batch: ContextBatch) -> ContextScores:
         """Scores of every context by both models."""
@@ -279,7 +239,6 @@ class ReRagTrainer(RunModule):
         if not self.frozen or self.generator is None:
             return self.generator
         if self._known is None:
-            assert self.generator is not None  # checked in __init__
             trainer = self.trainer
             self._known = FrozenGenerator(self.generator, trainer.datamodule.cache, str(trainer.precision))
         return self._known
@@ -306,9 +265,8 @@ class ReRagTrainer(RunModule):
         """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         terms = self.losses(batch)
         self.flops_per_batch = self._flops(batch)
-        weights = {
-            "gen": 1.0, "re": self.loss.kl_weight, "tok": self.token_weight, "label": self.loss.label_weight,
-        }  # fmt: skip
+        given = self.loss
+        weights = {"gen": 1.0, "re": given.kl_weight, "tok": self.token_weight, "label": given.label_weight}
         loss = torch.stack([weights[name] * term for name, term in terms.items()]).sum()
         units = {"gen": "gen_nats", "re": "re_nats", "tok": "tok", "label": "label_nats"}
         self.add_shares({"train/loss": loss, **{f"train/{units[name]}": term for name, term in terms.items()}})
@@ -354,13 +312,11 @@ class ReRagTrainer(RunModule):
     @cached_property
     def bases(self) -> dict[str, dict[str, Any]]:
         """See `RunModule`: the causal LMs whose own weights are not trained."""
-        parts = {ESTIMATOR: self.estimator, GENERATOR: self.generator}
-        frozen = (name for name, part in parts.items() if part is not None and self._frozen(name, part))
-        return {name: base_model(self.sources[name]) for name in frozen}
+        return {name: base_model(self.sources[name]) for name in self.sources if self._frozen(name)}
 
-    @staticmethod
-    def _frozen(name: str, part: Generator | RelevanceEstimator) -> set[str]:
+    def _frozen(self, name: str) -> set[str]:
         """The weights of a causal LM that are not trained, by their names in a checkpoint."""
+        part: Generator | RelevanceEstimator = getattr(self, name)
         if not isinstance(part.encode, PromptEncoder):
             return set()
         weights = part.network.named_parameters(remove_duplicate=False)
@@ -368,8 +324,7 @@ class ReRagTrainer(RunModule):
 
     def kept(self, state: dict[str, Any]) -> dict[str, Any]:
         """See `RunModule`."""
-        parts = {ESTIMATOR: self.estimator, GENERATOR: self.generator}
-        left_out = {each for name, part in parts.items() if part is not None for each in self._frozen(name, part)}
+        left_out = {each for name in self.sources for each in self._frozen(name)}
         return {name: value for name, value in state.items() if name not in left_out}
 
     def begin_from(self, option: str, start: Start) -> None:
@@ -450,31 +405,22 @@ class ReRagTrainer(RunModule):
 
     def model(self) -> ReRagModel:
         """The model to serve, with the calibration, threshold and temperature of the last validation."""
-        chosen = {
-            **self.fitted, "relevance": self.relevance, "retriever_temperature": self.retriever_temperature,
-        }  # fmt: skip
+        chosen = {"relevance": self.relevance, "retriever_temperature": self.retriever_temperature, **self.fitted}
         return ReRagModel.of(self.estimator, self.generator, chosen, self.text.max_answer_tokens)
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        fit, report = "python train.py fit --config FILE", f"--questions FILE --out reports/{serving.parent.name}"
+        evaluate, report = "python infer.py evaluate", f"--questions FILE --out reports/{serving.parent.name}"
         if self.packed:
-            return (
-                "read the documents that DR-RAG selects: python infer.py evaluate --config FILE "
-                "--system.init_args.reader harness.readers.t5.PackedReader "
-                f"--system.init_args.reader.init_args.serving {serving} {report}"
-            )
+            reader = "--config FILE --system.init_args.reader harness.readers.t5.PackedReader --system.init_args.reader"
+            return f"read the documents that DR-RAG selects: {evaluate} {reader}.init_args.serving {serving} {report}"
         if self.relevance == "retriever":
-            return (
-                "compare it with a RE-RAG: python infer.py evaluate --config FILE "
-                f"--study.baseline_serving {serving} {report}"
-            )
+            return f"compare it with a RE-RAG: {evaluate} --config FILE --study.baseline_serving {serving} {report}"
         if self.estimator is None:
+            fit = "python train.py fit --config FILE"
             return f"train it jointly with an estimator: {fit} --model.generator {serving}/generator"
-        return (
-            "python infer.py evaluate --system harness.systems.rerag.ReRag --system.init_args.serving "
-            f"{serving} {self.retriever_options('')}{report}"
-        )
+        system = "--system harness.systems.rerag.ReRag --system.init_args.serving"
+        return f"{evaluate} {system} {serving} {self.retriever_options('')}{report}"
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write the models, a model card and the manifest into a serving folder.
@@ -499,11 +445,9 @@ class ReRagTrainer(RunModule):
         self.eval().cpu().float()
         loaded = ReRagModel.load(folder, "cpu")
         with torch.inference_mode():
-            there = score_contexts(
-                batch, loaded.estimator, loaded.generator, retriever_temperature=loaded.retriever_temperature
-            )
-            here = score_contexts(
-                batch, self.estimator, self.generator, retriever_temperature=self.retriever_temperature
+            there, here = (
+                score_contexts(batch, each.estimator, each.generator, False, each.retriever_temperature)
+                for each in (loaded, self)
             )
         relevance = (here.relevance_BN - there.relevance_BN).abs().max()
         return float(torch.maximum(relevance, (here.answer_logp_BN - there.answer_logp_BN).abs().max()))

@@ -47,10 +47,7 @@ def generation_loss(
 
 
 def estimator_loss(
-    relevance_BN: Tensor,
-    answer_logp_BN: Tensor,
-    real_BN: Tensor,
-    direction: KlDirection = "generator_to_estimator",
+    relevance_BN: Tensor, answer_logp_BN: Tensor, real_BN: Tensor, direction: KlDirection = "generator_to_estimator"
 ) -> Tensor:
     """L_re: Kullback-Leibler divergence between P_RE (Eq. 5) and the generator's Q_G (Eq. 8-9).
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
+from common.errors import UserError
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from models.context_tokenizer import ContextFormat
 from models.cross_encoder import TRUE_FALSE
@@ -130,3 +131,9 @@ def preset_of(preset: PresetName, *options: Loss | Text | Validation) -> Preset:
     """A preset's choices, with those that the options give."""
     given = {name: value for each in options for name, value in vars(each).items() if value is not None}
     return replace(PRESETS[preset], **{each.name: given[each.name] for each in fields(Preset) if each.name in given})
+
+
+def refuse(contradicts: bool, told: str) -> None:
+    """Raise UserError with a message if options contradict each other."""
+    if contradicts:
+        raise UserError(told)

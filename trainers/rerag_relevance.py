@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from common.errors import UserError
 from datamodules.examples.context_sets import ContextSet
 from models.rerag.model import Relevance
 from models.rerag.temperature import fit_temperature
+from trainers.rerag_options import refuse
 
 
 def chosen_relevance(
@@ -28,18 +28,14 @@ def chosen_relevance(
         UserError: If the options contradict each other.
     """
     chosen = relevance or ("uniform" if estimator is None else "estimator")
-    if chosen == "estimator" and estimator is None:
-        raise UserError(
-            "relevance is estimator, but there is none: name one with estimator, or set relevance retriever."
-        )
-    if chosen != "estimator" and estimator is not None:
-        raise UserError(f"relevance {chosen} does not use the estimator: set estimator null, or relevance estimator.")
-    if chosen == "retriever" and packed:
-        raise UserError(
-            "this text.format reads all documents at once, so there is nothing to weight: set relevance uniform."
-        )
-    if chosen != "retriever" and retriever_temperature is not None:
-        raise UserError(f"retriever_temperature is for relevance retriever, but relevance is {chosen}: omit it.")
+    missing = "relevance is estimator, but there is none: name one with estimator, or set relevance retriever."
+    refuse(chosen == "estimator" and estimator is None, missing)
+    unused = f"relevance {chosen} does not use the estimator: set estimator null, or relevance estimator."
+    refuse(chosen != "estimator" and estimator is not None, unused)
+    together = "this text.format reads all documents at once, so there is nothing to weight: set relevance uniform."
+    refuse(chosen == "retriever" and packed, together)
+    other = f"retriever_temperature is for relevance retriever, but relevance is {chosen}: omit it."
+    refuse(chosen != "retriever" and retriever_temperature is not None, other)
     return chosen
 
 

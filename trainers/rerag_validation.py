@@ -132,10 +132,7 @@ def first_hit(scores: Sequence[float], labels: Sequence[bool]) -> int | None:
 
 
 def summarize(
-    questions: Sequence[QuestionScores],
-    ranked: bool,
-    draw: bool,
-    abstention: Abstention = Abstention(),
+    questions: Sequence[QuestionScores], ranked: bool, draw: bool, abstention: Abstention = Abstention()
 ) -> Summary:
     """Metrics of all validation questions; with an estimator also calibration, refusal threshold and temperature.
 
@@ -165,13 +162,12 @@ def summarize(
     if not ranked:
         return Summary(metrics)
     ranks = [first_hit(one.scores, one.labels) for one in questions]
-    for k in RECALL_AT:
-        metrics[f"recall_{k}"] = float(np.mean([rank is not None and rank < k for rank in ranks]))
-    metrics["mrr"] = float(np.mean([0.0 if rank is None else 1 / (rank + 1) for rank in ranks]))
+    metrics |= {f"recall_{k}": float(np.mean([rank is not None and rank < k for rank in ranks])) for k in RECALL_AT}
+    metrics["mrr"] = _mean_reciprocal(ranks)
     if all(one.answer_logps for one in questions):  # the generator's own ranking, which teaches the estimator
         taught = [first_hit(one.answer_logps, one.labels) for one in questions]
         metrics["teacher_recall_1"] = float(np.mean([rank == 0 for rank in taught]))
-        metrics["teacher_mrr"] = float(np.mean([0.0 if rank is None else 1 / (rank + 1) for rank in taught]))
+        metrics["teacher_mrr"] = _mean_reciprocal(taught)
     scores_P = np.array([score for one in questions for score in one.scores])
     labels_P = np.array([label for one in questions for label in one.labels])
     if labels_P.all() or not labels_P.any():  # calibration needs both classes
@@ -181,9 +177,8 @@ def summarize(
     calibration = Calibration.fit(scores_P.tolist(), labels_P.tolist())
     probabilities_P = np.array([calibration(score) for score in scores_P])
     best = np.array([calibration(max(one.scores)) for one in questions])
-    answerable = np.array(
-        [any(one.labels[n] for n in _best(one.scores, abstention.contexts)) for one in questions], dtype=bool
-    )
+    kept = abstention.contexts
+    answerable = np.array([any(one.labels[n] for n in _best(one.scores, kept)) for one in questions], dtype=bool)
     metrics |= {
         "context_auroc": auroc(scores_P, labels_P),
         "calibration_error": expected_calibration_error(probabilities_P, labels_P.astype(float)),
@@ -203,15 +198,16 @@ def summarize(
             REFUSED: float((best < threshold)[answerable].mean()),
             "answerable_auroc": auroc(best, answerable),
         }
-        fitted |= {
-            "refusal_threshold": threshold, "refusal_contexts": abstention.contexts, "refusal_cost": abstention.cost,
-        }  # fmt: skip
+        fitted |= {"refusal_threshold": threshold, "refusal_contexts": kept, "refusal_cost": abstention.cost}
     else:
-        kept = f"has a relevant context among its best {abstention.contexts}"
-        kind = "every" if answerable.all() else "no"
-        not_fitted = f"refusal threshold: not fitted, because {kind} validation question {kept}"
+        kind = "every validation question" if answerable.all() else "no validation question"
+        not_fitted = f"refusal threshold: not fitted, because {kind} has a relevant context among its best {kept}"
     figures = validation_figures(probabilities_P, labels_P.astype(float), threshold) if draw else {}
     return Summary(metrics, chosen, fitted, figures, not_fitted)
+
+
+def _mean_reciprocal(ranks: Sequence[int | None]) -> float:
+    return float(np.mean([0.0 if rank is None else 1 / (rank + 1) for rank in ranks]))
 
 
 def metric_names(reads: bool, ranks: bool) -> tuple[str, ...]:

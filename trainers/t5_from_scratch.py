@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -29,9 +30,7 @@ from models.loading import save_network
 from models.t5.from_scratch import T5Sizes, load_tokenizer, random_t5
 
 COMMAND = "python -m trainers.t5_from_scratch"
-RECORD = (
-    "t5_from_scratch.json"  # seed, sizes and the sha256 of every other file; by it the command knows its own folders
-)
+RECORD = "t5_from_scratch.json"  # seed, sizes and the sha256 of every other file: marks the command's own folders
 OUTPUT = OutputFolder(f"`{COMMAND}`", "a model", listed_files(RECORD))
 
 
@@ -88,9 +87,8 @@ def t5_from_scratch(
     """
     files = [corpus] if isinstance(corpus, str) else corpus or []
     if bool(files) == bool(tokenizer):
-        raise UserError(
-            "give either --corpus '[FILE, ...]' to train a tokenizer on, or --tokenizer FOLDER_or_spiece.model."
-        )
+        either = "give either --corpus '[FILE, ...]' to train a tokenizer on, or --tokenizer FOLDER_or_spiece.model."
+        raise UserError(either)
     check_layout(layout)
     with OUTPUT.locked(out):
         if tokenizer:
@@ -127,15 +125,8 @@ class T5Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
 
 def main(args: list[str] | None = None) -> None:
     """Run the command."""
-    auto_cli(
-        t5_from_scratch,
-        args=args,
-        as_positional=False,
-        allow_abbrev=False,
-        description=__doc__,
-        parser_class=T5Parser,
-        prog=COMMAND,
-    )
+    options: Any = {"as_positional": False, "allow_abbrev": False, "description": __doc__, "prog": COMMAND}
+    auto_cli(t5_from_scratch, args=args, parser_class=T5Parser, **options)
 
 
 if __name__ == "__main__":

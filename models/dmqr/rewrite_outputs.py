@@ -1,20 +1,27 @@
-"""Outputs of DMQR-RAG's prompts: a strict parser of their lines, and the queries in a rewrite."""
+"""A rewriting strategy of DMQR-RAG, a strict parser of the outputs by strategies, and the queries in a rewrite."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from common.records import clean, nfkc
 from common.words import word_texts
-
-if TYPE_CHECKING:
-    from models.dmqr.strategies import Strategy
 
 SEPARATOR = "; "  # between the queries of a strategy that makes several
 _SEMICOLON, _COLON = "[;\uff1b]", "[:：]"  # also as they are written among Chinese
 REASON = "reason"  # what the line with the reason of a choice begins with
 _BULLET = re.compile(r"^(?:(?:\d{1,3}[.)]|[-*•])\s+)+")  # before a title, as language models write lists
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """One way to rewrite a question."""
+
+    name: str  # in configs, files and reports
+    title: str  # in prompts and in their outputs
+    description: str  # what the rewriter does
+    guideline: str  # for which questions, for the adaptive choice
+    several: bool = False  # whether it makes several queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +34,7 @@ class ParsedRewrites:
     empty: tuple[str, ...] = ()  # strategies whose lines hold no query
 
 
-def parse_output(text: str, chosen: "Sequence[Strategy]") -> ParsedRewrites:
+def parse_output(text: str, chosen: Sequence[Strategy]) -> ParsedRewrites:
     """Parse `Title: rewrite` lines and the `reason: ` line.
 
     A line with another title, without a rewrite, or with a title that stood before is malformed; empty lines do not

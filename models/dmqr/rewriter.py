@@ -25,9 +25,8 @@ from common.ranges import Precision
 from common.sealed_json import check_fields
 from models.causal_lm import HEADS, CausalLanguageModel
 from models.devices import compute_dtype, resolve_device
-from models.dmqr.rewrite_outputs import queries_of
+from models.dmqr.rewrite_outputs import Strategy, queries_of
 from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, RewriteTask, format_of
-from models.dmqr.strategies import Strategy
 from models.loading import load_config
 from models.lora import ADAPTER as SHARED
 from models.lora import AdapterSwitch, Lora, adapters_of, add_adapter, load_adapters, merged_weights, save_adapter

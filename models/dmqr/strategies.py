@@ -7,7 +7,7 @@ Tables 1 and 5). Information equality: gqr, kwr; expansion: par; reduction: cce;
 that need several facts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -16,22 +16,12 @@ from common.errors import DataError, MissingInputError, UserError
 from common.records import nfkc
 from common.yaml_texts import load_yaml
 from models.dmqr.rewrite_outputs import REASON, SEPARATOR, label_of, parse_output
+from models.dmqr.rewrite_outputs import Strategy as Strategy
 
 DIALOGUE = (
     "### Conversation ###\nThe question follows these turns of a conversation. Put names in the place of words that "
     "refer to them, such as he, it or there, in every rewritten result."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """One way to rewrite a question."""
-
-    name: str  # in configs, files and reports
-    title: str  # in prompts and in their outputs
-    description: str  # what the rewriter does
-    guideline: str  # for which questions, for the adaptive choice
-    several: bool = False  # whether it makes several queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +150,8 @@ class Pool:
         """
         titles: dict[str, str] = {REASON: REASON}
         for each in self.strategies.values():
-            texts = {
-                "name": each.name,
-                "title": each.title,
-                "description": each.description,
-                "guideline": each.guideline,
-            }
-            for key, text in texts.items():
+            for key in ("name", "title", "description", "guideline"):
+                text = getattr(each, key)
                 if not isinstance(text, str) or not text.strip() or len(text.strip().splitlines()) > 1:
                     raise ValueError(f"{key} of the strategy {each.name!r} must be a text of one line, not {text!r}")
             if not isinstance(each.several, bool):
@@ -217,13 +202,8 @@ class Pool:
 
     def _rewrites_shown(self, chosen: Sequence[Strategy]) -> list[str]:
         """The demonstrations that have a rewrite by each strategy, with these rewrites."""
-        return [
-            "\n".join(
-                [f"Question: {each.question}", "Output:", *(f"{s.title}: {each.rewrites[s.name]}" for s in chosen)]
-            )
-            for each in self.demonstrations
-            if all(strategy.name in each.rewrites for strategy in chosen)
-        ]
+        whole = [each for each in self.demonstrations if all(strategy.name in each.rewrites for strategy in chosen)]
+        return [_shown(each, (f"{s.title}: {each.rewrites[s.name]}" for s in chosen)) for each in whole]
 
     def rewriting_prompt(self, names: Sequence[str], dialogue: bool = False) -> str:
         """The prompt for a rewrite by each strategy, after Table 5, with `${question}` for the question.
@@ -250,15 +230,9 @@ class Pool:
         chosen = self.chosen(names)
         examples = []
         for each in self.demonstrations:
-            lines = [
-                f"{s.title}: {each.rewrites[s.name]}"
-                for s in chosen
-                if s.name in each.selected and s.name in each.rewrites
-            ]
-            if lines:
-                examples.append(
-                    "\n".join([f"Question: {each.question}", "Output:", *lines, f"{REASON}: {each.reason}"])
-                )
+            taken = [s for s in chosen if s.name in each.selected and s.name in each.rewrites]
+            lines = [f"{s.title}: {each.rewrites[s.name]}" for s in taken]
+            examples += [_shown(each, [*lines, f"{REASON}: {each.reason}"])] * bool(lines)
         guidelines = "\n".join(["### Guidelines ###", *(f"{s.title}: {s.guideline}" for s in chosen)])
         form = (
             "### Output Format ###\nEach output line should list the selected rewriting method, starting with its name "
@@ -289,6 +263,10 @@ class Pool:
             f"{text}{turns}\n\nBegin! Only output the final result without any additional content. Do not generate any "
             "other unrelated content.\nQuestion: ${question}\nOutput:"
         )
+
+
+def _shown(demonstration: Demonstration, lines: Iterable[str]) -> str:
+    return "\n".join([f"Question: {demonstration.question}", "Output:", *lines])
 
 
 def _listed(chosen: Sequence[Strategy]) -> str:

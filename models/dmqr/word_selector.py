@@ -20,7 +20,7 @@ from common.ranges import Precision
 from common.records import Passage
 from common.words import Word
 from models.devices import autocast, compute_dtype, resolve_device
-from models.dmqr.word_tokenizer import TEXT_FORMAT, TEXT_FORMAT_1, WordPair, WordPairEncoder
+from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPair, WordPairEncoder
 from models.encoders import is_trained, new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
@@ -111,10 +111,10 @@ class WordSelector(CountsTokens, nn.Module):
         """
         where = resolve_device(device)
         dtype = compute_dtype(precision, where)
-        manifest = read_manifest(Path(serving), KIND, (TEXT_FORMAT, TEXT_FORMAT_1))
+        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
         folder = str(Path(serving) / PART)
         network = load_network(AutoModelForTokenClassification, folder, dtype=torch.float32)
-        encode = WordPairEncoder(load_tokenizer(folder), manifest["max_tokens"], manifest["text_format"])
+        encode = WordPairEncoder(load_tokenizer(folder), manifest["max_tokens"])
         selector = cls(network, encode)
         selector.inference_dtype = dtype
         return selector.to(where).eval()

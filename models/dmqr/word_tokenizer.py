@@ -6,7 +6,6 @@
 for it: to its first tokens, half of the room. A word is represented by its first token.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ from models.text_formats import neutralize
 from models.token_count import CountsInputs
 
 TEXT_FORMAT = f"cls question sep title. text sep, words by first token; nfkc, single blanks; words {WORDS}; v2"
-TEXT_FORMAT_1 = "cls question sep title. text sep, words by first token; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 3
 PASSAGE_TOKENS = 16  # that a question must leave for the passage
 if TYPE_CHECKING:
@@ -57,20 +55,18 @@ class WordPairEncoder(CountsInputs):
     Args:
         tokenizer: A fast tokenizer: it tells which part of a text each token is.
         max_tokens: Maximum length of a pair, in tokens, special tokens included.
-        text_format: `TEXT_FORMAT`, or `TEXT_FORMAT_1` of a model that was trained on the words of earlier releases.
 
     Raises:
         UserError: If the tokenizer is not a fast one or lacks a class, separator or padding token.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int, text_format: str = TEXT_FORMAT) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
         name = tokenizer.name_or_path
         if not tokenizer.is_fast:
             raise UserError(f"{name} has no fast tokenizer: save one as tokenizer.json in its folder.")
         if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None or tokenizer.pad_token_id is None:
             raise UserError(f"the tokenizer {name} needs a class, a separator and a padding token.")
         self.tokenizer, self.max_tokens = tokenizer, max_tokens
-        self._words_of = _words_of_1 if text_format == TEXT_FORMAT_1 else words_of
         self.specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
 
     def __call__(self, pairs: Sequence[tuple[str, Passage]]) -> list[WordPair]:
@@ -112,7 +108,7 @@ class WordPairEncoder(CountsInputs):
             return_offsets_mapping=True,
         )
         return {
-            text: (ids, _placed(self._words_of(text), spans))
+            text: (ids, _placed(words_of(text), spans))
             for text, ids, spans in zip(texts, read["input_ids"], read["offset_mapping"], strict=True)
         }
 
@@ -135,11 +131,6 @@ class WordPairEncoder(CountsInputs):
             [PlacedWord(each.word, each.position + 1) for each in question_words if each.position < len(question)],
             [PlacedWord(each.word, each.position + before) for each in passage_words if each.position < room],
         )
-
-
-def _words_of_1(text: str) -> list[Word]:
-    """The words of `TEXT_FORMAT_1`."""
-    return [Word(match[0].lower(), *match.span()) for match in re.finditer(r"\w+", text)]
 
 
 def _placed(words: Sequence[Word], spans: Sequence[tuple[int, int]]) -> list[PlacedWord]:

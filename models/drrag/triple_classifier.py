@@ -24,14 +24,7 @@ from common.errors import UserError
 from common.progress import Progress, say
 from common.ranges import Precision
 from common.records import Passage
-from models.bigbird.attention import (
-    AttentionKind,
-    freeze_pooler,
-    fuse,
-    resolve_kind,
-    sparse_minimum_tokens,
-    sparsify,
-)
+from models.bigbird.attention import AttentionKind, freeze_pooler, fuse, resolve_kind, sparse_minimum_tokens, sparsify
 from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import autocast, compute_dtype, resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, Padding, TripleEncoder
@@ -155,11 +148,7 @@ class TripleClassifier(CountsTokens, FromServing, nn.Module):
 
     @classmethod
     def load(
-        cls,
-        serving: Path,
-        device: str = "auto",
-        attention: AttentionKind | None = None,
-        precision: Precision = "auto",
+        cls, serving: Path, device: str = "auto", attention: AttentionKind | None = None, precision: Precision = "auto"
     ) -> Self:
         """Load the classifier of a serving folder, in evaluation mode; the files' checksums are verified.
 

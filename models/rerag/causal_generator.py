@@ -17,12 +17,11 @@ from torch import Tensor
 from transformers import Cache, DynamicCache
 
 from models.causal_lm import CausalLanguageModel, labels_logp, next_logits
-from models.causal_part import computing, save_causal
+from models.causal_part import computing, save_causal, use_of
 from models.label_log_probability import label_logp
 from models.length_batching import IGNORE
-from models.lora import AdapterUse
 from models.prompt_tokenizer import PromptEncoder
-from models.rerag.generator import Generator
+from models.rerag.generator import GENERATOR, Generator
 from models.token_sampling import TokenSampler, TokenSampling
 
 
@@ -49,29 +48,21 @@ class PromptStates:
 
 
 class CausalGenerator(Generator):
-    """A causal LM that answers.
+    """A causal LM that answers; it computes with the adapter of the name `generator`, if it has one.
 
     Args:
         lm: The language model.
         max_tokens: Maximum prompt length, in tokens.
         answer_prefix: Text before every answer.
-        adapter: The LoRA adapter that the network computes with; the weights alone when None.
         packed: Whether it reads all passages of a question in one call.
     """
 
     encode: PromptEncoder
 
-    def __init__(
-        self,
-        lm: CausalLanguageModel,
-        max_tokens: int,
-        answer_prefix: str = "",
-        adapter: AdapterUse | None = None,
-        packed: bool = False,
-    ) -> None:
+    def __init__(self, lm: CausalLanguageModel, max_tokens: int, answer_prefix: str = "", packed: bool = False) -> None:
         encode = PromptEncoder(lm.tokenizer, max_tokens, "packed" if packed else "answer", lm.end_ids)
         super().__init__(lm.network, encode, answer_prefix, encode.end_ids)
-        self.adapter = adapter
+        self.adapter = use_of(lm.network, GENERATOR)
 
     def labeller(self, max_tokens: int | None) -> Callable[[Sequence[str]], Tensor]:
         """See `Generator`."""

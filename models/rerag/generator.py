@@ -19,8 +19,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from common.progress import track_batches
 from common.records import Passage, clean
-from models.causal_part import load_causal, reads_prompts
-from models.context_tokenizer import ContextEncoder, ContextFormat, answer_labels, is_packed
+from models.context_tokenizer import ContextEncoder, answer_labels
 from models.cross_encoder import TOKENS_PER_BATCH
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
@@ -28,10 +27,11 @@ from models.length_batching import IGNORE, length_batches
 from models.loading import save_network
 from models.lora import AdapterUse
 from models.pair_export import with_max_tokens
-from models.pretrained import load_seq2seq
 from models.serving_manifest import FromServing
 from models.token_count import CountsTokens
 from models.token_sampling import TokenSampler, TokenSampling
+
+GENERATOR = "generator"  # the part of a serving folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,7 @@ class Generator(CountsTokens, FromServing, nn.Module, ABC):
     """
 
     network: PreTrainedModel
-    inference_dtype: torch.dtype | None = (
-        None  # of `answers` and of MarginalReader; None: as the caller's autocast says
-    )
-
+    inference_dtype: torch.dtype | None = None  # of `read` and of MarginalReader; None: as the caller's autocast says
     adapter: AdapterUse | None = None  # with which of the network's adapters it computes, if there are any
 
     def __init__(
@@ -86,38 +83,6 @@ class Generator(CountsTokens, FromServing, nn.Module, ABC):
         super().__init__()
         self.network, self.encode, self.answer_prefix, self.end_ids = network, encode, answer_prefix, list(end_ids)
         keep_heads_in_fp32(network)
-
-    @staticmethod
-    def build(
-        pretrained: str,
-        max_tokens: int = 256,
-        text_format: ContextFormat = "fid",
-        answer_prefix: str = "",
-        dropout: float | None = None,
-        gradient_checkpointing: bool = False,
-    ) -> "Generator":
-        """Load a generator for training or serving.
-
-        Args:
-            pretrained: Folder or hub id of a T5-family model, or of a causal LM.
-            max_tokens: Maximum input length, in tokens.
-            text_format: Input format of a T5, see `models.context_tokenizer`. A causal LM has its own by its tokenizer,
-                see `models.prompt_tokenizer`; `packed` also has it read all passages at once.
-            answer_prefix: Text before every answer.
-            dropout: Rate of all dropout layers of a T5; the checkpoint's when None.
-            gradient_checkpointing: Recompute activations in the backward pass.
-
-        Raises:
-            MissingInputError: If the model is not on this machine.
-            UserError: If it generates no text, or an option does not fit it.
-        """
-        from models.rerag.causal_generator import CausalGenerator
-
-        if reads_prompts(pretrained):
-            lm = load_causal(pretrained, "generator", dropout, gradient_checkpointing)
-            return CausalGenerator(lm, max_tokens, answer_prefix, packed=is_packed(text_format))
-        network, tokenizer = load_seq2seq(pretrained, "generator", dropout, gradient_checkpointing)
-        return T5Generator(network, ContextEncoder(tokenizer, max_tokens, text_format), answer_prefix)
 
     @abstractmethod
     def labeller(self, max_tokens: int | None) -> Callable[[Sequence[str]], Tensor]:

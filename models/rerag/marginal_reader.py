@@ -98,10 +98,7 @@ class MarginalReader:
         return {"tokens": float(self.generator.tokens_read)}
 
     def read(
-        self,
-        questions: Sequence[str],
-        contexts: Sequence[Sequence[Passage]],
-        relevance: Sequence[Sequence[float]],
+        self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]], relevance: Sequence[Sequence[float]]
     ) -> list[MarginalReading]:
         """One reading per question, in order; a question without contexts gets an empty answer of probability 1.
 

@@ -15,21 +15,21 @@ from typing import Any, Literal, Self
 from common.ranges import Precision
 from common.sealed_json import check_fields
 from models.calibration import Calibration
-from models.causal_part import load_adapted, save_causal, use_of
+from models.causal_part import load_adapted, save_causal
 from models.context_tokenizer import is_packed, text_format
-from models.cross_encoder import (
-    ESTIMATOR as ESTIMATOR,
-)
+from models.cross_encoder import ESTIMATOR as ESTIMATOR
 from models.cross_encoder import FORMATS, KIND, TRUE_FALSE, RelevanceEstimator, checked_parts, input_of, load_estimator
 from models.devices import compute_dtype, resolve_device
 from models.lora import adapters_of, save_adapter
 from models.prompt_tokenizer import PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
+from models.rerag.generator import GENERATOR as GENERATOR
 from models.rerag.generator import Generator
+from models.rerag.parts import load_generator
 from models.serving_manifest import CURE, manifest_sha256, read_manifest, write_manifest
 
 Relevance = Literal["estimator", "retriever", "uniform"]  # what weighted the contexts while the generator was trained
-GENERATOR, BASE = "generator", "base"
+BASE = "base"
 FIELDS = {
     "parts": dict,
     "answer_prefix": str,
@@ -72,12 +72,9 @@ class ReRagModel:
         """A model with the values that training and validation chose: {"calibration": {...}, "refusal_threshold": ...,
         "refusal_contexts": ..., "refusal_cost": ..., "relevance_temperature": ..., "relevance": ...,
         "retriever_temperature": ...}; each key is optional."""
+        others = {name: value for name, value in chosen.items() if name != "calibration"}
         calibration = Calibration(**chosen.get("calibration", {}))
-        return cls(
-            estimator, generator, calibration, chosen.get("refusal_threshold"), max_answer_tokens,
-            chosen.get("relevance_temperature", 1.0), chosen.get("refusal_contexts"), chosen.get("refusal_cost"),
-            chosen.get("relevance"), chosen.get("retriever_temperature"),
-        )  # fmt: skip
+        return cls(estimator, generator, calibration, max_answer_tokens=max_answer_tokens, **others)
 
     def save(self, folder: Path, **facts: Any) -> None:
         """Write the parts and the manifest into an empty folder.
@@ -111,12 +108,8 @@ class ReRagModel:
             answer_prefix=self.generator.answer_prefix if self.generator else "",
             calibration=asdict(self.calibration),
             refusal_threshold=self.refusal_threshold,
-            refusal_contexts=self.refusal_contexts,
-            refusal_cost=self.refusal_cost,
-            relevance_temperature=self.relevance_temperature,
-            relevance=self.relevance,
-            retriever_temperature=self.retriever_temperature,
             max_answer_tokens=self.max_answer_tokens,
+            **{name: getattr(self, name) for name in LATER_FIELDS},
             **facts,
         )  # fmt: skip
 
@@ -168,9 +161,9 @@ class ReRagModel:
             part, prefix = parts[GENERATOR], manifest["answer_prefix"]
             if lm := lms.get(part.get("base", "")):
                 max_tokens, form = input_of(serving, part)
-                generator = CausalGenerator(lm, max_tokens, prefix, use_of(lm.network, GENERATOR), is_packed(form))
+                generator = CausalGenerator(lm, max_tokens, prefix, is_packed(form))
             else:
-                generator = Generator.build(str(serving / GENERATOR), *input_of(serving, part), prefix)
+                generator = load_generator(str(serving / GENERATOR), *input_of(serving, part), prefix)
             generator = generator.eval().to(where)
         for part in (estimator, generator):
             if part is not None:

@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, T5ForConditionalGeneration
 
 FeedForward = Literal["relu", "gated-gelu"]
-INSTEAD = {  # kind of a serving folder that earlier releases wrote, of span corruption -> what a trainer starts from
-    "t5": "the folder t5 in it, or a T5 of `python -m trainers.t5_from_scratch`"
-}
 
 
 @dataclass(frozen=True)

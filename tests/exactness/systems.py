@@ -27,6 +27,7 @@ from models.drrag.triple_tokenizer import TEXT_FORMAT as PAIRS_FORMAT
 from models.msrag.answer_model import ANSWER_MODEL, AnswerModel
 from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
+from models.rerag.parts import load_generator
 from models.serving_manifest import write_manifest
 from tests.exactness.tiny_models import fill
 from tests.exactness.values import digest
@@ -163,7 +164,7 @@ def write_serving(noise: int | None) -> None:
     pairs = TripleClassifier.build("models/bert", 160)
     words = WordSelector.build("models/bert", 160)
     rewriter = RewriterModel.build("models/t5", 192, 12, Pool.load(None).strategies)
-    t5_estimator, generator = RelevanceEstimator.build("models/t5", 128), Generator.build("models/t5", 128)
+    t5_estimator, generator = RelevanceEstimator.build("models/t5", 128), load_generator("models/t5", 128)
     rerag = {
         "rerag": ReRagModel(t5_estimator, generator, Calibration(), 0.5, 5),
         "reranker": ReRagModel(RelevanceEstimator.build("models/bert", 128), None, Calibration(), 0.5, 5),

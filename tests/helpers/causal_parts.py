@@ -5,10 +5,9 @@ from pathlib import Path
 import torch
 
 from common.records import Passage
-from models.causal_part import load_causal, use_of
+from models.causal_part import load_causal
 from models.cross_encoder import RelevanceEstimator
 from models.lora import Lora
-from models.prompt_tokenizer import PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
 from tests.helpers.tiny_lm import PLACES, VALUES, document
 
@@ -28,6 +27,4 @@ def pair(folder: Path, checkpointing: bool = False) -> tuple[RelevanceEstimator,
         for name, weight in lm.network.named_parameters():
             if "lora_B" in name:
                 weight.normal_(std=0.2)
-    encode = PromptEncoder(lm.tokenizer, 64, "relevance", lm.end_ids)
-    estimator = RelevanceEstimator(lm.network, encode, LABEL_WORDS, use_of(lm.network, "estimator"))
-    return estimator, CausalGenerator(lm, 64, "", use_of(lm.network, "generator"))
+    return RelevanceEstimator.of_lm(lm, 64, LABEL_WORDS), CausalGenerator(lm, 64)

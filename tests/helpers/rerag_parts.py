@@ -7,6 +7,7 @@ import torch
 from common.records import Passage
 from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
+from models.rerag.parts import load_generator
 from tests.conftest import NAMES
 from tests.helpers.tolerances import decide
 
@@ -30,7 +31,7 @@ def estimator(checkpoints: dict[str, Path], family: str = "t5", max_tokens: int 
 
 def generator(checkpoints: dict[str, Path], prefix: str = "", max_tokens: int = 64) -> Generator:
     """A generator that starts from the random T5."""
-    return Generator.build(str(checkpoints["t5"]), max_tokens, answer_prefix=prefix).eval()
+    return load_generator(str(checkpoints["t5"]), max_tokens, answer_prefix=prefix).eval()
 
 
 def reading_batch(reader: Generator) -> tuple[torch.Tensor, torch.Tensor]:

@@ -10,8 +10,8 @@ from common.records import Passage, Question
 from models.calibration import Calibration
 from models.context_tokenizer import ContextFormat
 from models.cross_encoder import RelevanceEstimator
-from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
+from models.rerag.parts import load_generator
 from tests.conftest import NAMES
 
 _RELATIONS = ["was born in the city of", "is the director of the film", "is in the film of", "was in the city of"]
@@ -58,7 +58,7 @@ def write_serving(
     """A serving folder with the parts asked for; with `retriever_temperature` the generator counts as trained with the
     retriever's weights."""
     scores = RelevanceEstimator.build(str(pretrained), max_tokens) if estimator else None
-    writes = Generator.build(str(pretrained), max_tokens, generator) if generator else None
+    writes = load_generator(str(pretrained), max_tokens, generator) if generator else None
     for part_seed, part in enumerate((scores, writes), start=seed):
         if part is not None:
             vary(part.network, part_seed)

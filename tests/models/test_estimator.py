@@ -17,7 +17,7 @@ from transformers import (
 from common.errors import UserError
 from models.cross_encoder import RelevanceEstimator
 from models.length_batching import pad
-from models.rerag.generator import Generator
+from models.rerag.parts import load_generator
 from tests.conftest import save_tokenizer
 from tests.helpers.rerag_parts import HAMLET, LONDON, PAIRS, QUESTION, estimator, reading_batch
 from tests.helpers.tolerances import assert_gradients_close, fp32_tolerance, model_close, model_tolerance
@@ -144,7 +144,7 @@ def test_recomputed_activations_give_the_same_gradients(checkpoints: dict[str, P
         re = RelevanceEstimator.build(str(checkpoints[family]), 64, "fid", 0.0, recompute).train()
         losses = [re(*re.encode.pad(re.encode([(q, [p]) for q, p in PAIRS]))).score_P.sum()]
         if family == "t5":
-            reader = Generator.build(str(checkpoints["t5"]), 64, "fid", "", 0.0, recompute).train()
+            reader = load_generator(str(checkpoints["t5"]), 64, "fid", "", 0.0, recompute).train()
             losses.append(reader(*reading_batch(reader), reader.labels(["name1"] * len(PAIRS))).sum())
             re.reader = reader
         sum(losses, torch.zeros(())).backward()

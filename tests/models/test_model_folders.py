@@ -15,7 +15,7 @@ from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
 from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import TripleClassifier
-from models.rerag.generator import Generator
+from models.rerag.parts import load_generator
 from tests.helpers.tiny_lm import save_plain_lm
 
 LOADERS: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -23,7 +23,7 @@ LOADERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "DR-RAG": ("big_bird", lambda folder: TripleClassifier.build(folder, 64)),
     "an estimator, T5": ("t5", lambda folder: RelevanceEstimator.build(folder, 64)),
     "an estimator, encoder": ("bert", lambda folder: RelevanceEstimator.build(folder, 64)),
-    "a generator": ("t5", Generator.build),
+    "a generator": ("t5", load_generator),
     "a rewriter, T5": ("t5", lambda folder: RewriterModel.build(folder, 40, 20, POOL)),
     "a rewriter, LM": ("lm", lambda folder: RewriterModel.build(folder, 40, 20, POOL)),
     "a language model": ("lm", CausalLanguageModel.build),

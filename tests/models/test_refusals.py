@@ -22,7 +22,7 @@ from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import TripleClassifier
 from models.lora import Lora, add_adapter
 from models.quantization import check_base_bits
-from models.rerag.generator import Generator
+from models.rerag.parts import load_generator
 from tests.conftest import save_t5, save_t5_tokenizer
 from tests.helpers.mt5 import mt5_tokenizer, save_mt5
 
@@ -98,7 +98,7 @@ WITHOUT_START, OF_UMT5 = {"decoder_start_token_id": None}, {"model_type": "umt5"
         *((lambda at, target=target: add_adapter(RewriterModel.build(at.t5, 40, 20, POOL).network, "base", Lora(4,
             targets=["q", target])), f"lora.targets .*: {target} of base looks words up")
             for target in ("shared", "embed_tokens", "encoder.embed_tokens")),
-        (lambda at: Generator.build(at.untied_t5_without_embeddings()), "lacks 1 weights .* such as shared.weight"),
+        (lambda at: load_generator(at.untied_t5_without_embeddings()), "lacks 1 weights .* such as shared.weight"),
         *((lambda at, name=name: add_adapter(RewriterModel.build(at.t5, 40, 8, POOL).network, "base", Lora(4), name),
             f"an adapter cannot be named '{name}'") for name in ("a.b", "a/b", "", "keys")),
         (lambda at: RewriteEncoder(tokenizer_of(at.bert), "seq2seq", 32, [1]), "does not end a text with its end"),
@@ -111,10 +111,10 @@ WITHOUT_START, OF_UMT5 = {"decoder_start_token_id": None}, {"model_type": "umt5"
         (lambda at: TripleClassifier.build(at.big_bird, 64, layers=1), "layers is for BERT"),
         (lambda at: RelevanceEstimator.build(at.bert, 96, layers=99), "layers 99 does not fit"),
         (lambda at: RelevanceEstimator.build(at.t5, 96, layers=1), "layers 1 does not fit"),
-        (lambda at: Generator.build(at.bert), "is a 'bert', not an encoder-decoder: name a T5-family model"),
-        (lambda at: Generator.build(at.changed_t5(**WITHOUT_START)), "has no decoder_start_token_id"),
-        (lambda at: Generator.build(at.changed_t5(**OF_UMT5)), r"is a UMT5, .* name an mT5"),
-        (lambda at: Generator.build(at.mt5_of_more_tokens()), r"its tokenizer has \d+ tokens, its network embeddings"),
+        (lambda at: load_generator(at.bert), "is a 'bert', not an encoder-decoder: name a T5-family model"),
+        (lambda at: load_generator(at.changed_t5(**WITHOUT_START)), "has no decoder_start_token_id"),
+        (lambda at: load_generator(at.changed_t5(**OF_UMT5)), r"is a UMT5, .* name an mT5"),
+        (lambda at: load_generator(at.mt5_of_more_tokens()), r"its tokenizer has \d+ tokens, its network embeddings"),
         (lambda at: CausalLanguageModel.build(at.t5), "not a causal LM: name one"),
         (lambda at: at.endless_lm(), "no reply would end: add eos_token_id"),
         (lambda at: ContextEncoder(tokenizer_of(at.t5), 64, "sentence_pair"), "sentence_pair does not fit"),

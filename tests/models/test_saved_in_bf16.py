@@ -13,14 +13,14 @@ from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
-from models.rerag.generator import Generator
+from models.rerag.parts import load_generator
 from models.serving_manifest import write_manifest
 from tests.helpers.half import saved_in_bf16
 
 PARTS: dict[str, Callable[[str], nn.Module]] = {
     "classifier": lambda folder: TripleClassifier.build(folder, 96),
     "estimator": lambda folder: RelevanceEstimator.build(folder, 64),
-    "generator": lambda folder: Generator.build(folder, 64),
+    "generator": lambda folder: load_generator(folder, 64),
     "rewriter": lambda folder: RewriterModel.build(folder, 40, 20, POOL),
     "sentence encoder": lambda folder: SentenceEncoder(folder, "cpu").model,
 }

@@ -67,6 +67,8 @@ def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
     for name in ("config.yaml", "env.json", "audit.json", "best.ckpt", "last.ckpt.sha256", "plots/confusion.png"):
         assert (folder / name).is_file(), name
     assert json.loads((folder / "state.json").read_text())["status"] == "done"
+    inputs = json.loads((folder / "env.json").read_text())["inputs"]  # a resumed run compares them
+    assert {Path(name).name for name in inputs} >= {"hotpot.json", "bert"}
     assert re.search(r"^positives +54$", out, re.MULTILINE)
     assert "largest difference to the module" in out
     validations = [row for row in metrics(workplace) if "val/auc" in row]

@@ -13,6 +13,7 @@ from datamodules.cache.number_store import NumberStore
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator, T5Generator
 from models.rerag.model import ReRagModel
+from models.rerag.parts import load_generator
 from tests.helpers.recorder import HARDLY, RECORDED
 from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.runs import assert_repeated, fit_here, metrics, weights
@@ -93,12 +94,12 @@ def test_a_run_trains_the_estimator_alone_resumes_exactly_and_exports_both(
     assert sum(rows_read) - first <= 2 * 8 * 4 * 2  # what export compares; nothing in training or validation
     assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
     assert all("val/em" not in row for row in metrics(workplace))
-    plain = Generator.build(str(checkpoints["t5"])).state_dict()
-    for name, value in Generator.build(str(workplace / "checkpoints/whole/serving/generator")).state_dict().items():
+    plain = load_generator(str(checkpoints["t5"])).state_dict()
+    for name, value in load_generator(str(workplace / "checkpoints/whole/serving/generator")).state_dict().items():
         torch.testing.assert_close(value, plain[name], rtol=0, atol=0)
     checkpoint = torch.load(workplace / "checkpoints/whole/last.ckpt", weights_only=True)
     moments = [state["exp_avg"].shape for state in checkpoint["optimizer_states"][0]["state"].values()]
-    estimator = Generator.build(str(checkpoints["t5"]))  # of the same shapes
+    estimator = load_generator(str(checkpoints["t5"]))  # of the same shapes
     assert sorted(moments) == sorted(parameter.shape for parameter in estimator.parameters())
 
 
@@ -114,7 +115,7 @@ def test_a_frozen_causal_lm_is_the_base_of_the_estimators_adapter(
     served = ReRagModel.load(serving, "cpu")
     question, passage = "who is the director of name1", Passage.of("name1", "the director of name1 is name2 .")
     sequences = served.generator.encode([(question, [passage])])
-    plain = Generator.build(str(plain_lm), served.generator.encode.max_tokens)
+    plain = load_generator(str(plain_lm), served.generator.encode.max_tokens)
     assert served.generator.logprobs(sequences, ["name2"]) == pytest.approx(plain.logprobs(sequences, ["name2"]))
     first = sum(rows_read)
     words = ("--model.text.true_word", "true", "--model.text.false_word", "false")
@@ -148,7 +149,7 @@ def test_numbers_survive_a_kill_and_damage(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_another_generator_or_precision_finds_nothing(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
-    generator = Generator.build(str(checkpoints["t5"])).requires_grad_(False)
+    generator = load_generator(str(checkpoints["t5"])).requires_grad_(False)
     places = {FrozenGenerator(generator, str(tmp_path), "32-true").store.folder}
     generator.network.shared.weight[0, 0] += 1e-6
     places.add(FrozenGenerator(generator, str(tmp_path), "32-true").store.folder)

@@ -17,7 +17,7 @@ from common.files import digests
 from common.records import Passage, clean
 from models.context_tokenizer import ContextEncoder
 from models.cross_encoder import RelevanceEstimator
-from models.rerag.generator import Generator
+from models.rerag.parts import load_generator
 from models.text_formats import neutralize
 from tests.helpers.tolerances import fp32_tolerance
 from trainers.t5_from_scratch import main
@@ -98,7 +98,7 @@ def test_the_models_build_score_and_write(folder: Path) -> None:
     pair = ("where was he born?", Passage.of(*PASSAGES[3]))
     (score,) = RelevanceEstimator.build(str(folder)).scores([pair])
     assert torch.isfinite(torch.tensor(score))
-    generator = Generator.build(str(folder))
+    generator = load_generator(str(folder))
     encoded = generator.encode_contexts(*generator.encode.pad(generator.encode([(pair[0], [pair[1]])])))
     assert isinstance(generator.write(encoded, 4)[0], str)
 

@@ -21,7 +21,7 @@ from trainers.run.environment import commit, file_digests, hardware, versions
 from trainers.run.learning import CURE, doubts
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
 from trainers.run.preflight_checks import refuse_unknown_metric, refuse_validation_interval, warn_of_small_steps
-from trainers.run.resumed_options import INPUTS, RECORD
+from trainers.run.resumed_options import FORMAT, INPUTS, RECORD
 from trainers.run.stop_signals import RunStoppedError
 from trainers.run.validation_plots import save_figures
 
@@ -33,11 +33,11 @@ class RunRecord(Callback):
     """Writes env.json, audit.json, state.json and plots/; sends plots and a table of examples to W&B.
 
     Args:
-        inputs: Files and folders that the run's options name, with their sha256, for env.json.
+        inputs: Files and folders that the run's options name, with their sha256, for env.json; filled until it starts.
     """
 
     def __init__(self, inputs: Mapping[str, str] | None = None) -> None:
-        self._inputs = dict(inputs or {})
+        self._inputs = {} if inputs is None else inputs
         self._resumed_step, self._validation_due, self._begun = 0, False, False
 
     def on_load_checkpoint(self, trainer: pl.Trainer, module: pl.LightningModule, checkpoint: dict[str, Any]) -> None:
@@ -57,15 +57,8 @@ class RunRecord(Callback):
         self._state(trainer, "running")
         if trainer.is_global_zero:
             folder = Path(trainer.default_root_dir)
-            write_json(
-                folder / RECORD,
-                {
-                    **provenance(trainer),
-                    INPUTS: self._inputs,
-                    "hardware": hardware(),
-                    "precision": str(trainer.precision),
-                },
-            )
+            facts = {FORMAT: 1, INPUTS: self._inputs, "hardware": hardware(), "precision": str(trainer.precision)}
+            write_json(folder / RECORD, provenance(trainer) | facts)
             write_json(folder / "audit.json", getattr(trainer.datamodule, "audit", {}))
             for logger in trainer.loggers:
                 if isinstance(logger, JsonlLogger):
@@ -110,11 +103,9 @@ class RandomState(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """The states of all ranks; called on every rank."""
-        mine = self.capture()
-        if not dist.is_initialized():
-            return {"ranks": [mine]}
-        ranks: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(ranks, mine)
+        ranks = [self.capture()] * (dist.get_world_size() if dist.is_initialized() else 1)
+        if dist.is_initialized():
+            dist.all_gather_object(ranks, ranks[0])
         return {"ranks": ranks}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -130,11 +121,11 @@ class RandomState(Callback):
     @staticmethod
     def capture() -> dict[str, Any]:
         """The states of this process."""
-        name, keys, position, has_gauss, gauss = np.random.get_state()
-        version, internal, following = random.getstate()
+        state: Any = np.random.get_state()
+        name, keys, *rest = state
         return {
-            "python": [version, list(internal), following],
-            "numpy": [str(name), [int(k) for k in keys], int(position), int(has_gauss), float(gauss)],
+            "python": random.getstate(),
+            "numpy": [name, keys.tolist(), *rest],  # torch loads no arrays with weights_only
             "torch": torch.get_rng_state(),
             "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
         }
@@ -142,10 +133,8 @@ class RandomState(Callback):
     @staticmethod
     def restore(state: dict[str, Any]) -> None:
         """Set the generators to what `capture` gave."""
-        version, internal, following = state["python"]
-        random.setstate((version, tuple(internal), following))
-        name, keys, *rest = state["numpy"]
-        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
+        random.setstate(state["python"])
+        np.random.set_state(tuple(state["numpy"]))
         torch.set_rng_state(state["torch"])
         if state["cuda"] and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(state["cuda"])
@@ -164,15 +153,11 @@ class ServingExport(Callback):
         folder = Path(trainer.default_root_dir) / "serving"
         if not trainer.is_global_zero:
             return
-        if trainer.fast_dev_run:
-            say(f"{folder}: not written, because trainer.fast_dev_run keeps no checkpoint.", sys.stdout)
-            return
-        if not best_path:
-            say(
-                f"{folder}: not written, because no validation has chosen a checkpoint: resume with a larger "
-                "--trainer.max_steps or --trainer.max_epochs, or lower --trainer.val_check_interval.",
-                sys.stdout,
-            )
+        if trainer.fast_dev_run or not best_path:
+            cure = "resume with a larger --trainer.max_steps or --trainer.max_epochs, or lower "
+            unchosen = f"no validation has chosen a checkpoint: {cure}--trainer.val_check_interval"
+            reason = "trainer.fast_dev_run keeps no checkpoint" if trainer.fast_dev_run else unchosen
+            say(f"{folder}: not written, because {reason}.", sys.stdout)
             return
         best = trainer.strategy.checkpoint_io.load_checkpoint(best_path)
         module = module.whole()
@@ -190,9 +175,8 @@ class ServingExport(Callback):
             module.export(temporary, {**provenance(trainer), "not_learned": found})
             difference = module.export_difference(temporary, trainer.datamodule.proof_batch())
             if difference > EXPORT_TOLERANCE_NATS:
-                raise ArtifactError(
-                    f"{folder}: not written, the export differs from the module by {difference:.2e} nats."
-                )
+                told = f"not written, the export differs from the module by {difference:.2e} nats"
+                raise ArtifactError(f"{folder}: {told}.")
         best_file = folder.with_name(Path(best_path).name)
         source = best_file if best_file.is_file() else best_path  # the shorter path, unless it lies elsewhere
         say(f"{folder}: exported from {source}; largest difference to the module {difference:.1e} nats", sys.stdout)
@@ -202,7 +186,7 @@ class ServingExport(Callback):
             if isinstance(logger, RunWandbLogger):
                 import wandb
 
-                artifact = wandb.Artifact(f"{Path(trainer.default_root_dir).name}-serving", type="model")
+                artifact = wandb.Artifact(f"{folder.parent.name}-serving", type="model")
                 artifact.add_dir(str(folder))
                 logger.experiment.log_artifact(artifact, aliases=["latest", "best"])
 

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -28,7 +28,7 @@ from trainers.run.early_stopping import EarlyStopping
 from trainers.run.environment import file_digests
 from trainers.run.help import GROUPS
 from trainers.run.largest_batch import LargestBatch
-from trainers.run.loggers import JsonlLogger, LateLoggers, LoggerWords, RunWandbLogger, require_loggers
+from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger, check_loggers, require_loggers
 from trainers.run.model_card import Card
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.resumed_options import (
@@ -37,6 +37,7 @@ from trainers.run.resumed_options import (
     plain,
     refuse_changed_files,
     refuse_changes,
+    refuse_earlier_release,
     refuse_fewer_steps,
 )
 from trainers.run.searching import search
@@ -69,10 +70,6 @@ def check_name(name: str) -> None:
         raise UserError(f"--name {name!r} lies within the run {outer or folder.parent}. Choose another --name.")
 
 
-def _lies_in(file: str | None, folder: Path) -> bool:
-    return file is not None and Path(file).resolve().parent == folder.resolve()
-
-
 def with_files(args: Sequence[str]) -> list[str]:
     """The arguments, with the files that `--data.train FILE` or '[FILE, FILE]' names as records of them.
 
@@ -83,27 +80,21 @@ def with_files(args: Sequence[str]) -> list[str]:
         name, equals, value = arg.partition("=")
         if name in ("--data.train", "--data.validation"):
             value = value if equals else next(given, "")
-            files = _texts(value)
-            arg = f"{name}={json.dumps([{'path': file} for file in files]) if files else value}"
+            with suppress(yaml.YAMLError):
+                read = yaml.safe_load(value)
+                files = read if isinstance(read, list) else [read]
+                if files and all(isinstance(file, str) for file in files):  # else mappings, or null
+                    value = json.dumps([{"path": file} for file in files])
+            arg = f"{name}={value}"
         written.append(arg)
     return written
-
-
-def _texts(value: str) -> list[str]:
-    """The text or texts that an option's value is in YAML; none if it is anything else, such as a list of mappings."""
-    try:
-        read = yaml.safe_load(value)
-    except yaml.YAMLError:
-        return []
-    texts = read if isinstance(read, list) else [read]
-    return texts if all(isinstance(text, str) for text in texts) else []
 
 
 class BriefParser(CommandLine, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
     command = "train.py"
-    explained_groups: ClassVar = tuple(GROUPS)
+    explained_groups: ClassVar = GROUPS
 
     def parse_args(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
         """Parse the arguments, see `with_files`."""
@@ -151,6 +142,9 @@ class TrainCLI(LightningCLI):
 
     def __init__(self, args: list[str] | None = None, *, locks: ExitStack, **kwargs: Any) -> None:
         self.locks, self.given = locks, sys.argv[1:] if args is None else args
+        typed = dict(zip(self.given, self.given[1:], strict=False))
+        if self.given[:1] == ["fit"] and "--resume" in typed:  # before options that have left are refused
+            refuse_earlier_release(Path(typed.get("--config", "")).parent)
         self.inputs: dict[str, str] = {}  # what the options name -> its sha256; on rank 0
         self.resumed: Path | None = None  # folder of the run that is resumed; on rank 0
         self._values: dict[str, Any] = {}  # the options of a fit, as plain values; on rank 0
@@ -179,20 +173,19 @@ class TrainCLI(LightningCLI):
         """The parser with one-line errors."""
         kwargs.setdefault("dump_header", [f"pytorch-lightning=={pl.__version__}"])
         parser = BriefParser(**kwargs)
-        parser.add_argument("-c", "--config", action="config", help="Path to a configuration file in YAML.")
+        told = "File in YAML, one of configs/train; several are merged, and later options override it."
+        parser.add_argument("-c", "--config", action="config", help=told)
         return parser
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add the name, checkpoint and early-stopping options."""
-        parser.add_argument(
-            "--name", type=str, required=True, help="The run's name: its files go to checkpoints/<name>."
+        named = "The run's name: its files go to checkpoints/<name>."
+        resumed = (
+            "auto: take the run's newest checkpoint that verifies; fit starts if there is none, and refuses other "
+            "options than the run's, but for those that docs/operate.md lists."
         )
-        parser.add_argument(
-            "--resume",
-            type=Literal["auto"] | None,
-            default=None,
-            help="auto: take the run's newest checkpoint that verifies; fit starts if there is none.",
-        )
+        parser.add_argument("--name", type=str, required=True, help=named)
+        parser.add_argument("--resume", type=Literal["auto"] | None, default=None, help=resumed)
         add_roots(parser)
         parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
@@ -206,7 +199,7 @@ class TrainCLI(LightningCLI):
         parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)
         parser.link_arguments("name", "trainer.logger.init_args.save_dir", compute_fn=run_folder)  # of CSV, TensorBoard
         (logger,) = [action for action in parser._actions if action.dest == "trainer.logger"]
-        logger.__class__ = type("LoggerAction", (LoggerWords, type(logger)), {})
+        logger._check_type = partial(check_loggers, logger)
 
     def _parse_ckpt_path(self) -> None:
         """Do nothing: Lightning would load the checkpoint unverified and let it override the user's options."""
@@ -227,23 +220,23 @@ class TrainCLI(LightningCLI):
         require_loggers(options.trainer.logger)
         folder = Path(run_folder(options.name))
         fits = self.subcommand == "fit"
-        if fits and rank_zero_only.rank == 0:
+        first = fits and rank_zero_only.rank == 0
+        if first:
             self.locks.enter_context(exclusive(folder, "Wait for it, or choose another --name."))
         restarted = fits and any(int(os.environ.get(variable, "0")) > 0 for variable in RESTARTS)
         if options.resume or restarted:  # a scheduler types the same line again: its --ckpt_path is where the run began
             newest = newest_checkpoint(folder, rank_zero_only(partial(print, flush=True)))
             options.ckpt_path = str(newest) if newest else options.ckpt_path
             if options.ckpt_path is None and not fits:
-                raise MissingInputError(
-                    f"{folder} holds no checkpoint to validate: give another --name, or --ckpt_path FILE."
-                )
-        elif fits and rank_zero_only.rank == 0 and holds_run(folder) and not _lies_in(options.ckpt_path, folder):
+                cure = "give another --name, or --ckpt_path FILE"
+                raise MissingInputError(f"{folder} holds no checkpoint to validate: {cure}.")
+        elif first and holds_run(folder) and folder.resolve() != Path(options.ckpt_path or "").resolve().parent:
             raise UserError(f"{folder} already holds a run: choose another --name, or continue it with --resume auto.")
         if options.ckpt_path:
             checkpoint = read_checkpoint(Path(options.ckpt_path), mmap=True)
             if fits and not holds_training(checkpoint):
                 raise ArtifactError(f"{options.ckpt_path} holds only weights: a run cannot be resumed from it.")
-        if fits and rank_zero_only.rank == 0:
+        if first:
             parser = self._parser(self.subcommand)
             self._values = values = plain(parser, options)
             if options.ckpt_path:
@@ -290,16 +283,11 @@ class TrainCLI(LightningCLI):
         """Add the callbacks, checkpoint plugin and logger of every run to those of the config."""
         config = self._get(self.config_init, "trainer")
         late = LateLoggers()
-        always: dict[str, list[Any]] = {
-            "callbacks": [
-                *(late, RunRecord(self.inputs), Throughput(), RandomState(), LargestBatch(), ServingExport()),
-                Console(),
-            ],
-            "plugins": [DurableCheckpointIO()],
-        }
-        for key, ours in always.items():
+        record, export = RunRecord(self.inputs), ServingExport()
+        ours = [late, record, Throughput(), RandomState(), LargestBatch(), export, Console()]
+        for key, always in (("callbacks", ours), ("plugins", [DurableCheckpointIO()])):
             given = config.get(key) or []
-            kwargs[key] = [*(given if isinstance(given, list) else [given]), *ours]
+            kwargs[key] = [*(given if isinstance(given, list) else [given]), *always]
         if not any(isinstance(callback, ProgressBar) for callback in kwargs["callbacks"]):
             shown = config.get("enable_progress_bar")  # a log file gets a line per validation
             kwargs["enable_progress_bar"] = shown = sys.stdout.isatty() if shown is None else shown
@@ -309,9 +297,8 @@ class TrainCLI(LightningCLI):
         except (ValueError, TypeError, RuntimeError) as error:  # how Lightning refuses values of its own options
             raise UserError(f"the trainer's options are refused: {' '.join(str(error).split())}") from error
         folder = Path(trainer.default_root_dir)
-        for logger in trainer.loggers:
-            if isinstance(logger, RunWandbLogger):
-                logger.attach(folder)
+        for logger in [each for each in trainer.loggers if isinstance(each, RunWandbLogger)]:
+            logger.attach(folder)
         late.hold(trainer)
         if self.subcommand == "fit" and not trainer.fast_dev_run:  # `validate` belongs to no step of the run
             trainer.loggers = [JsonlLogger(folder)]

@@ -7,7 +7,6 @@ import sys
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback, Timer
@@ -46,19 +45,21 @@ class Console(Callback):
             return
         callback = trainer.checkpoint_callback
         monitor = getattr(callback, "monitor", None)
-        # not check_monitor_top_k, which reduces over the ranks: this is rank 0 alone
-        best = monitor in metrics and _improves(metrics[monitor], callback.best_model_score, callback.mode)
+        best = False
+        if monitor in metrics:  # not check_monitor_top_k, which reduces over the ranks: this is rank 0 alone
+            score, sign = callback.best_model_score, 1 if callback.mode == "max" else -1
+            best = score is None or sign * metrics[monitor] > sign * float(score)
         named = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-        say(f"validation after step {self._position(trainer)}: {named}{' (best so far)' * best}", sys.stdout)
-        late = trainer.global_step >= getattr(module, "last_step", 0) / 2  # before, a run may not have begun to learn
+        step, steps = trainer.global_step, getattr(module, "last_step", 0)
+        say(f"validation after step {self._position(step, steps)}: {named}{' (best so far)' * best}", sys.stdout)
+        late = step >= steps / 2  # before, a run may not have begun to learn
         if late and not self._warned and (found := doubts(module.validation_metrics)):
             self._warned = True
             say(f"warning: this run does not learn: {'; '.join(found)}. {CURE}", sys.stdout)
 
-    def _position(self, trainer: pl.Trainer) -> str:
+    def _position(self, step: int, steps: float) -> str:
         """As `40 of 477 (0:03:20 left)`."""
-        step, steps = trainer.global_step, getattr(trainer.lightning_module, "last_step", 0)
-        if not step < steps < float("inf") or step == self._first_step:
+        if not self._first_step < step < steps < float("inf"):
             return f"{step:,}"
         left = (time.monotonic() - self._began) * (steps - step) / (step - self._first_step)
         return f"{step:,} of {steps:,.0f} ({_duration(left)} left)"
@@ -81,11 +82,6 @@ def _duration(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
-def _improves(value: float, best: Any, mode: str) -> bool:
-    """Whether a metric is better than the best checkpoint's, if there is one."""
-    return best is None or (value > float(best) if mode == "max" else value < float(best))
-
-
 def why_ended(trainer: pl.Trainer) -> str:
     """Why a run has ended."""
     for stopping in trainer.early_stopping_callbacks:
@@ -103,10 +99,10 @@ def written(trainer: pl.Trainer, folder: Path) -> list[str]:
     callback = trainer.checkpoint_callback
     score = getattr(callback, "best_model_score", None)
     best = f"{callback.monitor} {float(score):.4g}" if score is not None else "the newest state"
-    resume = f"python train.py fit --config {folder / 'config.yaml'} --resume auto"
+    resume = as_typed(f"python train.py fit --config {folder / 'config.yaml'} --resume auto")
     purposes = {
         Path(getattr(callback, "best_model_path", None) or "best.ckpt").name: best,
-        "last.ckpt": as_typed(f"to go on with a larger trainer.max_epochs or max_steps: {resume}"),
+        "last.ckpt": f"to go on with a larger trainer.max_epochs or max_steps: {resume}",
         "serving": "the model of the best checkpoint, for infer.py and transformers",
         "metrics.jsonl": "all logged metrics",
         "plots": "of the last validation",

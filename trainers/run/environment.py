@@ -23,19 +23,11 @@ def commit(root: Path = ROOT) -> str:
     Args:
         root: The checkout.  The installed package may lie in an environment inside another project's repository.
     """
-    commands = (
-        ["rev-parse", "--show-toplevel"], ["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"],
-    )  # fmt: skip
-    try:
-        top, head, changes = (
-            subprocess.run(["git", *command], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
-            for command in commands
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    if not Path(top).samefile(root):
-        return "unknown"
-    return head + ("+changes" if changes else "")
+    named = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"]
+    if (root / ".git").exists():
+        with suppress(OSError, subprocess.CalledProcessError):
+            return subprocess.run(named, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+    return "unknown"
 
 
 def versions() -> dict[str, str]:
@@ -65,7 +57,5 @@ def data_digests(paths: list[str], cache: str | None = None) -> dict[str, str]:
 
 def hardware() -> dict[str, Any]:
     """Platform, threads and GPUs."""
-    gpus = (
-        [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
-    )
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]  # none without CUDA
     return {"platform": platform.platform(), "threads": torch.get_num_threads(), "gpus": gpus}

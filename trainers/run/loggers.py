@@ -53,16 +53,11 @@ class JsonlLogger(Logger):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.folder = folder
+        self.folder, self.path = folder, folder / METRICS_FILE
         self._file: Any = None
 
     name = "metrics"
     version = ""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self.folder / METRICS_FILE
 
     @rank_zero_only
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
@@ -73,8 +68,7 @@ class JsonlLogger(Logger):
                 whole = self.path.read_bytes()
                 write_text(self.path, whole[: whole.rfind(b"\n") + 1].decode())
             self._file = self.path.open("a", encoding="utf-8")
-        numbers = {name: float(value) for name, value in metrics.items()}
-        row = {"step": step, **{name: value if isfinite(value) else None for name, value in numbers.items()}}
+        row = {"step": step} | {name: float(value) if isfinite(value) else None for name, value in metrics.items()}
         self._file.write(json.dumps(row, allow_nan=False) + "\n")
         self._file.flush()
 
@@ -96,25 +90,17 @@ class JsonlLogger(Logger):
         if not self.path.exists():
             return
         text = self.path.read_text(encoding="utf-8", errors="replace")
-        lines = text[: text.rfind("\n") + 1].splitlines(keepends=True)
-        rows = [(line, self._row(line, number)) for number, line in enumerate(lines, 1)]
-        kept = "".join(
-            line
-            for line, (logged, names) in rows
-            if logged < step
-            and not (validation_due and logged == step - 1 and any(n.startswith("val/") for n in names))
-        )
+        kept = ""
+        for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(keepends=True), 1):
+            try:
+                row = json.loads(line)
+                logged = -1 if row["step"] is None else row["step"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ArtifactError(f"{self.path}:{number}: not a line of metrics. Delete that line.") from error
+            repeated = validation_due and logged == step - 1 and any(name.startswith("val/") for name in row)
+            kept += line * (logged < step and not repeated)
         if kept != text:
             write_text(self.path, kept)
-
-    def _row(self, line: str, number: int) -> tuple[int, list[str]]:
-        """The step of a line, -1 if it has none, and the names in it."""
-        try:
-            row = json.loads(line)
-            step = row["step"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ArtifactError(f"{self.path}:{number}: not a line of metrics. Delete that line.") from error
-        return -1 if step is None else step, list(row)
 
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
         """Do nothing: the run folder contains config.yaml."""
@@ -249,33 +235,28 @@ def _brief(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".")
 
 
-class LoggerWords:
-    """Mixin for the action of the option `trainer.logger`, which then also accepts the words in `WORDS`.
+def check_loggers(action: Any, value: Any, append: bool = False, cfg: Any = None, mode: Any = None) -> Any:
+    """Parse a value of the option `trainer.logger`, which may also be words in `WORDS`; see `common.command_line`.
 
     A word becomes the class that it stands for, so that its options can be given after it, and config.yaml names all.
     """
-
-    dest: str
-
-    def _check_type(self, value: Any, append: bool = False, cfg: Any = None, mode: Any = None) -> Any:
-        """Parse a value."""
-        if isinstance(value, str) and value[:1] == "[":
-            with suppress(yaml.YAMLError):
-                value = yaml.safe_load(value)
-        words = value if isinstance(value, list) else [value]
-        classes = [WORDS.get(each, each) if isinstance(each, str) else each for each in words]
-        given = classes if isinstance(value, list) else classes[0]
-        try:
-            return super()._check_type(given, append=append, cfg=cfg, mode=mode)  # type: ignore[misc]
-        except TypeError as error:
-            short = [each for each in classes if isinstance(each, str) and "." not in each]
-            unknown = [each for each in short if not isinstance(getattr(loggers, each, None), type)]
-            if not unknown:
-                raise
-            raise TypeError(
-                f'Parser key "{self.dest}":\n{unknown[0]!r} is no logger: give {", ".join(WORDS)}, false, or a '
-                "class_path such as pytorch_lightning.loggers.MLFlowLogger"
-            ) from error
+    if isinstance(value, str) and value[:1] == "[":
+        with suppress(yaml.YAMLError):
+            value = yaml.safe_load(value)
+    words = value if isinstance(value, list) else [value]
+    classes = [WORDS.get(each, each) if isinstance(each, str) else each for each in words]
+    given = classes if isinstance(value, list) else classes[0]
+    try:
+        return type(action)._check_type(action, given, append=append, cfg=cfg, mode=mode)
+    except TypeError as error:
+        short = [each for each in classes if isinstance(each, str) and "." not in each]
+        unknown = [each for each in short if not isinstance(getattr(loggers, each, None), type)]
+        if not unknown:
+            raise
+        raise TypeError(
+            f'Parser key "{action.dest}":\n{unknown[0]!r} is no logger: give {", ".join(WORDS)}, false, or a '
+            "class_path such as pytorch_lightning.loggers.MLFlowLogger"
+        ) from error
 
 
 def require_loggers(given: Any) -> None:

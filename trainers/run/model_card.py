@@ -81,11 +81,6 @@ def _front_matter(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _one_or_all(licenses: Sequence[str]) -> Any:
-    """As a card names them: a text, or a list, which the hub allows and its class does not say."""
-    return licenses[0] if len(licenses) == 1 else list(licenses) or None
-
-
 def _texts(stated: object) -> tuple[str, ...]:
     return tuple(map(str, stated)) if isinstance(stated, list) else (str(stated),) if stated else ()
 
@@ -131,23 +126,22 @@ def model_card(
         jinja2.UndefinedError: If the template names a value that is not there.
     """
     models = {name: str(values[name]) for name in origins}
-    licenses = list(dict.fromkeys(each for origin in origins.values() for each in origin.licenses))
-    bases = [
-        base for name, model in models.items() for base in (origins[name].base_models if is_local(model) else (model,))
-    ]
+    licenses: Any = list(dict.fromkeys(each for origin in origins.values() for each in origin.licenses))
+    if len(licenses) == 1:  # else a list, which the hub allows and its class does not say
+        (licenses,) = licenses
+    made_of = [origins[name].base_models if is_local(model) else (model,) for name, model in models.items()]
     data = ModelCardData(
-        license=card.license or _one_or_all(licenses),
+        license=card.license or licenses or None,
         library_name="transformers",
         language=card.language or sorted({source.language for source in sources if source.language}) or None,
-        base_model=[*dict.fromkeys(bases)] or None,
+        base_model=[*dict.fromkeys(base for bases in made_of for base in bases)] or None,
         datasets=hub_datasets(sources) or None,
     )
     local = {name: markdown_code(without_place(model) if is_local(model) else model) for name, model in models.items()}
-    files = ", ".join(
-        markdown(path if path.startswith("hf:") else f"{Path(path).name} (sha256 {digest})")
-        for path, digest in provenance.get("data", {}).items()
-    )
+    read = provenance.get("data", {}).items()
+    named = [path if path.startswith("hf:") else f"{Path(path).name} (sha256 {digest})" for path, digest in read]
+    files = ", ".join(map(markdown, named)) or "unnamed"
     cards = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     cards.filters["markdown"] = markdown
     filled = cards.from_string(template.read_text(encoding="utf-8"))
-    return filled.render(card_data=data.to_yaml(), data=files or "unnamed", origins=origins, **{**values, **local})
+    return filled.render(card_data=data.to_yaml(), data=files, origins=origins, **{**values, **local})

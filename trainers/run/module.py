@@ -233,11 +233,10 @@ class RunModule(pl.LightningModule):
 
         Of the few batches that Lightning checks before training, keep the losses that training starts from.
         """
-        mine, self.validated = self.validated, {}
-        ranks: list[Any] = [mine]
+        ranks: list[Any] = [self.validated] * self.trainer.world_size
         if self.trainer.world_size > 1:
-            ranks = [None] * self.trainer.world_size
-            dist.all_gather_object(ranks, mine)
+            dist.all_gather_object(ranks, self.validated)
+        self.validated = {}
         distinct = {row: result for results in ranks for row, result in results.items()}
         nats = {row: loss for row, result in distinct.items() if (loss := self.nats(result)) is not None}
         if self.trainer.sanity_checking:  # a few batches, perhaps of one class: too few to summarize
@@ -273,8 +272,8 @@ class RunModule(pl.LightningModule):
             provenance: Of the run.
             starts: The parameters that name the models that training started from.
         """
-        figures = ", ".join(f"{name} {value:.4g}" for name, value in self.validation_metrics.items()) or "none yet"
-        figures = markdown(figures)
+        named = [f"{name} {value:.4g}" for name, value in self.validation_metrics.items()]
+        figures = markdown(", ".join(named) or "none yet")
         if found := doubts(self.validation_metrics):
             figures += f". **This model has not learned:** {'; '.join(found)}"
         values = {**self.hparams, "validation": figures, **values}
@@ -307,11 +306,8 @@ class RunModule(pl.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store the validation results with the weights; options as plain dicts, which any version can read."""
         options = checkpoint.get(self.CHECKPOINT_HYPER_PARAMS_KEY, {})
-        options |= {
-            name: asdict(value)
-            for name, value in options.items()
-            if is_dataclass(value) and not isinstance(value, type)
-        }
+        nested = {name: value for name, value in options.items() if is_dataclass(value) and not isinstance(value, type)}
+        options |= {name: asdict(value) for name, value in nested.items()}
         checkpoint.update({key: dict(getattr(self, name)) for key, name in self.checkpoint_keys.items()})
         checkpoint |= {STARTS: dict(self.start_nats), BASES: dict(self.bases)}
 

@@ -55,7 +55,10 @@ class HeadOptimizer:
 
     def adamw(self, model: nn.Module, trainer: pl.Trainer) -> dict[str, Any]:
         """What `configure_optimizers` returns.  Errors as `total_steps`."""
-        groups = body_and_head_groups(model, self.learning_rate, self.head_learning_rate, self.weight_decay)
+        groups: list[dict[str, Any]] = []
+        for head, rate in ((False, self.learning_rate), (True, self.head_learning_rate)):
+            own = (each for name, each in model.named_parameters() if (".classifier." in name) == head)
+            groups += decay_groups(own, rate, self.weight_decay)
         steps = total_steps(trainer)
         return scheduled_adamw(groups, "linear", round(self.warmup_fraction * steps), steps)
 
@@ -69,18 +72,6 @@ def decay_groups(parameters: Iterable[nn.Parameter], learning_rate: float, weigh
     matrices = {"params": [p for p in trained if p.ndim > 1], "lr": learning_rate, "weight_decay": weight_decay}
     vectors = {"params": [p for p in trained if p.ndim <= 1], "lr": learning_rate, "weight_decay": 0.0}
     return [group for group in (matrices, vectors) if group["params"]]
-
-
-def body_and_head_groups(
-    model: nn.Module, learning_rate: float, head_learning_rate: float, weight_decay: float
-) -> list[dict[str, Any]]:
-    """`decay_groups` of a transformers network whose classification head (`classifier`) has its own learning rate."""
-    named = [(".classifier." in name, parameter) for name, parameter in model.named_parameters()]
-    return [
-        group
-        for head, rate in ((False, learning_rate), (True, head_learning_rate))
-        for group in decay_groups((p for in_head, p in named if in_head == head), rate, weight_decay)
-    ]
 
 
 def scheduled_adamw(
@@ -107,12 +98,9 @@ def follow_schedule(trainer: pl.Trainer) -> None:
     for each in trainer.lr_scheduler_configs:
         scheduler = each.scheduler
         if isinstance(scheduler, LambdaLR):
-            rates = [
-                rate * share(scheduler.last_epoch)
-                for rate, share in zip(scheduler.base_lrs, scheduler.lr_lambdas, strict=True)
-            ]
-            for group, rate in zip(scheduler.optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate
+            groups = scheduler.optimizer.param_groups
+            for group, rate, share in zip(groups, scheduler.base_lrs, scheduler.lr_lambdas, strict=True):
+                group["lr"] = rate * share(scheduler.last_epoch)
 
 
 def total_steps(trainer: pl.Trainer, warmup_steps: int = 0) -> int:

@@ -34,29 +34,24 @@ def newest_checkpoint(folder: Path, say: Callable[[str], object]) -> Path | None
     """
     found: list[tuple[int, float, Path]] = []
     skipped: list[Path] = []
-
-    def skip(path: Path, reason: object) -> None:
-        say(f"skipped: {reason}")
-        skipped.append(path)
-
     for path in checkpoints_in(folder):
         try:
             checkpoint = read_checkpoint(path, mmap=True, verified=False)
+            if holds_training(checkpoint):
+                found.append((checkpoint["global_step"], path.stat().st_mtime, path))
+            else:
+                say(f"skipped: {path} holds only weights")
         except ArtifactError as error:
-            skip(path, error)
-            continue
-        if holds_training(checkpoint):
-            found.append((checkpoint["global_step"], path.stat().st_mtime, path))
-        else:
-            say(f"skipped: {path} holds only weights")
+            say(f"skipped: {error}")
+            skipped.append(path)
     for steps, _, path in sorted(found, reverse=True):  # newest first: only this one is read whole
         try:
             verify_checkpoint(path)
+            say(f"resuming from {path} (step {steps:,})")
+            return path
         except ArtifactError as error:
-            skip(path, error)
-            continue
-        say(f"resuming from {path} (step {steps:,})")
-        return path
+            say(f"skipped: {error}")
+            skipped.append(path)
     if skipped:
         raise ArtifactError(
             f"no checkpoint of {folder} can be read ({', '.join(path.name for path in skipped)}): "

@@ -27,6 +27,8 @@ from models.serving_manifest import MANIFEST
 
 CONFIG, RECORD = "config.yaml", "env.json"  # of a run's folder
 CLASS = "class_path"
+FORMAT = "format"  # key of RECORD: a number; runs of release 0.2 have none
+LAST_OF_0_2 = "9f903089"
 INPUTS = "inputs"  # key of RECORD: what the options name -> sha256 of its content
 TRAINER = (
     *("max_epochs", "max_steps", "min_epochs", "min_steps", "max_time"),
@@ -53,21 +55,20 @@ def input_digests(options: Mapping[str, Any]) -> dict[str, str]:
     Args:
         options: A run's, as plain values.
     """
-    found: dict[str, str] = {}
+    texts = {text for key in ("model", "data") for text in _texts(key, options.get(key))}
+    return {text: digest for text in sorted(texts) if (digest := _digest(text))}
 
-    def walk(option: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for key, each in value.items():
-                walk(_named(option, key), each)
-        elif isinstance(value, list):
-            for each in value:
-                walk(option, each)
-        elif isinstance(value, str) and option not in MAY_CHANGE and (digest := _digest(value)):
-            found[value] = digest
 
-    for key in ("model", "data"):
-        walk(key, options.get(key))
-    return found
+def _texts(option: str, value: Any) -> Iterator[str]:
+    """The texts among the values of an option, but of those that may change."""
+    if isinstance(value, str) and option not in MAY_CHANGE:
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _texts(_named(option, key), each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(option, each)
 
 
 def refuse_changes(parser: Any, folder: Path, now: Mapping[str, Any], digests: Mapping[str, str]) -> None:
@@ -83,11 +84,12 @@ def refuse_changes(parser: Any, folder: Path, now: Mapping[str, Any], digests: M
         MissingInputError: If the run's config is missing.
         UserError: If an option or a file has changed, or this release does not know an option of the run.
     """
+    refuse_earlier_release(folder)
     before, known = run_options(parser, folder), run_digests(folder)
 
-    def same_content(old: str, new: str) -> bool | None:
-        """None if it cannot be told."""
-        if old not in known or new not in digests:
+    def same_content(old: Any, new: Any) -> bool | None:
+        """Of two names of files; None if it cannot be told."""
+        if not (isinstance(old, str) and isinstance(new, str) and old in known and new in digests):
             return None
         split = file_of(new)[1]
         return known[old] == digests[new] and (split is None or old.endswith(f":{split}"))
@@ -95,25 +97,27 @@ def refuse_changes(parser: Any, folder: Path, now: Mapping[str, Any], digests: M
     def changes(option: str, old: Any, new: Any) -> Iterator[str]:
         if option in MAY_CHANGE:
             return
-        if isinstance(old, dict) and isinstance(new, dict):
-            if old.get(CLASS) == new.get(CLASS):
-                for key in {**old, **new}:
-                    yield from changes(_named(option, key), old.get(key, _ABSENT), new.get(key, _ABSENT))
-            else:
-                yield _told(option, old.get(CLASS, old), new.get(CLASS, new))
+        if isinstance(old, dict) and isinstance(new, dict) and old.get(CLASS) == new.get(CLASS):
+            for key in {**old, **new}:
+                yield from changes(_named(option, key), old.get(key, _ABSENT), new.get(key, _ABSENT))
         elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-            for number, (one, other) in enumerate(zip(old, new, strict=True)):
-                yield from changes(f"{option}.{number}", one, other)
-        elif isinstance(old, str) and isinstance(new, str):
-            same = same_content(old, new)
-            if same is False and old == new:
-                yield f"{option}: {new} has changed since the run began"
-            elif same is False or (same is None and old != new):
-                yield _told(option, old, new)
-        elif old != new:
+            for number, pair in enumerate(zip(old, new, strict=True)):
+                yield from changes(f"{option}.{number}", *pair)
+        elif (same := same_content(old, new)) is False and old == new:
+            yield f"{option}: {new} has changed since the run began"
+        elif same is False or (same is None and old != new):
             yield _told(option, old, new)
 
     _refuse(folder, list(changes("", before, now)))
+
+
+def refuse_earlier_release(folder: Path) -> None:
+    """Raise UserError if a run is of release 0.2, whose caches and data modules were other ones."""
+    if (folder / RECORD).is_file() and FORMAT not in _record(folder):
+        raise UserError(
+            f"{folder} is a run of release 0.2: go on with it at commit {LAST_OF_0_2} (git checkout {LAST_OF_0_2}), or "
+            "start another run from its weights, with another --name: docs/operate.md."
+        )
 
 
 def refuse_changed_files(folder: Path, digests: Mapping[str, str]) -> None:
@@ -175,11 +179,12 @@ def run_options(parser: Any, folder: Path) -> dict[str, Any]:
 
 def run_digests(folder: Path) -> dict[str, str]:
     """What a run's options named, with the sha256 of its content; empty for a run that recorded none."""
-    file = folder / RECORD
-    if not file.is_file():
-        return {}
-    record = read_json(file, "Delete it, if the run's files are what they were.")
+    record = _record(folder) if (folder / RECORD).is_file() else {}
     return {name: digest for key in ("data", INPUTS) for name, digest in record.get(key, {}).items() if digest != "hub"}
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    return read_json(folder / RECORD, "Delete it, if the run's files are what they were.")
 
 
 def plain(parser: Any, config: Any) -> dict[str, Any]:
@@ -194,7 +199,8 @@ def _named(option: str, key: str) -> str:
 
 
 def _told(option: str, old: Any, new: Any) -> str:
-    told = ["absent" if each is _ABSENT else json.dumps(each) for each in (new, old)]
+    named = [each.get(CLASS, each) if isinstance(each, dict) else each for each in (new, old)]
+    told = ["absent" if each is _ABSENT else json.dumps(each) for each in named]
     is_now, was = (each if len(each) <= LONGEST else f"{each[:LONGEST]}..." for each in told)
     return f"{option} is {is_now} and was {was}"
 
@@ -216,11 +222,10 @@ def _folder_digest(folder: Path) -> str:
     for name in _SEALED:
         if (folder / name).is_file():
             return content_digest(folder / name, None)
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    read = {str(path.relative_to(folder)): path for path in files}
-    digests = {name: content_digest(path, DEFAULT) for name, path in read.items() if _is_read(name)}
+    files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    digests = {
+        name: content_digest(path, DEFAULT)
+        for name, path in files.items()
+        if not any(_UNREAD.search(part) for part in Path(name).parts)
+    }
     return sha256_of(json.dumps(digests, sort_keys=True).encode()).hexdigest()
-
-
-def _is_read(name: str) -> bool:
-    return not any(_UNREAD.search(part) for part in Path(name).parts)

@@ -13,7 +13,7 @@ from torch import Tensor
 from common.errors import ArtifactError, UserError
 from common.files import read_json, verify
 from common.sealed_json import SEAL, unsealed
-from models.serving_manifest import CURE, MANIFEST
+from models.serving_manifest import CURE, MANIFEST, refuse_left
 from trainers.run.durable_checkpoints import read_checkpoint
 from trainers.run.resume import holds_run
 
@@ -25,12 +25,10 @@ class StartOption:
     Args:
         part: The trainer's attribute with the model.
         kinds: Kind of a serving folder -> its part that holds such a model.
-        instead: Kind of a serving folder that earlier releases wrote -> what to give in its place.
     """
 
     part: str
     kinds: Mapping[str, str]
-    instead: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,11 +97,7 @@ def _part_of(serving: Path, option: str, means: StartOption) -> Path:
         manifest = unsealed(file, manifest, CURE)
     kind = manifest.get("kind")
     part = means.kinds.get(str(kind))
-    if str(kind) in means.instead:
-        raise ArtifactError(
-            f"{option} {serving} holds a {kind!r}, which no trainer of this release writes: give "
-            f"{means.instead[str(kind)]}."
-        )
+    refuse_left(serving, kind)
     if part is None:
         raise ArtifactError(
             f"{option} {serving} holds a {kind!r}; allowed: {', '.join(means.kinds)}. Give another folder, or one of "

@@ -15,8 +15,8 @@ from models.dmqr.rewriter import RewriterModel
 from models.dmqr.strategies import POOL
 from models.lora import Lora, add_adapter
 from models.pretrained import base_model
-from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
+from models.rerag.parts import load_generator
 from models.serving_manifest import write_manifest
 from tests.helpers.causal_parts import LABEL_WORDS, ROWS, pair
 from tests.helpers.tolerances import model_close
@@ -80,7 +80,7 @@ def test_the_adapters_of_rerag_become_two_models_that_training_starts_from(plain
     with pytest.raises(UserError, match=r"holds its generator as an adapter: .* --form merged"):
         ReRagTrainer(None, str(tmp_path / "serving")).load()
     assert ReRagTrainer(None, str(tmp_path / "out/generator"), max_tokens=64).load().generator is not None
-    writer, sequences = Generator.build(str(tmp_path / "out/generator"), 64).eval(), generator.encode(ROWS)
+    writer, sequences = load_generator(str(tmp_path / "out/generator"), 64).eval(), generator.encode(ROWS)
     answers = ["opal"] * len(ROWS)
     assert writer.logprobs(sequences, answers) == model_close(generator.logprobs(sequences, answers), 20)
 

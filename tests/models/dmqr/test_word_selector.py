@@ -9,7 +9,7 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 from common.errors import ArtifactError
 from common.records import Passage
 from models.dmqr.word_selector import JOINS, KIND, STAYS, WordSelector
-from models.dmqr.word_tokenizer import TEXT_FORMAT, TEXT_FORMAT_1, WordPairEncoder
+from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPairEncoder
 from models.pretrained import MINILM, resolve
 from models.serving_manifest import write_manifest
 
@@ -48,16 +48,6 @@ def test_a_word_is_represented_by_its_first_token(minilm: WordPairEncoder) -> No
     assert tokens[pair.question_tokens - 1] == "[SEP]" == tokens[-1]
     text = minilm.text("Lulu. Lulu is a film by Georg Pabst. Pabst was born in Raudnitz.")
     assert [text[each.word.start : each.word.end] for each in pair.passage_words[-2:]] == ["in", "Raudnitz"]
-
-
-def test_a_folder_of_the_first_format_reads_the_words_that_it_was_trained_on(
-    selector: WordSelector, tmp_path: Path
-) -> None:
-    selector.save(tmp_path)
-    for text_format, words in ((TEXT_FORMAT_1, "who made zürich s c"), (TEXT_FORMAT, "who made zurich s c++")):
-        write_manifest(tmp_path, KIND, text_format, 48)
-        (pair,) = WordSelector.load(tmp_path, "cpu", "fp32").encode([("Who made Zürich's C++?", PASSAGES[0])])
-        assert [each.word.text for each in pair.question_words] == words.split()
 
 
 def test_the_passage_is_truncated_and_a_question_that_leaves_it_no_room(minilm: WordPairEncoder) -> None:

@@ -16,6 +16,7 @@ from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.rerag.marginal_reader import MarginalReader
 from models.rerag.model import ReRagModel
+from models.rerag.parts import load_generator
 from models.token_sampling import TokenSampling
 from tests.helpers.causal_parts import LABEL_WORDS, PASSAGES, QUESTIONS, ROWS, pair
 from tests.helpers.tiny_lm import VALUES
@@ -43,7 +44,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def reader(folder: Path) -> CausalGenerator:
-    made = Generator.build(str(folder), 64)
+    made = load_generator(str(folder), 64)
     assert isinstance(made, CausalGenerator)
     return made.eval()
 

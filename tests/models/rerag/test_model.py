@@ -13,6 +13,7 @@ from common.sealed_json import write_sealed
 from models.calibration import Calibration
 from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
+from models.rerag.parts import load_generator
 from tests.helpers.rerag_parts import HAMLET, PAIRS, estimator
 from tests.helpers.tolerances import model_close
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.numeric
 
 @pytest.fixture
 def saved(checkpoints: dict[str, Path], tmp_path: Path) -> tuple[ReRagModel, Path]:
-    reader = Generator.build(str(checkpoints["t5"]), 48, "packed", answer_prefix="answer: ").eval()
+    reader = load_generator(str(checkpoints["t5"]), 48, "packed", answer_prefix="answer: ").eval()
     model = ReRagModel(estimator(checkpoints), reader, Calibration(1.5, -0.25), 0.7, 6, 0.5, 3, 2.0)
     model.save(tmp_path / "serving", metrics={"em": 0.5})
     return model, tmp_path / "serving"

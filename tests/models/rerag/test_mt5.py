@@ -11,8 +11,8 @@ from common.errors import ArtifactError, UserError
 from common.records import Passage
 from common.sealed_json import write_sealed
 from models.cross_encoder import RelevanceEstimator
-from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, ReRagModel
+from models.rerag.parts import load_generator
 from models.text_formats import label_tokens, special_texts
 from tests.helpers.mt5 import save_mt5
 from tests.helpers.rerag_parts import HAMLET, PAIRS, QUESTION
@@ -55,7 +55,7 @@ def test_mt5_scores_are_logit_differences_of_its_words_and_survive_export(folder
         with torch.inference_mode():
             logits = plain(**batch, decoder_input_ids=torch.zeros(1, 1).long()).logits[0, 0]
         assert score == model_close((logits[yes] - logits[no]).item(), logits.abs().max().item())
-    reader = Generator.build(str(folder), 64).eval()
+    reader = load_generator(str(folder), 64).eval()
     ReRagModel(re, reader).save(tmp_path / "serving")
     part = json.loads((tmp_path / "serving/serving.json").read_text())["parts"][ESTIMATOR]
     assert (part["label_words"], part["label_ids"]) == ({"true": "yes", "false": "no"}, {"true": yes, "false": no})

@@ -79,7 +79,7 @@ def begin(place: Place, name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     values = plain(cli._parser("fit"), cli.config["fit"])
     (folder / "config.yaml").write_text(yaml.safe_dump(values))
-    (folder / "env.json").write_text(json.dumps({"data": {}, "inputs": input_digests(values)}))
+    (folder / "env.json").write_text(json.dumps({"format": 1, "data": {}, "inputs": input_digests(values)}))
     epochs = {"fit_loop": {"epoch_progress": {"current": {"completed": 1}}}}
     torch.save({"global_step": 4, "state_dict": {}, "loops": epochs, "optimizer_states": []}, folder / "last.ckpt")
     return folder
@@ -101,6 +101,20 @@ def test_a_run_goes_on_with_its_options_and_names_every_one_that_differs(name: s
         assert re.search(rf"[ ;]{re.escape(key)} is .*{str(value)[:4].strip('[]')}", line), (key, line)
     assert line.count(" and was ") == len(changed)
     assert "\n" not in line
+
+
+def test_a_run_of_an_earlier_release_is_told_the_commit_that_resumes_it(place: Place) -> None:
+    folder = begin(place, "drrag")
+    record = json.loads((folder / "env.json").read_text())
+    del record["format"]
+    (folder / "env.json").write_text(json.dumps(record))
+    line = refuse([])
+    assert line.startswith("checkpoints/tiny is a run of release 0.2: go on with it at commit 9f903089")
+    assert "\n" not in line
+    with (folder / "config.yaml").open("a") as config:
+        config.write("an_option: that has left\n")
+    with pytest.raises(UserError, match=r"is a run of release 0\.2: go on"):
+        train.main(["fit", "--config", str(folder / "config.yaml"), "--resume", "auto"])
 
 
 def test_files_are_compared_by_their_content(place: Place) -> None:

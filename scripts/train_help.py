@@ -1,0 +1,84 @@
+"""Writes the help of train.py, trainers/run/help.txt, from its parser: `python -m scripts.train_help`."""
+
+import textwrap
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jsonargparse
+from pytorch_lightning import LightningDataModule, LightningModule
+
+import train
+from trainers.run.help import FILE, GROUPS
+
+KINDS = {  # option -> folder of its classes, what they are, and the method that those define which are not abstract
+    "model": ("trainers", LightningModule, "training_step"),
+    "data": ("datamodules", LightningDataModule, "setup"),
+}
+TEXTS = {  # of options whose own texts are about Python
+    "seed_everything": "Seed of all random generators; 0 when omitted.",
+    "ckpt_path": "Checkpoint to continue from, e.g. checkpoints/<name>/last.ckpt, with its optimizer; for its weights "
+    "alone name it as model.pretrained.",
+    "weights_only": "Lightning's argument of the same name; checkpoints are always loaded with true.",
+    "print_config": "Print the complete configuration and exit.",
+    "verbose": "Of validate: print the metrics; true when omitted.",
+}
+
+
+def page() -> str:
+    """The whole text."""
+    parser: Any = jsonargparse.capture_parser(train.main, ["--print_config"])
+    commands = parser._subcommands_action.choices
+    actions = [action for command in commands.values() for action in command._actions]
+    options = {each.dest: told(each) for each in actions if f"--{each.dest}" in each.option_strings}
+    return "\n".join(lines(options | TEXTS)) + "\n"
+
+
+def told(action: Any) -> str:
+    """The text of an option."""
+    return f"{action.help} Default: {action.default}." if isinstance(action.default, str) else action.help
+
+
+def lines(options: dict[str, str]) -> Iterator[str]:
+    """The lines of the text.
+
+    Args:
+        options: Of all commands, with their texts.
+    """
+    yield from ("usage: train.py {fit,validate} --config FILE [--KEY VALUE ...]", "", (train.__doc__ or "").strip())
+    yield from ("", "options:")
+    for name in [each for each in options if "." not in each and each not in (*GROUPS, *KINDS, "help")]:
+        yield f"  --{name}"
+        yield filled(options[name], 8)
+    for kind in KINDS:
+        yield from ("", f"--{kind} CLASS, or your own by its path; keys of a class: train.py fit --{kind}.help CLASS")
+        for path, each in classes(kind).items():
+            yield f"  {path}"
+            yield filled((each.__doc__ or "").partition("\n\n")[0], 6)
+    for group in GROUPS:
+        keys = [name.removeprefix(f"{group}.") for name in options if name.startswith(f"{group}.")]
+        yield from ("", f"--{group}.KEY VALUE, explained by: train.py fit --{group}.help")
+        yield filled(", ".join(key for key in keys if not key.endswith("help")), 4)
+
+
+def classes(kind: str) -> dict[str, type]:
+    """The classes of a kind, by their paths."""
+    folder, base, method = KINDS[kind]
+    files = sorted((Path(train.__file__).parent / folder).glob("[!_]*.py"))
+    named = {f"{folder}.{file.stem}": vars(import_module(f"{folder}.{file.stem}")) for file in files}
+    return {
+        f"{module}.{name}": each
+        for module, names in named.items()
+        for name, each in names.items()
+        if isinstance(each, type) and issubclass(each, base) and each.__module__ == module and method in vars(each)
+    }
+
+
+def filled(text: str, blanks: int) -> str:
+    """A text in lines of 110 characters."""
+    return textwrap.fill(" ".join(text.split()), 110, initial_indent=" " * blanks, subsequent_indent=" " * blanks)
+
+
+if __name__ == "__main__":
+    FILE.write_text(page(), encoding="utf-8")
