@@ -4,6 +4,9 @@ import re
 import time
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from common.answer_metrics import squad
 from common.chat import Chat, named_calls
@@ -12,19 +15,23 @@ from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Passage, Question, Ranked, as_questions
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
-from harness.llm.structured import ParsedReply, ask_parsed, json_object, text
+from harness.llm.structured import VALID, ParsedReply, ReplyFields, ask_parsed, json_object
 from harness.runtime.loading import load
 from harness.runtime.turns import with_turns
 
 NOT_RETRIEVED = "The relevant information could not be retrieved."  # Figure 3's words of a model that knows nothing
 NOTHING_KNOWN = "the model has no information on it"
-_MAX_CHARACTERS = 20_000
 _SHORTEST_TEXT = 30  # words; a longer text says something besides the sentence
 
 _KEY = re.compile(r"""(?:^|[\s{,"'“])content["'”]?\s*[:：]""")
 _CONTENT = re.compile(  # in quotes up to the last one: a text that was cut off has none
     r"""(?:^|[\s{,"'“])content["'”]?\s*[:：]\s*(?:["“](.*)["”]|([^\s"“}][^}]*?)\s*\}|)[\s},;`"-]*$""", re.DOTALL
 )
+
+
+class _Written(ReplyFields):
+    question: Any = None
+    content: Annotated[str, Field(min_length=1, max_length=20_000), VALID]
 
 
 class GeneratedContext:
@@ -155,14 +162,7 @@ def content_of(reply: str) -> str:
             raise
         said = (written[1] or written[2]).replace('\\"', '"').replace("\\n", "\n")
         found = {"content": said}
-    if "content" not in found:
-        raise ValueError("the JSON object has no key 'content'")
-    if unknown := [key for key in found if key not in ("question", "content")]:
-        raise ValueError(f"the JSON object has an unknown key {unknown[0][:50]!r}; its keys must be question, content")
-    try:
-        return str(text(_MAX_CHARACTERS)(found["content"]))
-    except ValueError as error:
-        raise ValueError(f"content must be {error}") from error
+    return _Written.checked(found).content
 
 
 def says_nothing(content: str) -> bool:

@@ -18,14 +18,7 @@ from common.ranges import NonNegativeInt, PositiveInt
 from common.records import Passage, Question
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
-from harness.llm.structured import (
-    Check,
-    ask_parsed,
-    json_fields,
-    one_of,
-    text,
-    true_or_false,
-)
+from harness.llm.structured import ReplyFields, ReplyText, Word, ask_parsed
 from harness.runtime.loading import load
 from harness.runtime.memo import Values
 
@@ -37,6 +30,20 @@ _PLACES: dict[Kind, tuple[str, ...]] = {  # of the prompts, what is judged first
     "answers": ("answer", "question", "gold"), "passages": ("documents", "question"),
 }  # fmt: skip
 _FORMAT = 2  # version of the saved lines; increase it when their meaning changes
+
+
+class OnAnswer(ReplyFields):
+    """The judge's reply on an answer."""
+
+    reason: ReplyText
+    verdict: Word[Literal["correct", "partly correct", "incorrect"]]  # a key of CREDIT
+
+
+class OnPassage(ReplyFields):
+    """The judge's reply on a passage."""
+
+    reason: ReplyText
+    relevant: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +139,15 @@ class Judge:
         `verdict` is a key of CREDIT.
         """
         places = [{"gold": _gold(question), "answer": answer or "(empty)"} for question, answer in cases]
-        fields = {"reason": text(), "verdict": one_of(*CREDIT)}
-        return self._ask("answers", [question for question, _ in cases], places, fields)
+        return self._ask("answers", [question for question, _ in cases], places, OnAnswer)
 
     def on_passages(self, cases: Sequence[tuple[Question, Passage]]) -> list[Verdict]:
         """Verdicts `{"reason", "relevant"}` on passages; `relevant` is true or false."""
         places = [{"documents": [passage]} for _, passage in cases]
-        return self._ask(
-            "passages", [question for question, _ in cases], places, {"reason": text(), "relevant": true_or_false}
-        )
+        return self._ask("passages", [question for question, _ in cases], places, OnPassage)
 
     def _ask(
-        self, kind: Kind, questions: Sequence[Question], places: Sequence[dict[str, Any]], fields: Mapping[str, Check]
+        self, kind: Kind, questions: Sequence[Question], places: Sequence[dict[str, Any]], fields: type[ReplyFields]
     ) -> list[Verdict]:
         """The verdict on each question with what stands in the places of the kind's prompt.
 
@@ -158,10 +162,10 @@ class Judge:
 
         def ask(rows: Sequence[int]) -> list[dict[str, Any]]:
             asked = [chats[row] for row in rows]
-            replies = ask_parsed(self.llm, asked, lambda reply: json_fields(reply, fields), self.repairs)
+            replies = ask_parsed(self.llm, asked, fields.of, self.repairs)
             return [
                 {
-                    "fields": each.value, "failure": each.failure,
+                    "fields": each.value and each.value.model_dump(), "failure": each.failure,
                     "costs": each.costs | {"repairs": float(len(each.replies) - 1)},
                     "lost": bool(each.replies[-1].error),  # the call failed: the next run makes it again
                 }
