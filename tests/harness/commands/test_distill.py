@@ -108,7 +108,7 @@ def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> No
     replies[prompt(unusable)] = said({"gqr": made_of(unusable)["gqr"]})  # and so is its repaired reply
     replies[ANY] = NOTHING
     faults = {prompt(text): [kind] for text, kind in zip(asked, PASSING, strict=False)}
-    faults[prompt(broken)] = ["500", "500", "500"]  # all attempts of the first run, none of the second
+    faults[prompt(broken)] = ["invalid"] * 3  # all attempts of the first run, none of the second
     with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
         write_model(tmp_path, server, usd_per_million_prompt_tokens=1.0, usd_per_million_reply_tokens=10.0)
         first = run(tmp_path, code=3)
@@ -129,7 +129,7 @@ def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> No
     assert costs["tokens"] == 100 * len(asked)
     assert costs["usd"] == pytest.approx((100 * len(asked) + 50 * len(asked)) / 1e6)
     assert f"{len(asked) + 1} calls (1 repairs, 1 failed, " in first.out
-    line = rf"1 of {len(asked)} questions failed: \w+: HTTP 500: .*\. Type the same command again"
+    line = rf"1 of {len(asked)} questions failed: \w+: .* no valid JSON .*\. Type the same command again"
     assert re.search(line, first.err)
     assert "fell back to the question" not in first.err  # counted once, at the end
     # typed again, the failed question alone is asked, and its rewrites come at its place
@@ -181,7 +181,7 @@ def test_an_interrupted_run_continues_without_a_response_cache(tmp_path: Path, m
     asked = texts(10)
     write_rows(tmp_path, asked)
     replies = {prompt(text): said(made_of(text)) for text in asked}
-    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[7]): ["500"] * 3}) as server:
+    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[7]): ["invalid"] * 3}) as server:
         write_model(tmp_path, server, cache=None)
         run(tmp_path, code=3)
         assert rows(tmp_path) == expected([*asked[:7], *asked[8:]])
