@@ -67,7 +67,7 @@ def mcp(
         llm: Language model that reads, in the place of the system's reader.
     """
     _check_installed()
-    from harness.serving.app import Backend
+    from harness.serving.backend import Backend
     from harness.serving.mcp_tools import mcp_server
 
     backend = Backend(_served(system, None, limits, llm), limits)

@@ -1,6 +1,6 @@
 """What a server offers of a system, or of a trained part alone: ask, search, rerank and rewrite, in batches."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -99,13 +99,10 @@ class AskedQuestion:
 
 @dataclass(frozen=True)
 class Served:
-    """What there is to serve; None: the system has no such part."""
+    """What there is to serve."""
 
     name: str
-    ask: Work | None = None
-    search: Work | None = None
-    rerank: Work | None = None
-    rewrite: Work | None = None
+    works: Mapping[str, Work]  # by the part that does it: ask, search, rerank, rewrite; those that there are
     reranker: Reranker | None = None
     needs_passages: bool = False  # whether the system answers only questions that ship passages
     reads: bool = False  # whether answers have a text
@@ -116,26 +113,24 @@ def served_system(system: System, limits: ServingLimits) -> Served:
     """What a system offers; it is loaded."""
     load(system)
     own: Any = system
-    retriever = getattr(own, "retriever", None)
-    reranker = reranker_of(own)
-    multi_query = getattr(own, "search", None) if getattr(own, "rewriter", None) is not None else None
-    model = getattr(own, "model", None)
-
-    def rewritten(requests: Sequence[tuple[Question, tuple[str, ...]]]) -> list[Rewrites]:
-        assert multi_query is not None
-        return [*multi_query.rewrites(_apart([question for question, _ in requests]))]
-
+    retriever, reranker = getattr(own, "retriever", None), reranker_of(own)
+    search = own.search if getattr(own, "rewriter", None) is not None else None  # with several queries
+    works = {"ask": Work("ask", lambda asked: answers_of(system, asked), limits.batch_questions)}
+    if retriever is not None:
+        works["search"] = Work("search", lambda asked: found_by(retriever, asked), limits.batch_questions)
+    if reranker is not None:
+        works["rerank"] = Work("rerank", reranker.scores, limits.batch_tokens)
+    if search is not None:
+        works["rewrite"] = Work(
+            "rewrite", lambda asked: search.rewrites(_apart([each for each, _ in asked])), limits.batch_questions
+        )
     return Served(
-        name=type(system).__name__,
-        ask=Work("ask", lambda asked: answers_of(system, asked), limits.batch_questions),
-        search=Work("search", lambda asked: found_by(retriever, asked), limits.batch_questions) if retriever else None,
-        rerank=Work("rerank", reranker.scores, limits.batch_tokens) if reranker else None,
-        rewrite=Work("rewrite", rewritten, limits.batch_questions) if multi_query else None,
-        reranker=reranker,
+        type(system).__name__, works, reranker,
         needs_passages=hasattr(own, "retriever") and retriever is None,
-        reads=getattr(own, "reader", None) is not None or getattr(model, "generator", None) is not None,
-        strategies=tuple(getattr(multi_query, "strategies", ())),
-    )
+        reads=getattr(own, "reader", None) is not None
+        or getattr(getattr(own, "model", None), "generator", None) is not None,
+        strategies=tuple(getattr(search, "strategies", ())),
+    )  # fmt: skip
 
 
 def served_part(serving: Path, limits: ServingLimits, device: str = "auto", precision: Precision = "auto") -> Served:
@@ -163,16 +158,11 @@ def served_part(serving: Path, limits: ServingLimits, device: str = "auto", prec
         rewriter = TrainedRewriter(serving, device, precision)
         rewriter.load()
 
-        def rewritten(requests: Sequence[tuple[Question, tuple[str, ...]]]) -> list[Rewrites]:
-            made: dict[int, Rewrites] = {}
-            for strategies in dict.fromkeys(each for _, each in requests):
-                rows = [row for row, (_, each) in enumerate(requests) if each == strategies]
-                found = rewriter.rewrite(_apart([requests[row][0] for row in rows]), strategies)
-                made |= dict(zip(rows, found, strict=True))
-            return [made[row] for row in range(len(requests))]
+        def rewritten(asked: Sequence[tuple[Question, tuple[str, ...]]]) -> list[Rewrites]:
+            return by_option(asked, lambda questions, names: rewriter.rewrite(_apart(questions), names))
 
         work = Work("rewrite", rewritten, limits.batch_questions)
-        return Served(str(serving), rewrite=work, strategies=rewriter.strategies)
+        return Served(str(serving), {"rewrite": work}, strategies=rewriter.strategies)
     reranker: Reranker
     if kind == "triple_classifier":
         from models.drrag.triple_classifier import TripleClassifier
@@ -186,7 +176,7 @@ def served_part(serving: Path, limits: ServingLimits, device: str = "auto", prec
         raise UserError(
             f"{serving} holds a {kind!r}, which works inside of a system: serve that, infer.py serve --config FILE."
         )
-    return Served(str(serving), rerank=Work("rerank", reranker.scores, limits.batch_tokens), reranker=reranker)
+    return Served(str(serving), {"rerank": Work("rerank", reranker.scores, limits.batch_tokens)}, reranker)
 
 
 def answers_of(system: System, asked: Sequence[AskedQuestion]) -> list[Answer]:
@@ -215,14 +205,18 @@ def answers_of(system: System, asked: Sequence[AskedQuestion]) -> list[Answer]:
     ]
 
 
-def found_by(retriever: Any, requests: Sequence[tuple[str, int]]) -> list[list[Ranked]]:
+def found_by(retriever: Any, asked: Sequence[tuple[str, int]]) -> list[list[Ranked]]:
     """The passages of each query; queries for as many passages are searched together."""
-    found: dict[int, list[Ranked]] = {}
-    for k in dict.fromkeys(k for _, k in requests):
-        rows = [row for row, (_, each) in enumerate(requests) if each == k]
-        questions = [Question(str(row), requests[row][0]) for row in rows]
-        found |= dict(zip(rows, search_for(retriever, questions, k), strict=True))
-    return [found[row] for row in range(len(requests))]
+    return by_option(asked, lambda texts, k: search_for(retriever, _apart([Question("", text) for text in texts]), k))
+
+
+def by_option(asked: Sequence[tuple[Any, Any]], work: Callable[[list[Any], Any], Sequence[Any]]) -> list[Any]:
+    """The results of requests in order; those with the same option are worked on together."""
+    made: dict[int, Any] = {}
+    for option in dict.fromkeys(option for _, option in asked):
+        rows = [row for row, (_, each) in enumerate(asked) if each == option]
+        made |= zip(rows, work([asked[row][0] for row in rows], option), strict=True)
+    return [made[row] for row in range(len(asked))]
 
 
 def reranker_of(system: Any) -> Reranker | None:
