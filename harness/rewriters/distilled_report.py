@@ -1,7 +1,7 @@
 """The report of a distillation: outcomes and costs of the rewrites, as text and as JSON, and the files."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,6 @@ def counts_text(distilled: Distilled) -> str:
     if same := distilled.unchanged - dropped[UNCHANGED]:
         lines.append((f"    of these {REASONS[UNCHANGED]}", same))
     lines += [(f"  dropped: {REASONS[reason]}", count) for reason, count in dropped.items() if count]
-    return _shares_text(lines)
-
-
-def _shares_text(lines: Sequence[tuple[str, int]]) -> str:
-    """Names with their counts and the shares of these in the first one, a line each."""
     width, whole = max(len(name) for name, _ in lines), max(lines[0][1], 1)
     return "\n".join(f"{name:<{width}}  {count:>9,}  {100 * count / whole:5.1f}%" for name, count in lines)
 

@@ -133,7 +133,7 @@ def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> No
     assert re.search(line, first.err)
     assert "fell back to the question" not in first.err  # counted once, at the end
     # typed again, the failed question alone is asked, and its rewrites come at its place
-    assert f"reusing the rewrites of {len(asked) - 1} of {len(asked)} questions" in again.err
+    assert f"reusing {len(asked) - 1} rewrites" in again.err
     assert {text: after[text] - before.get(text, 0) for text in after if after[text] != before.get(text, 0)} == {
         prompt(broken): 1
     }
@@ -168,7 +168,7 @@ def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
         assert not (tmp_path / "out").exists()
         ended = run(tmp_path)
         after = server.counts()["requests"]
-    (reused,) = map(int, re.findall(r"reusing the rewrites of (\d+) of 40 questions", ended.err))
+    (reused,) = map(int, re.findall(r"reusing (\d+) rewrites", ended.err))
     assert 12 <= reused <= len(before)
     assert rows(tmp_path) == expected(asked)
     assert 0 <= sum(after.values()) - 40 <= 2  # the requests that were under way; the others are in the response cache
@@ -215,7 +215,7 @@ def test_other_options_start_over_and_a_larger_limit_does_not(tmp_path: Path) ->
         run(tmp_path, "--limit", "2", code=3)
         more = run(tmp_path, "--limit", "4", code=3)
         other = run(tmp_path, "--limit", "4", "--max_tokens", "99", code=3)
-    assert "reusing the rewrites of 1 of 4 questions" in more.err
+    assert "reusing 1 rewrites" in more.err
     assert "differs in: max_tokens. Starting over" in other.err
 
 
