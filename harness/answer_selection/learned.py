@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,13 +79,6 @@ class LearnedSelector:
                 f"{self.file} was fitted with the encoder {self.model.encoder}, and {found.name} is another one or has "
                 "other files: omit encoder, or fit the selector again by infer.py tune."
             )
-        return found
-
-    @classmethod
-    def of(cls, model: AnswerModel, encoder: AnswerEncoder, probability: ContextProbability) -> Self:
-        """With loaded parts, which are those that the model was fitted with."""
-        found = cls.__new__(cls)
-        found.model, found.encoder, found.probability = model, encoder, probability
         return found
 
     @property

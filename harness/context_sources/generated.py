@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from common.answer_metrics import squad
-from common.chat import Chat, named_calls
+from common.chat import named_calls
 from common.context_sources import GENERATED, SourceContext
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Passage, Question, Ranked, as_questions
@@ -78,14 +78,7 @@ class GeneratedContext:
     @cached_property
     def prompt(self) -> Prompt:
         """With a place for the question."""
-        prompt = Prompt.load(self._prompt)
-        prompt.messages(question="")  # refuses other places
-        return prompt
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens of a reply."""
-        return self._max_tokens or self.prompt.max_tokens
+        return Prompt.with_places(self._prompt, ["question"], max_tokens=self._max_tokens)
 
     @property
     def facts(self) -> list[str]:
@@ -95,7 +88,7 @@ class GeneratedContext:
     @property
     def recipe(self) -> dict[str, object]:
         """What the contexts depend on besides the options: the model, and the prompt's content and limit."""
-        return {"llm": self.llm.name, "prompt": self.prompt.hash, "max_tokens": self.max_tokens}
+        return {"llm": self.llm.name, "prompt": self.prompt.hash, "max_tokens": self.prompt.max_tokens}
 
     def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
         """The model's text on every question as one passage; calls are counted as `context_calls`.
@@ -108,15 +101,8 @@ class GeneratedContext:
         if not questions:
             return []
         started = time.perf_counter()
-        chats = [
-            Chat(
-                self.prompt.messages(question=with_turns(question, self).text),
-                self.max_tokens,
-                self.temperature,
-                self.sample,
-            )
-            for question in questions
-        ]
+        texts = [with_turns(question, self).text for question in questions]
+        chats = [self.prompt.chat(self.temperature, self.sample, question=text) for text in texts]
         asked = ask_parsed(self.llm, chats, self._content, self.repairs)
         seconds = (time.perf_counter() - started) / len(questions)
         return [self._context(each, seconds) for each in asked]

@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from common.chat import Chat
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveInt
 from common.records import Passage, Question
@@ -97,14 +96,10 @@ class Judge:
         Raises:
             UserError: If a prompt has another place, or lacks the one of what is judged.
         """
-        prompts = {kind: Prompt.load(file) for kind, file in self._files.items()}
-        for kind, prompt in prompts.items():
-            needed, *others = _PLACES[kind]
-            places = dict.fromkeys({needed, *others} - {"documents"}, "")
-            prompt.messages([Passage("", "")], **places)  # refuses other places
-            if f"${{{needed}}}" not in prompt.user + prompt.system:
-                raise UserError(f"prompt {prompt.name} needs a place ${{{needed}}}, in which the judge is shown it.")
-        return prompts
+        return {
+            kind: Prompt.with_places(file, {*_PLACES[kind]} - {"documents"}, _PLACES[kind][0])
+            for kind, file in self._files.items()
+        }
 
     def load(self) -> None:
         """Read the prompts and load the model."""
@@ -154,10 +149,8 @@ class Judge:
         Known, saved, or asked for, batch by batch.
         """
         prompt, what = self.prompts[kind], f"judging {kind}"
-        chats = [
-            Chat(prompt.messages(question=question.text, **own), prompt.max_tokens)
-            for question, own in zip(questions, places, strict=True)
-        ]
+        asked = zip(questions, places, strict=True)
+        chats = [prompt.chat(question=question.text, **own) for question, own in asked]
         keys = [hashlib.sha256(repr(chat).encode(errors="surrogatepass")).hexdigest() for chat in chats]
 
         def ask(rows: Sequence[int]) -> list[dict[str, Any]]:
