@@ -81,7 +81,7 @@ def distill(
         counts, costs = counts_text(distilled), costs_text(distilled.costs)
         if not distilled.rows:
             why = "".join(f" {words} ({times})." for words, times in distilled.words_of_failures.most_common(1))
-            raise DataError(f"No rewrite was kept: {' '.join(counts.split())}.{why} It took {costs}.")
+            raise DataError(f"No rewrite was kept: {counts}.{why} It took {costs}.")
         read = {"layout": layout, "limit": limit, "questions": len(asked), "repeated": repeated}
         with whole_folder(out) as folder:
             write_folder(folder, distilled, {**read, "keep_unchanged": keep_unchanged, **facts})
