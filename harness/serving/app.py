@@ -27,7 +27,7 @@ from harness.runtime.failures import failure_of
 from harness.serving.backend import Backend, answer_row, hit_row, plain, refusal
 from harness.serving.guards import Guard, error_type
 from harness.serving.mcp_tools import mcp_server
-from harness.serving.parts import AskedQuestion, Served
+from harness.serving.parts import Served
 from harness.serving.requests import AskRequest, ChatRequest, RerankRequest, RewriteRequest, SearchRequest
 from harness.serving.worker import ServingLimits, give_up
 
@@ -205,7 +205,7 @@ def _followed(backend: Backend, question: Question) -> AsyncIterator[str]:
         told = {"stage": stage, "evidence": [hit_row(hit) for hit in found.evidence], "notes": found.notes}
         loop.call_soon_threadsafe(stages.put_nowait, _event("stage", told))
 
-    (future,) = backend.submit("ask", [AskedQuestion(question, follow)])
+    (future,) = backend.submit("ask", [(question, follow)])
     future.add_done_callback(lambda _: loop.call_soon_threadsafe(stages.put_nowait, None))
 
     async def events() -> AsyncIterator[str]:

@@ -14,7 +14,7 @@ from common.errors import RefusedError, UnavailableError, UserError
 from common.records import Answer, Question, Ranked
 from harness.runtime.failures import failure_of
 from harness.serving.guards import ServerMetrics
-from harness.serving.parts import AskedQuestion, Served
+from harness.serving.parts import Served
 from harness.serving.worker import QueueFullError, ServingLimits, Worker, give_up
 
 CLIENT_LEFT = 499
@@ -97,7 +97,7 @@ class Backend:
     async def answers(self, questions: Sequence[Question], request: Request | None = None) -> list[Answer]:
         """The answers of a system; one that fails says why, and raises if it is the only one."""
         self.check_passages(questions)
-        found = await self.results("ask", [*map(AskedQuestion, questions)], request)
+        found = await self.results("ask", [(question, None) for question in questions], request)
         answers = [
             Answer(each.id, "", (), notes={"error": one.detail}) if isinstance(one, HTTPException) else one
             for each, one in zip(questions, found, strict=True)

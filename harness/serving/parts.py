@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from common.errors import UserError
 from common.ranges import Precision
@@ -27,74 +27,49 @@ if TYPE_CHECKING:
 Follower = Callable[[str, Answer], None]
 
 
-class Reranker(Protocol):
-    """Scores passages for queries."""
-
-    least_passages: int  # of a request
-    most_passages: int
-
-    def scores(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
-        """The log-odds of each request's passages, nats, in order."""
-
-    def size(self, query: str, passages: Sequence[Passage]) -> int:
-        """About how many tokens it reads for a request."""
-
-
-class EstimatorReranker:
-    """RE-RAG's estimator or a cross-encoder.
+@dataclass(frozen=True)
+class Reranker:
+    """Scores passages for queries.
 
     Args:
-        estimator: Loaded.
+        scores: The log-odds of each request's passages, nats, in order.
+        size: About how many tokens it reads for a request.
+        least_passages: Of a request.
+        most_passages: The same.
     """
 
-    least_passages, most_passages = 1, 1000
-
-    def __init__(self, estimator: "RelevanceEstimator") -> None:
-        self.estimator = estimator
-
-    def scores(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
-        """Relevance logits; a query is cut to half of the estimator's input."""
-        queries = [shortened(self.estimator, query) for query, _ in requests]
-        return relevance(self.estimator, queries, [passages for _, passages in requests])
-
-    def size(self, query: str, passages: Sequence[Passage]) -> int:
-        """The query with each passage."""
-        return sum(tokens_of(query, each.title, each.text) for each in passages)
+    scores: Callable[[Sequence[tuple[str, Sequence[Passage]]]], list[list[float]]]
+    size: Callable[[str, Sequence[Passage]], int]
+    least_passages: int = 1
+    most_passages: int = 1000
 
 
-class PairReranker:
-    """DR-RAG's classifier: a passage counts as much as the best pair that it is in, as in ranked selection.
+def by_relevance(estimator: "RelevanceEstimator") -> Reranker:
+    """RE-RAG's estimator or a cross-encoder; a query is cut to half of its input."""
 
-    Args:
-        classifier: A loaded `PairScorer`.
-    """
+    def scores(requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
+        queries = [shortened(estimator, query) for query, _ in requests]
+        return relevance(estimator, queries, [passages for _, passages in requests])
 
-    least_passages, most_passages = 2, 50  # 1,225 pairs
+    return Reranker(scores, lambda query, own: sum(tokens_of(query, each.title, each.text) for each in own))
 
-    def __init__(self, classifier: Any) -> None:
-        self.classifier = classifier
 
-    def scores(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
-        """The greatest log-odds of each passage's pairs with those before and after it, in this order."""
+def by_pairs(classifier: Any) -> Reranker:
+    """DR-RAG's classifier, a `PairScorer`: a passage counts as much as the best pair that it is in, in this order."""
+
+    def scores(requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
         pairs = [(row, *pair) for row, (_, each) in enumerate(requests) for pair in combinations(range(len(each)), 2)]
         triples = [(requests[row][0], requests[row][1][one], requests[row][1][two]) for row, one, two in pairs]
         best = [[float("-inf")] * len(passages) for _, passages in requests]
-        for (row, *places), probability in zip(pairs, self.classifier.probabilities(triples), strict=True):
+        for (row, *places), probability in zip(pairs, classifier.probabilities(triples), strict=True):
             for place in places:
                 best[row][place] = max(best[row][place], log_odds_of(probability))
         return best
 
-    def size(self, query: str, passages: Sequence[Passage]) -> int:
-        """The query with each pair."""
-        return sum(tokens_of(query, one.text, two.text) for one, two in combinations(passages, 2))
+    def size(query: str, own: Sequence[Passage]) -> int:
+        return sum(tokens_of(query, one.text, two.text) for one, two in combinations(own, 2))
 
-
-@dataclass(frozen=True)
-class AskedQuestion:
-    """A question of a request, and who follows its stages."""
-
-    question: Question
-    follower: Follower | None = None
+    return Reranker(scores, size, 2, 50)  # 1,225 pairs
 
 
 @dataclass(frozen=True)
@@ -163,15 +138,14 @@ def served_part(serving: Path, limits: ServingLimits, device: str = "auto", prec
 
         work = Work("rewrite", rewritten, limits.batch_questions)
         return Served(str(serving), {"rewrite": work}, strategies=rewriter.strategies)
-    reranker: Reranker
     if kind == "triple_classifier":
         from models.drrag.triple_classifier import TripleClassifier
 
-        reranker = PairReranker(TripleClassifier.load(serving, device, precision=precision))
+        reranker = by_pairs(TripleClassifier.load(serving, device, precision=precision))
     elif kind == "re_rag":
         from models.cross_encoder import load_scorer
 
-        reranker = EstimatorReranker(load_scorer(serving, device, precision))
+        reranker = by_relevance(load_scorer(serving, device, precision))
     else:
         raise UserError(
             f"{serving} holds a {kind!r}, which works inside of a system: serve that, infer.py serve --config FILE."
@@ -179,14 +153,18 @@ def served_part(serving: Path, limits: ServingLimits, device: str = "auto", prec
     return Served(str(serving), {"rerank": Work("rerank", reranker.scores, limits.batch_tokens)}, reranker)
 
 
-def answers_of(system: System, asked: Sequence[AskedQuestion]) -> list[Answer]:
+def answers_of(system: System, asked: Sequence[tuple[Question, Follower | None]]) -> list[Answer]:
     """The answers of a system to questions of several requests, each with the id that its request gave it.
+
+    Args:
+        system: Answers.
+        asked: Questions, and who follows their stages.
 
     Raises:
         UserError: If none can be answered.
     """
-    questions = _apart([each.question for each in asked])
-    followers = {one.id: each.follower for one, each in zip(questions, asked, strict=True) if each.follower}
+    questions = _apart([question for question, _ in asked])
+    followers = {each.id: follower for each, (_, follower) in zip(questions, asked, strict=True) if follower}
     cut: dict[str, dict[str, str]] = {}
     if not reads_history(system):
         cut = {each.id: turn_notes(system, each) for each in questions}
@@ -200,8 +178,8 @@ def answers_of(system: System, asked: Sequence[AskedQuestion]) -> list[Answer]:
     with followed_by(told):
         answers = system.answer(questions)
     return [
-        with_cuts(replace(answer, question_id=each.question.id), cut.get(answer.question_id, {}))
-        for answer, each in zip(answers, asked, strict=True)
+        with_cuts(replace(answer, question_id=question.id), cut.get(answer.question_id, {}))
+        for answer, (question, _) in zip(answers, asked, strict=True)
     ]
 
 
@@ -225,9 +203,9 @@ def reranker_of(system: Any) -> Reranker | None:
         for name in ("estimator", "scorer"):
             model: Any = getattr(owner, name, None)
             if hasattr(model, "scores"):
-                return EstimatorReranker(model)
+                return by_relevance(model)
             if hasattr(model, "probabilities"):
-                return PairReranker(model)
+                return by_pairs(model)
     return None
 
 
