@@ -17,11 +17,11 @@ from common.records import Passage, Question, Ranked, as_questions
 from harness.context_sources.budget import of_source, within_words
 from harness.interfaces import LanguageModel, Retriever, Rewriter
 from harness.llm.prompts import Prompt
-from harness.readers.llm import longest_fitting
 from harness.readers.read_answers import sum_costs
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
 from harness.runtime.loading import load
+from harness.runtime.long_questions import longest_fitting
 from harness.runtime.provenance import with_arguments
 
 NOTHING_FOUND = "no search found anything"

@@ -25,7 +25,7 @@ from common.records import Answer, Question
 from common.version import VERSION
 from harness.runtime.failures import failure_of
 from harness.serving.backend import Backend, answer_row, hit_row, plain, refusal
-from harness.serving.guards import Guard, error_type
+from harness.serving.guards import Guard, error_response
 from harness.serving.mcp_tools import mcp_server
 from harness.serving.parts import Served
 from harness.serving.requests import AskRequest, ChatRequest, RerankRequest, RewriteRequest, SearchRequest
@@ -66,22 +66,18 @@ def create_app(served: Served, limits: ServingLimits, key: str = "", hosts: tupl
 
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> Response:
-        return _error(error.status_code, str(error.detail), dict(error.headers or {}))
+        return error_response(error.status_code, str(error.detail), error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         wrong = dict.fromkeys(map(_mistake, error.errors()[:3]))
-        return _error(422, "; ".join(wrong))
+        return error_response(422, "; ".join(wrong))
 
     @app.exception_handler(Exception)
     async def failed(_: Request, __: Exception) -> Response:  # its traceback is in the server's log
-        return _error(500, "the server has failed, see its log")
+        return error_response(500, "the server has failed, see its log")
 
     return app
-
-
-def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse({"error": {"message": message, "type": error_type(status)}}, status, headers)
 
 
 def _mistake(error: dict[str, Any]) -> str:
