@@ -29,7 +29,7 @@ from harness.serving.guards import Guard, error_response
 from harness.serving.mcp_tools import mcp_server
 from harness.serving.parts import Served
 from harness.serving.requests import AskRequest, ChatRequest, RerankRequest, RewriteRequest, SearchRequest
-from harness.serving.worker import ServingLimits, give_up
+from harness.serving.worker import ServingLimits
 
 PAGE = Path(__file__).with_name("page.html")
 SECURE = {
@@ -215,7 +215,7 @@ def _followed(backend: Backend, question: Question) -> AsyncIterator[str]:
             over = isinstance(error, TimeoutError) and not future.done()
             why = f"no answer within {backend.limits.seconds:g} s" if over else refusal(error).detail
         finally:
-            give_up(future)
+            future.give_up()
         if why:
             yield _event("error", {"message": why})
             return

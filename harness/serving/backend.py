@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +14,7 @@ from common.records import Answer, Question, Ranked
 from harness.runtime.failures import failure_of
 from harness.serving.guards import ServerMetrics
 from harness.serving.parts import Served
-from harness.serving.worker import QueueFullError, ServingLimits, Worker, give_up
+from harness.serving.worker import Pending, QueueFullError, ServingLimits, Worker
 
 CLIENT_LEFT = 499
 
@@ -33,7 +32,7 @@ class Backend:
         self.metrics = ServerMetrics(lambda: self.worker.waiting)
         self.worker = Worker(limits, self.metrics.batched)
 
-    def submit(self, name: str, items: Sequence[Any], size: int = 1) -> "list[Future[Any]]":
+    def submit(self, name: str, items: Sequence[Any], size: int = 1) -> list[Pending]:
         """Queue the work of a request, all of it or nothing.
 
         Args:
@@ -64,7 +63,7 @@ class Backend:
         Raises:
             HTTPException: If there is no such part, the queue is full or the time is over.
         """
-        futures: list[Future[Any]] = []
+        futures: list[Pending] = []
         left = asyncio.ensure_future(_left(request))
         try:
             futures += self.submit(name, items, size)
@@ -78,7 +77,7 @@ class Backend:
         finally:
             left.cancel()
             for future in futures:
-                give_up(future)
+                future.give_up()
 
     async def result(self, name: str, item: Any, request: Request | None = None, size: int = 1) -> Any:
         """The result of one item.  Raises HTTPException, also if the item fails."""
