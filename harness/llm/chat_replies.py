@@ -51,7 +51,7 @@ class ChatClient:
         )
         self._options: Any = {} if service.key else {"headers": {"Authorization": openai.Omit()}}
 
-    def reply(self, body: dict[str, Any]) -> Reply:
+    def ask(self, body: dict[str, Any]) -> Reply:
         """The reply to a request, or why there is none.
 
         Raises:

@@ -213,7 +213,7 @@ class ChatEndpoint:
             UnavailableError: If the endpoint is down.
         """
         began = monotonic()
-        reply = replace(self._client.reply(self.request(chat)), seconds=monotonic() - began)
+        reply = replace(self._client.ask(self.request(chat)), seconds=monotonic() - began)
         if reply.error or not chat.logprobs:
             return replace(self._priced(reply), logprob=None)
         if reply.logprob is None and not self._gave_logprobs:
