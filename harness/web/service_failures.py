@@ -82,7 +82,7 @@ class Service:
         except ValueError:
             pass
         else:
-            said, error = server_words(body), body.get("error")
+            said, error = server_words(body), body.get("error", body)
             code = str(error.get("code") or error.get("type")) if isinstance(error, dict) else ""
         told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
         if cure := self.cure(status, code):
