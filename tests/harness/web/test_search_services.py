@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import httpx2
@@ -34,15 +33,11 @@ def search(one: Search, service: SearchService, body: bytes, query: str = "who &
         return one(client, service, KEY, query), asked[0]
 
 
-def results(one: Search, service: SearchService, body: bytes) -> list[SearchResult]:
-    found: list[SearchResult] = search(one, service, body)[0]
-    return found
-
-
 SEARCHES = {"searxng": (searxng, SEARXNG), "brave": (brave, BRAVE), "tavily": (tavily, TAVILY)}
-of_searxng = partial(results, searxng, SEARXNG)
-of_brave = partial(results, brave, BRAVE)
-of_tavily = partial(results, tavily, TAVILY)
+of_searxng, of_brave, of_tavily = (
+    lambda body, each=each: search(*each, body)[0]
+    for each in SEARCHES.values()  # what a response holds
+)
 
 
 @pytest.mark.parametrize(

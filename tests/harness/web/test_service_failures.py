@@ -79,9 +79,6 @@ def test_a_version_without_the_field_of_the_address_check_is_refused(monkeypatch
             super().__init__(**options)  # type: ignore[arg-type]
             self._pool = object()  # type: ignore[assignment]
 
-        def close(self) -> None:
-            pass
-
     monkeypatch.setattr(httpx2, "HTTPTransport", Renamed)
     with pytest.raises(RuntimeError, match=r"httpx2 .* has no _pool\._network_backend"):
         transport.Transport(1.0, ())
