@@ -14,6 +14,10 @@ EXTRAS = {  # extra -> its modules, each with what pip installs for it
     "onnx": {"onnx": "onnx>=1.23,<2", "onnxscript": "onnxscript>=0.7.2,<1", "onnxruntime": "onnxruntime>=1.31,<2"},
     "qdrant": {"qdrant_client": "qdrant-client>=1.16,<2"},
     "quantized": {"bitsandbytes": "bitsandbytes>=0.50.2,<0.51"},
+    "serve": {
+        "fastapi": "fastapi>=0.165,<1", "uvicorn": "uvicorn>=0.54,<1",
+        "prometheus_client": "prometheus-client>=0.26,<1", "mcp": "mcp>=2.3,<3",
+    },
     "tensorboard": {"tensorboard": "tensorboard>=2.21,<3"},
     "web": {"trafilatura": "trafilatura>=2.3.1,<3"},
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Facts about the answers from several sources: refusals, the estimator's probability that a reader noted.
+"""The answers from several sources: refusals, the estimator's probability that a reader noted, the greatest score.
 
 Standard library only.
 """
@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from common.answer_metrics import squad
+from common.context_sources import SelectedSource
 from common.records import Answer, nfkc
 
 NO_ANSWER = "no source has an answer"
@@ -26,6 +27,20 @@ def answered(answers: Mapping[str, Answer]) -> list[str]:
     """The sources with an answer, in order: refusals only if all are; empty if no source has a text."""
     texts = [source for source, answer in answers.items() if answer.text]
     return [source for source in texts if not is_refusal(answers[source].text)] or texts
+
+
+def greatest(answers: Mapping[str, Answer], scores: dict[str, float], why: str) -> SelectedSource:
+    """The source with the greatest score, the first of equal ones; the first source if there is no score.
+
+    Args:
+        answers: Of a question by source.
+        scores: Of the sources with an answer.
+        why: What a score is; it is followed by the greatest one.
+    """
+    if not scores:
+        return SelectedSource(next(iter(answers)), NO_ANSWER)
+    best = max(scores, key=lambda source: scores[source])
+    return SelectedSource(best, f"{why} {scores[best]:.3f}", scores)
 
 
 def noted_probability(answer: Answer) -> float | None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from common.errors import ArtifactError, UserError
 from common.ranges import Precision
 from common.records import Answer, Question
 from harness.answer_selection.answer_encoder import AnswerEncoder
-from harness.answer_selection.answer_texts import NO_ANSWER
+from harness.answer_selection.answer_texts import greatest
 from harness.answer_selection.estimator import ContextProbability
 from harness.answer_selection.features import FEATURES, answer_features
 from harness.runtime.loading import load
@@ -82,13 +81,6 @@ class LearnedSelector:
             )
         return found
 
-    @classmethod
-    def of(cls, model: AnswerModel, encoder: AnswerEncoder, probability: ContextProbability) -> Self:
-        """With loaded parts, which are those that the model was fitted with."""
-        found = cls.__new__(cls)
-        found.model, found.encoder, found.probability = model, encoder, probability
-        return found
-
     @property
     def facts(self) -> list[str]:
         """The questions that it was fitted on, for reports."""
@@ -108,13 +100,9 @@ def choices(
     """The source with the greatest P(right) of every question."""
     found = []
     for each, own in zip(answers, features, strict=True):
-        if not own:
-            found.append(SelectedSource(next(iter(each)), NO_ANSWER))
-            continue
-        p = model.probabilities(np.stack([*own.values()]))
+        p = model.probabilities(np.stack([*own.values()])) if own else ()
         scores = {source: float(value) for source, value in zip(own, p, strict=True)}
-        best = max(scores, key=lambda source: scores[source])
-        found.append(SelectedSource(best, f"most probably right: P {scores[best]:.3f}", scores))
+        found.append(greatest(each, scores, "most probably right: P"))
     return found
 
 

@@ -10,7 +10,7 @@ from common.errors import UserError
 from common.ranges import Precision
 from common.records import Answer, Question
 from harness.answer_selection.answer_encoder import AnswerEncoder
-from harness.answer_selection.answer_texts import NO_ANSWER
+from harness.answer_selection.answer_texts import greatest
 from harness.runtime.loading import load
 from models.pretrained import MINILM
 
@@ -71,11 +71,7 @@ class Oracle:
         ]
         chosen = []
         for known, each, cosines_AA in zip(sources, answers, self.encoder.cosines(groups), strict=True):
-            if not known:
-                chosen.append(SelectedSource(next(iter(each)), NO_ANSWER))
-                continue
-            nearest = cosines_AA[: len(known), len(known) :].max(axis=1)
+            nearest = cosines_AA[: len(known), len(known) :].max(axis=1) if known else ()
             scores = {source: float(score) for source, score in zip(known, nearest, strict=True)}
-            best = max(scores, key=lambda source: scores[source])
-            chosen.append(SelectedSource(best, f"nearest to the gold answer: cosine {scores[best]:.3f}", scores))
+            chosen.append(greatest(each, scores, "nearest to the gold answer: cosine"))
         return chosen

@@ -74,20 +74,20 @@ def distill(
     partial = out.parent / f"{out.name}.partial"
     with OUTPUT.locked(out):
         unusual = RowCounts(strict, without_gold=None)
-        read = read_distinct(layout, sources, limit, unusual)
+        asked, repeated = read_distinct(layout, sources, limit, unusual)
         for line in unusual.lines():
             say(f"{line}.")
-        distilled, facts = _distilled(rewriter, read.questions, strategies, keep_unchanged, partial)
+        distilled, facts = _distilled(rewriter, asked, strategies, keep_unchanged, partial)
         counts, costs = counts_text(distilled), costs_text(distilled.costs)
         if not distilled.rows:
             why = "".join(f" {words} ({times})." for words, times in distilled.words_of_failures.most_common(1))
-            raise DataError(f"No rewrite was kept: {' '.join(counts.split())}.{why} It took {costs}.")
-        asked = {"layout": layout, "limit": limit, "questions": len(read.questions), "repeated": read.repeated}
+            raise DataError(f"No rewrite was kept: {counts}.{why} It took {costs}.")
+        read = {"layout": layout, "limit": limit, "questions": len(asked), "repeated": repeated}
         with whole_folder(out) as folder:
-            write_folder(folder, distilled, {**asked, "keep_unchanged": keep_unchanged, **facts})
+            write_folder(folder, distilled, {**read, "keep_unchanged": keep_unchanged, **facts})
         if not distilled.failed.reasons:
             remove_saved(partial)
-    print(f"{len(read.questions):,} questions, {read.repeated:,} repeated ones not asked again\n{counts}\n{costs}")
+    print(f"{len(asked):,} questions, {repeated:,} repeated ones not asked again\n{counts}\n{costs}")
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
     if distilled.failed.reasons:
         raise SomeFailedError(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import UserError
+from common.packages import require
 from common.progress import say
 from common.ranges import Precision, ranged
 from harness.interfaces import LanguageModel, System
@@ -45,8 +46,12 @@ def serve(
         device: Of the part alone: auto, cpu or cuda.
         precision: Of the part alone: auto (bf16 where the device has it in hardware), fp32 or bf16.
     """
-    _check_one(system, serving)
-    _check_installed()
+    if (system is None) == (serving is None):
+        raise UserError(
+            "Give one of a system, such as --config configs/infer/retrieve_read.yaml, and a part alone, "
+            "--serving checkpoints/NAME/serving."
+        )
+    require("serve", "Serving")
     from harness.serving.server import bound, run
 
     listening = bound(host, port)
@@ -66,8 +71,8 @@ def mcp(
         limits: How much is taken at once.
         llm: Language model that reads, in the place of the system's reader.
     """
-    _check_installed()
-    from harness.serving.app import Backend
+    require("serve", "Serving")
+    from harness.serving.backend import Backend
     from harness.serving.mcp_tools import mcp_server
 
     backend = Backend(_served(system, None, limits, llm), limits)
@@ -96,23 +101,3 @@ def _served(
     served = served_system(system, limits)
     say(f"{served.name} is loaded.")
     return served
-
-
-def _check_one(system: System | None, serving: Path | None) -> None:
-    if (system is None) == (serving is None):
-        raise UserError(
-            "Give one of a system, such as --config configs/infer/retrieve_read.yaml, and a part alone, "
-            "--serving checkpoints/NAME/serving."
-        )
-
-
-def _check_installed() -> None:
-    try:
-        import fastapi  # noqa: F401
-        import mcp  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"Serving needs the package {error.name}: pip install fastapi uvicorn prometheus-client mcp"
-        ) from error

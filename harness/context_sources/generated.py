@@ -4,27 +4,34 @@ import re
 import time
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from common.answer_metrics import squad
-from common.chat import Chat, named_calls
+from common.chat import named_calls
 from common.context_sources import GENERATED, SourceContext
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Passage, Question, Ranked, as_questions
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
-from harness.llm.structured import ParsedReply, ask_parsed, json_object, text
+from harness.llm.structured import VALID, ParsedReply, ReplyFields, ask_parsed, json_object
 from harness.runtime.loading import load
 from harness.runtime.turns import with_turns
 
 NOT_RETRIEVED = "The relevant information could not be retrieved."  # Figure 3's words of a model that knows nothing
 NOTHING_KNOWN = "the model has no information on it"
-_MAX_CHARACTERS = 20_000
 _SHORTEST_TEXT = 30  # words; a longer text says something besides the sentence
 
 _KEY = re.compile(r"""(?:^|[\s{,"'“])content["'”]?\s*[:：]""")
 _CONTENT = re.compile(  # in quotes up to the last one: a text that was cut off has none
     r"""(?:^|[\s{,"'“])content["'”]?\s*[:：]\s*(?:["“](.*)["”]|([^\s"“}][^}]*?)\s*\}|)[\s},;`"-]*$""", re.DOTALL
 )
+
+
+class _Written(ReplyFields):
+    question: Any = None
+    content: Annotated[str, Field(min_length=1, max_length=20_000), VALID]
 
 
 class GeneratedContext:
@@ -71,14 +78,7 @@ class GeneratedContext:
     @cached_property
     def prompt(self) -> Prompt:
         """With a place for the question."""
-        prompt = Prompt.load(self._prompt)
-        prompt.messages(question="")  # refuses other places
-        return prompt
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens of a reply."""
-        return self._max_tokens or self.prompt.max_tokens
+        return Prompt.with_places(self._prompt, ["question"], max_tokens=self._max_tokens)
 
     @property
     def facts(self) -> list[str]:
@@ -88,7 +88,7 @@ class GeneratedContext:
     @property
     def recipe(self) -> dict[str, object]:
         """What the contexts depend on besides the options: the model, and the prompt's content and limit."""
-        return {"llm": self.llm.name, "prompt": self.prompt.hash, "max_tokens": self.max_tokens}
+        return {"llm": self.llm.name, "prompt": self.prompt.hash, "max_tokens": self.prompt.max_tokens}
 
     def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
         """The model's text on every question as one passage; calls are counted as `context_calls`.
@@ -101,15 +101,8 @@ class GeneratedContext:
         if not questions:
             return []
         started = time.perf_counter()
-        chats = [
-            Chat(
-                self.prompt.messages(question=with_turns(question, self).text),
-                self.max_tokens,
-                self.temperature,
-                self.sample,
-            )
-            for question in questions
-        ]
+        texts = [with_turns(question, self).text for question in questions]
+        chats = [self.prompt.chat(self.temperature, self.sample, question=text) for text in texts]
         asked = ask_parsed(self.llm, chats, self._content, self.repairs)
         seconds = (time.perf_counter() - started) / len(questions)
         return [self._context(each, seconds) for each in asked]
@@ -155,14 +148,7 @@ def content_of(reply: str) -> str:
             raise
         said = (written[1] or written[2]).replace('\\"', '"').replace("\\n", "\n")
         found = {"content": said}
-    if "content" not in found:
-        raise ValueError("the JSON object has no key 'content'")
-    if unknown := [key for key in found if key not in ("question", "content")]:
-        raise ValueError(f"the JSON object has an unknown key {unknown[0][:50]!r}; its keys must be question, content")
-    try:
-        return str(text(_MAX_CHARACTERS)(found["content"]))
-    except ValueError as error:
-        raise ValueError(f"content must be {error}") from error
+    return _Written.checked(found).content
 
 
 def says_nothing(content: str) -> bool:

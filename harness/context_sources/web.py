@@ -17,11 +17,11 @@ from common.records import Passage, Question, Ranked, as_questions
 from harness.context_sources.budget import of_source, within_words
 from harness.interfaces import LanguageModel, Retriever, Rewriter
 from harness.llm.prompts import Prompt
-from harness.readers.llm import longest_fitting
 from harness.readers.read_answers import sum_costs
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
 from harness.runtime.loading import load
+from harness.runtime.long_questions import longest_fitting
 from harness.runtime.provenance import with_arguments
 
 NOTHING_FOUND = "no search found anything"
@@ -97,14 +97,7 @@ class WebContext:
     @cached_property
     def prompt(self) -> Prompt:
         """Of the summarizer."""
-        prompt = Prompt.load(self.prompt_file)
-        prompt.messages(question="", sub_questions="")  # refuses other places
-        return prompt
-
-    @property
-    def summary_tokens(self) -> int:
-        """Most tokens of a summary."""
-        return self._summary_tokens or self.prompt.max_tokens
+        return Prompt.with_places(self.prompt_file, ["question", "sub_questions"], max_tokens=self._summary_tokens)
 
     @property
     def facts(self) -> list[str]:
@@ -183,17 +176,14 @@ class WebContext:
         """The request, and the part of the passages that it shows if they are too long for the model."""
 
         def chat(characters: int | None = None) -> Chat:
-            messages = self.prompt.messages(
-                [replace(hit.passage, text=hit.passage.text[:characters]) for hit in merged],
-                question=found.question,
-                sub_questions="\n".join(f"- {search.query}" for search in found.searches),
-            )
-            return Chat(messages, self.summary_tokens, self.temperature, self.sample)
+            shown = [replace(hit.passage, text=hit.passage.text[:characters]) for hit in merged]
+            asked = "\n".join(f"- {search.query}" for search in found.searches)
+            return self.prompt.chat(self.temperature, self.sample, shown, question=found.question, sub_questions=asked)
 
         whole, room = chat(), getattr(self.summarizer, "room", None)
         if room is None or room(whole) > 0:
             return whole, ""
-        least = min(self.summary_tokens, (room(chat(0)) - 1) // 2)  # of the summary
+        least = min(self.prompt.max_tokens, (room(chat(0)) - 1) // 2)  # of the summary
         longest = max(len(hit.passage.text) for hit in merged)
         kept = longest_fitting(1, longest, lambda count: least > 0 and room(chat(count)) >= least)
         return (whole, "") if kept is None else (chat(kept), f"reads the first {kept:,} characters of each passage")

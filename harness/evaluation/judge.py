@@ -11,20 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from common.chat import Chat
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveInt
 from common.records import Passage, Question
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
-from harness.llm.structured import (
-    Check,
-    ask_parsed,
-    json_fields,
-    one_of,
-    text,
-    true_or_false,
-)
+from harness.llm.structured import ReplyFields, ReplyText, Word, ask_parsed
 from harness.runtime.loading import load
 from harness.runtime.memo import Values, identity_of
 
@@ -35,6 +27,20 @@ REQUESTS_AT_ONCE = 64  # asked in one call of the model, then saved
 _PLACES: dict[Kind, tuple[str, ...]] = {  # of the prompts, what is judged first
     "answers": ("answer", "question", "gold"), "passages": ("documents", "question"),
 }  # fmt: skip
+
+
+class OnAnswer(ReplyFields):
+    """The judge's reply on an answer."""
+
+    reason: ReplyText
+    verdict: Word[Literal["correct", "partly correct", "incorrect"]]  # a key of CREDIT
+
+
+class OnPassage(ReplyFields):
+    """The judge's reply on a passage."""
+
+    reason: ReplyText
+    relevant: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +94,10 @@ class Judge:
         Raises:
             UserError: If a prompt has another place, or lacks the one of what is judged.
         """
-        prompts = {kind: Prompt.load(file) for kind, file in self._files.items()}
-        for kind, prompt in prompts.items():
-            needed, *others = _PLACES[kind]
-            places = dict.fromkeys({needed, *others} - {"documents"}, "")
-            prompt.messages([Passage("", "")], **places)  # refuses other places
-            if f"${{{needed}}}" not in prompt.user + prompt.system:
-                raise UserError(f"prompt {prompt.name} needs a place ${{{needed}}}, in which the judge is shown it.")
-        return prompts
+        return {
+            kind: Prompt.with_places(file, {*_PLACES[kind]} - {"documents"}, _PLACES[kind][0])
+            for kind, file in self._files.items()
+        }
 
     def load(self) -> None:
         """Read the prompts and load the model."""
@@ -120,36 +122,31 @@ class Judge:
         `verdict` is a key of CREDIT.
         """
         places = [{"gold": _gold(question), "answer": answer or "(empty)"} for question, answer in cases]
-        fields = {"reason": text(), "verdict": one_of(*CREDIT)}
-        return self._ask("answers", [question for question, _ in cases], places, fields)
+        return self._ask("answers", [question for question, _ in cases], places, OnAnswer)
 
     def on_passages(self, cases: Sequence[tuple[Question, Passage]]) -> list[Verdict]:
         """Verdicts `{"reason", "relevant"}` on passages; `relevant` is true or false."""
         places = [{"documents": [passage]} for _, passage in cases]
-        return self._ask(
-            "passages", [question for question, _ in cases], places, {"reason": text(), "relevant": true_or_false}
-        )
+        return self._ask("passages", [question for question, _ in cases], places, OnPassage)
 
     def _ask(
-        self, kind: Kind, questions: Sequence[Question], places: Sequence[dict[str, Any]], fields: Mapping[str, Check]
+        self, kind: Kind, questions: Sequence[Question], places: Sequence[dict[str, Any]], fields: type[ReplyFields]
     ) -> list[Verdict]:
         """The verdict on each question with what stands in the places of the kind's prompt.
 
         Known, saved, or asked for, batch by batch.
         """
         prompt, what = self.prompts[kind], f"judging {kind}"
-        chats = [
-            Chat(prompt.messages(question=question.text, **own), prompt.max_tokens)
-            for question, own in zip(questions, places, strict=True)
-        ]
+        asked = zip(questions, places, strict=True)
+        chats = [prompt.chat(question=question.text, **own) for question, own in asked]
         keys = [hashlib.sha256(repr(chat).encode(errors="surrogatepass")).hexdigest() for chat in chats]
 
         def ask(rows: Sequence[int]) -> list[dict[str, Any]]:
             asked = [chats[row] for row in rows]
-            replies = ask_parsed(self.llm, asked, lambda reply: json_fields(reply, fields), self.repairs)
+            replies = ask_parsed(self.llm, asked, fields.of, self.repairs)
             return [
                 {
-                    "fields": each.value, "failure": each.failure,
+                    "fields": each.value and each.value.model_dump(), "failure": each.failure,
                     "costs": each.costs | {"repairs": float(len(each.replies) - 1)},
                     "lost": bool(each.replies[-1].error),  # the call failed: the next run makes it again
                 }

@@ -1,12 +1,20 @@
-"""Parses the responses of chat endpoints: a reply, a failure, or nothing, so that the request is repeated."""
+"""Asks chat endpoints by the `openai` package's client, with its retries, and parses what they send.
+
+That is a reply, a failure, or nothing, so that the client asks again.
+"""
 
 import math
+from dataclasses import replace
 from typing import Any
+
+import httpx2
+import openai
 
 from common.chat import Reply
 from harness.llm.thoughts import CUT, without_thoughts
-from harness.runtime.services import json_body, server_words, valid_text
-from harness.web.service_client import ServiceError
+from harness.runtime.services import json_body, one_line, server_words, valid_text, without_key
+from harness.web.service_failures import BrokenReplyError, Service, ServiceError
+from harness.web.transport import Transport
 
 _LENGTH = ("length", "max_tokens", "max_output_tokens", "model_length")
 _BROKEN = ("error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled", "timeout")
@@ -17,6 +25,71 @@ _NO_TEXT = {
     "tool_calls": "the model called a tool instead of replying",
     "function_call": "the model called a function instead of replying",
 }
+
+
+class ChatClient:
+    """Asks one endpoint; several threads may.
+
+    Args:
+        service: The endpoint.
+        max_retries: Of the client, also after a reply that is broken off.
+
+    Raises:
+        UnavailableError: If nothing answers at the address.
+    """
+
+    def __init__(self, service: Service, max_retries: int) -> None:
+        self.service = service
+        http = openai.DefaultHttpxClient(
+            transport=Transport(service.seconds, None, environment_proxies=True),
+            event_hooks={"response": [_check]},
+            follow_redirects=False,  # a key goes nowhere else
+        )
+        service.reach(http)
+        self._client = openai.OpenAI(
+            api_key=service.key or "none", base_url=service.base_url, max_retries=max_retries, http_client=http
+        )
+        self._options: Any = {} if service.key else {"headers": {"Authorization": openai.Omit()}}
+
+    def ask(self, body: dict[str, Any]) -> Reply:
+        """The reply to a request, or why there is none.
+
+        Raises:
+            RefusedError: If no request can succeed.
+            UnavailableError: If the endpoint is down after all retries.
+        """
+        try:
+            response = self._client.post("/chat/completions", cast_to=httpx2.Response, body=body, options=self._options)
+            reply = reply_of(response.content, _retries(response.request))
+            return replace(reply, text=without_key(reply.text, self.service.key))
+        except ServiceError as error:
+            failure: Exception = error
+        except openai.APIStatusError as error:
+            failure = self.service.refusal(error.response, _retries(error.request))
+        except openai.APIConnectionError as error:
+            failure = self.service.loss(error.__cause__, _retries(error.request))
+        if not isinstance(failure, ServiceError):
+            raise failure  # here, so that no error that repeats the key is its context
+        return Reply("", one_line(str(failure), self.service.key), finish="", retries=failure.retries)
+
+
+def _retries(request: httpx2.Request) -> int:
+    return int(request.headers.get("x-stainless-retry-count", 0))
+
+
+def _check(response: httpx2.Response) -> None:
+    """Read a response, as a hook of the client: it asks again after an error of the connection.
+
+    Raises:
+        BrokenReplyError: If it holds no reply.
+    """
+    if response.is_success and response.request.method != "HEAD":
+        try:
+            choice_of(response.read())
+        except ValueError as error:
+            raise BrokenReplyError(str(error)) from error
+    elif response.status_code == 429 and b"insufficient_quota" in response.read():
+        response.headers["x-should-retry"] = "false"
 
 
 def reply_of(content: bytes, retries: int = 0) -> Reply:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from common.chat import Chat, Reply, without_chat_marks
-from common.errors import UserError
+from common.errors import RefusedError, UserError
 from common.progress import Progress
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from common.threads import as_completed
@@ -28,12 +28,11 @@ from harness.runtime.services import (
     check_url,
     key_in_environment,
     valid_text,
-    without_key,
 )
 from harness.runtime.store import Store
 
 if TYPE_CHECKING:
-    from harness.web.service_client import ServiceClient, ServiceError
+    from harness.llm.chat_replies import ChatClient
 
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 OPENAI = "https://api.openai.com/v1"
@@ -159,7 +158,7 @@ class ChatEndpoint:
         Raises:
             UserError: If no chat can succeed (wrong key, unknown model), the endpoint gives no log-probabilities and a
                 chat needs them, or the key is missing.
-            UnavailableError: If the endpoint cannot be reached, or too many chats in a row have failed.
+            UnavailableError: If the endpoint is down: it cannot be reached, or 429 or 5xx after all retries.
             ArtifactError: If the cache is corrupt or cannot be written.
         """
         names = [self._name(chat) for chat in chats]
@@ -180,7 +179,7 @@ class ChatEndpoint:
             if missing:
                 if store:
                     store.check_writable()
-                self._client.reach()
+                _ = self._client  # is reached
                 with Progress(f"asking {self.model}", len(wanted)) as progress:
                     progress.skip(len(replies))
                     for name, reply in as_completed(ask, missing, self.concurrency):
@@ -199,60 +198,43 @@ class ChatEndpoint:
         return hashlib.sha256(json.dumps(asked, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
     @cached_property
-    def _client(self) -> "ServiceClient":
-        from harness.llm.chat_replies import choice_of
-        from harness.web.service_client import ServiceClient
+    def _client(self) -> "ChatClient":
+        from harness.llm.chat_replies import ChatClient
+        from harness.web.service_failures import Service
 
-        key = self.key()
-        return ServiceClient(
-            self.name, "chats", self.base_url, key, {"Authorization": f"Bearer {key}"} if key else {},
-            self.timeout_seconds, self.max_retries, self.concurrency, self.cache, choice_of, self._cure,
-            environment_proxies=True,
-        )  # fmt: skip
+        service = Service(self.name, "chats", self.base_url, self.key(), self.timeout_seconds, self.cache, self._cure)
+        return ChatClient(service, self.max_retries)
 
     def _ask(self, chat: Chat) -> Reply:
         """The reply to a chat, or why there is none.
 
         Raises:
             UserError: If no chat can succeed.
-            UnavailableError: If too many chats in a row have failed.
+            UnavailableError: If the endpoint is down.
         """
-        from harness.llm.chat_replies import reply_of
-        from harness.web.service_client import ServiceError
-
-        def parse(content: bytes, retries: int) -> Reply:
-            reply = reply_of(content, retries)
-            if chat.logprobs and reply.logprob is None:
-                raise ServiceError(NO_LOGPROBS, retries=retries)
-            return reply
-
         began = monotonic()
-        try:
-            reply = self._client.send(f"{self.base_url}/chat/completions", self.request(chat), parse)
-        except ServiceError as error:
-            return Reply("", error.text, finish="", retries=error.retries, seconds=monotonic() - began)
-        self._gave_logprobs |= chat.logprobs
-        return replace(
-            self._priced(reply),
-            text=without_key(reply.text, self._client.key),
-            logprob=reply.logprob if chat.logprobs else None,
-            seconds=monotonic() - began,
+        reply = replace(self._client.ask(self.request(chat)), seconds=monotonic() - began)
+        if reply.error or not chat.logprobs:
+            return replace(self._priced(reply), logprob=None)
+        if reply.logprob is None and not self._gave_logprobs:
+            raise RefusedError(
+                f"{self.name} gives no log-probabilities, and log-probabilities are needed here: set the reader's "
+                "marginal to fast, or use an endpoint that gives them, such as vLLM, llama.cpp or OpenAI."
+            )
+        self._gave_logprobs = True
+        return (
+            self._priced(reply) if reply.logprob is not None else replace(reply, text="", error=NO_LOGPROBS, finish="")
         )
 
-    def _cure(self, error: "ServiceError") -> str:
+    def _cure(self, status: int, code: str) -> str:
         """Advice if no chat can succeed; empty if another one may."""
-        if error.text == NO_LOGPROBS and not self._gave_logprobs:
-            return (
-                "log-probabilities are needed here: set the reader's marginal to fast, or use an endpoint that gives "
-                "them, such as vLLM, llama.cpp or OpenAI."
-            )
-        if error.status in (401, 403) and self.key_variable:
+        if status in (401, 403) and self.key_variable:
             return f"export a valid key as {self.key_variable}."
-        if error.status in (401, 403):
+        if status in (401, 403):
             return "name the environment variable that holds the key with the option key_variable."
-        if error.status == 402 or (error.status == 429 and "insufficient_quota" in error.code):
+        if status == 402 or (status == 429 and "insufficient_quota" in code):
             return "the account has no credit left; add some, then run the same command again."
-        if error.status in _ADDRESS:
+        if status in _ADDRESS:
             return f"check model ({self.model}) and base_url ({self.base_url}), which usually ends in /v1."
         return ""
 

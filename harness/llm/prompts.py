@@ -23,14 +23,14 @@ is filled in can write such a tag: `</passage>` becomes `&lt;/passage>`, so that
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from string import Template
 from typing import Any, Self
 
-from common.chat import Message
+from common.chat import Chat, Message
 from common.errors import DataError, MissingInputError, UserError
 from common.records import Passage, clean, nfkc, passage_text
 from common.yaml_texts import load_yaml
@@ -137,6 +137,25 @@ class Prompt:
         others = {key: found[key] for key in ("max_tokens", *_FLAGS) if key in found}
         return cls(name=name, examples=tuple(found.get("examples", ())), **others, **texts)
 
+    @classmethod
+    def with_places(cls, name: str, places: Iterable[str], needed: str = "", max_tokens: int | None = None) -> Self:
+        """A prompt by name or file, as `load`.
+
+        Args:
+            name: As for `load`.
+            places: That it may have, besides those that are filled in by itself.
+            needed: That it must have.
+            max_tokens: Most tokens of the reply, in the place of the prompt's own.
+
+        Raises:
+            UserError: If it has another place, or lacks the needed one.
+        """
+        prompt = cls.load(name)
+        prompt.messages([Passage("", "")], **dict.fromkeys(places, ""))  # refuses other places
+        if needed and f"${{{needed}}}" not in prompt.user + prompt.system:
+            raise UserError(f"prompt {prompt.name} needs a place ${{{needed}}}.")
+        return replace(prompt, max_tokens=max_tokens or prompt.max_tokens)
+
     @property
     def hash(self) -> str:
         """The first 12 hex digits of the SHA-256 of everything that a model reads, and of where its answer stands."""
@@ -168,6 +187,10 @@ class Prompt:
         }
         user = Message("user", self._filled("user", **places))
         return (Message("system", self._filled("system", **places)), user) if self.system else (user,)
+
+    def chat(self, temperature: float = 0.0, sample: int = 0, documents: Sequence[Passage] = (), **texts: str) -> Chat:
+        """The request with all places filled in, as `messages`."""
+        return Chat(self.messages(documents, **texts), self.max_tokens, temperature, sample)
 
     @property
     def example_places(self) -> set[str]:

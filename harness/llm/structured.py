@@ -3,23 +3,26 @@
 A reply that does not is shown to the model again with the reason, a bounded number of times; after that it is recorded
 as a failure.
 
-    fields = {"reason": text(), "verdict": one_of("correct", "incorrect")}
-    for each in ask_parsed(model, chats, lambda reply: json_fields(reply, fields)):
+    class Fields(ReplyFields):
+        reason: ReplyText
+        verdict: Word[Literal["correct", "incorrect"]]
+
+    for each in ask_parsed(model, chats, Fields.of):
         each.value or each.failure
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from common.chat import Chat, Message, Reply, reply_costs
 from harness.interfaces import LanguageModel
 from harness.runtime.services import valid_text
 
 T = TypeVar("T")
-Check = Callable[[object], Any]  # returns the value of a field, or raises ValueError with what it must be
-
 _SHOWN_CHARACTERS = 2000  # of a reply that did not parse, when the model is asked to repair it
 
 
@@ -95,32 +98,42 @@ def _repair(chat: Chat, text: str, reason: str) -> Chat:
     return replace(chat, messages=(*chat.messages, *further))
 
 
-def json_fields(reply: str, fields: Mapping[str, Check]) -> dict[str, Any]:
-    """The fields of the JSON object in a reply.
+def _valid(value: object) -> object:
+    return valid_text(value) if isinstance(value, str) else value
 
-    Text and code fences around the object are ignored; the object itself is read strictly.
 
-    Args:
-        reply: A model's reply.
-        fields: Key -> check of its value.
+VALID = BeforeValidator(_valid)  # pydantic refuses halves of surrogate pairs, which JSON can hold
+ReplyText = Annotated[str, Field(min_length=1, max_length=2000), VALID]
+Word = Annotated[T, BeforeValidator(lambda value: value.strip().lower() if isinstance(value, str) else value)]
 
-    Raises:
-        ValueError: If there is no object or there are several different ones, a key is missing, unknown or repeated, or
-            a value is of another type or out of range.
+
+class ReplyFields(BaseModel):
+    """The fields of the JSON object in a reply: a subclass declares all of them, and no value is converted.
+
+    Texts lose the white space around them.
     """
-    found = json_object(reply)
-    keys = ", ".join(fields)
-    if missing := [key for key in fields if key not in found]:
-        raise ValueError(f"the JSON object has no key {missing[0]!r}; its keys must be {keys}")
-    if unknown := [key for key in found if key not in fields]:
-        raise ValueError(f"the JSON object has an unknown key {unknown[0][:50]!r}; its keys must be {keys}")
-    values = {}
-    for key, check in fields.items():
+
+    model_config = ConfigDict(extra="forbid", strict=True, str_strip_whitespace=True)
+
+    @classmethod
+    def of(cls, reply: str) -> Self:
+        """The fields.  Text and code fences around the object are ignored; the object itself is read strictly.
+
+        Raises:
+            ValueError: If there is no object or there are several different ones, a key is missing, unknown or
+                repeated, or a value is of another type or out of range.
+        """
+        return cls.checked(json_object(reply))
+
+    @classmethod
+    def checked(cls, found: dict[str, Any]) -> Self:
+        """The fields of an object; raises ValueError as `of`."""
         try:
-            values[key] = check(found[key])
-        except ValueError as error:
-            raise ValueError(f"{key} is {_shortened(found[key])}; it must be {error}") from error
-    return values
+            return cls.model_validate(found)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place, keys = ".".join(map(str, first["loc"])), ", ".join(cls.model_fields)
+            raise ValueError(f"the JSON object's {place[:50]!r}: {first['msg']}; its keys must be {keys}") from error
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -164,38 +177,3 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON value")
-
-
-def text(max_characters: int = 2000) -> Check:
-    """A text that is not empty, without white space around it."""
-
-    def check(value: object) -> str:
-        if not isinstance(value, str) or not 0 < len(value.strip()) <= max_characters:
-            raise ValueError(f"a text of 1 to {max_characters:,} characters")
-        return valid_text(value).strip()
-
-    return check
-
-
-def one_of(*allowed: str) -> Check:
-    """One of several words, in any case."""
-
-    def check(value: object) -> str:
-        word = value.strip().lower() if isinstance(value, str) else None
-        if word not in allowed:
-            raise ValueError(f"one of {', '.join(map(json.dumps, allowed))}")
-        return str(word)
-
-    return check
-
-
-def true_or_false(value: object) -> bool:
-    """A truth value."""
-    if not isinstance(value, bool):
-        raise ValueError("true or false")
-    return value
-
-
-def _shortened(value: object) -> str:
-    shown = json.dumps(value, ensure_ascii=False)
-    return shown if len(shown) <= 100 else shown[:100] + " ..."

@@ -97,22 +97,18 @@ class LlmReader:
 
     def load(self) -> None:
         """Load the prompts, with their examples, and the language model."""
-        _ = self._prompts, self._known_closed_book
+        _ = self.together, self.alone, self._known_closed_book
         load(self.llm)
 
     @cached_property
-    def _prompts(self) -> tuple[Prompt, Prompt]:
-        return _prompts(self._prompt, *self._examples)
-
-    @property
     def together(self) -> Prompt:
         """For all passages of a question."""
-        return self._prompts[0]
+        return _with_shots(Prompt.load(self._prompt), *self._examples) if self._prompt else Prompt.load(TOGETHER)
 
-    @property
+    @cached_property
     def alone(self) -> Prompt:
         """For one passage."""
-        return self._prompts[1]
+        return self.together if self._prompt else _with_shots(Prompt.load(ALONE), *self._examples)
 
     @property
     def closed_book(self) -> Prompt:
@@ -160,29 +156,22 @@ class LlmReader:
 
         The answer to a question whose call fails is empty; the note `error` says why.
         """
-        contexts = [tuple(hits[: self.max_passages]) for hits in evidence]
-        rows = [row for row, hits in enumerate(contexts) if hits]
-        chats = [self._chat(self.together, questions[row].text, [hit.passage for hit in contexts[row]]) for row in rows]
-        answers = [
-            Answer(question.id, "", hits, costs=reply_costs(()))
-            for question, hits in zip(questions, contexts, strict=True)
-        ]
-        for row, reply in zip(rows, self._ask(chats), strict=True):
-            notes: dict[str, object] = {"error": reply.error} if reply.error else {}
-            text = self.together.answer(reply.text)
-            answers[row] = Answer(questions[row].id, text, contexts[row], reply.logprob, reply_costs((reply,)), notes)
-        return answers
+        pairs = [*zip(questions, [tuple(hits[: self.max_passages]) for hits in evidence], strict=True)]
+        read = iter(self._answered(self.together, [pair for pair in pairs if pair[1]]))
+        return [next(read) if hits else Answer(each.id, "", (), costs=reply_costs(())) for each, hits in pairs]
 
     def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question without passages; empty where the call fails, as in `read`."""
-        questions = as_questions(questions)
-        replies = self._ask([self._chat(self.closed_book, question.text, []) for question in questions])
+        return self._answered(self.closed_book, [(question, ()) for question in as_questions(questions)])
+
+    def _answered(self, prompt: Prompt, read: Sequence[tuple[Question, tuple[Ranked, ...]]]) -> list[Answer]:
+        chats = [self._chat(prompt, question.text, [hit.passage for hit in hits]) for question, hits in read]
         return [
             Answer(
-                question.id, self.closed_book.answer(reply.text), (), reply.logprob, reply_costs((reply,)),
+                question.id, prompt.answer(reply.text), hits, reply.logprob, reply_costs((reply,)),
                 {"error": reply.error} if reply.error else {},
             )
-            for question, reply in zip(questions, replies, strict=True)
+            for (question, hits), reply in zip(read, self._ask(chats), strict=True)
         ]  # fmt: skip
 
     def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> "list[AnswerMatrix]":
@@ -312,14 +301,6 @@ def read_by(system: object, llm: LanguageModel | None) -> None:
         if not hasattr(system, "reader"):
             raise UserError(NO_READER.format(system=type(system).__name__))
         system.reader = LlmReader(llm)
-
-
-def _prompts(name: str | None, file: str | None, layout: str, shots: int | None) -> tuple[Prompt, Prompt]:
-    """The prompts for all passages together and for one alone, with their examples."""
-    if name is None:
-        return Prompt.load(TOGETHER), _with_shots(Prompt.load(ALONE), file, layout, shots)
-    prompt = _with_shots(Prompt.load(name), file, layout, shots)
-    return prompt, prompt
 
 
 def _with_shots(prompt: Prompt, file: str | None, layout: str, shots: int | None) -> Prompt:

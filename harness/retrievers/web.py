@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import astuple
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from harness.web.extraction import extracted, extractor
 from harness.web.pages import PageClient
 from harness.web.pieces import pieces
 from harness.web.search_services import ADDRESSES, MAX_RESULTS, SearchResult, SearchService, ServiceName, check_service
-from harness.web.service_client import ServiceClient, ServiceError
+from harness.web.service_failures import ServiceError
 from harness.web.transport import FetchError
 
 if TYPE_CHECKING:
@@ -100,27 +100,21 @@ class WebRetriever:
         if results > MAX_RESULTS:
             raise UserError(f"results must be at most {MAX_RESULTS}, got {results}.")
         address = base_url or ADDRESSES[service]
-        self.service = SearchService(service, address.rstrip("/"), key_variable, parameters or {}, results)
+        self.cache = None if cache is None else Path(cache)
+        self.service = SearchService(
+            service, address.rstrip("/"), key_variable, parameters or {}, results, timeout_seconds, max_retries,
+            self.cache, environment_proxies, self._count,
+        )  # fmt: skip
         self.service.key()
         if read_pages:
             require("web", "read_pages", "set it to false to use the search service's snippets")
         self.read_pages, self.passage_words, self.timeout_seconds = read_pages, passage_words, timeout_seconds
         self.concurrency, self.max_age_days = concurrency, max_age_days
-        self.cache = None if cache is None else Path(cache)
         self.environment_proxies, self._networks = environment_proxies, parse_networks(allow_networks)
         self.totals: Counter[str] = Counter()
         self.lost_pages: dict[str, str] = {}  # why, by link; they are not read again by this object
         self.failures: dict[str, str] = {}  # why, by query
-        self.max_retries, self._counting = max_retries, Lock()
-
-    @cached_property
-    def _client(self) -> ServiceClient:
-        service, key = self.service, self.service.key()
-        return ServiceClient(
-            service.title, "searches", service.base_url, key, service.headers(key), self.timeout_seconds,
-            self.max_retries, self.concurrency, self.cache, service.results,
-            lambda error: service.cure(error.status, error.code), self.environment_proxies,
-        )  # fmt: skip
+        self._counting = Lock()
 
     def _count(self, **more: int) -> None:
         """Add to `totals`, from any thread."""
@@ -132,13 +126,13 @@ class WebRetriever:
         """The options that determine the passages, JSON types only; saved results are reused if they are equal."""
         service = self.service
         asked = {"service": service.name, "base_url": service.base_url, "parameters": dict(service.parameters)}
-        read = {"results": service.count, "read_pages": self.read_pages, "passage_words": self.passage_words}
+        read = {"results": service.results, "read_pages": self.read_pages, "passage_words": self.passage_words}
         return {**asked, **read, "allow_networks": [str(network) for network in self._networks]}
 
     @property
     def facts(self) -> list[str]:
         """The service and what was requested so far, for reports."""
-        total, of = self.totals, f"{self.service.title}, {self.service.count} results a search"
+        total, of = self.totals, f"{self.service.title}, {self.service.results} results a search"
         read = f"pages in passages of {self.passage_words} words" if self.read_pages else "the service's snippets"
         counted = f"{total['searches']:,} searches ({total['retries']:,} retries), {total['failures']:,} failed"
         if self.read_pages:
@@ -213,22 +207,12 @@ class WebRetriever:
     def _results(self, query: str, store: Store | None) -> Found:
         service = self.service
         asked = {"service": service.name, "base_url": service.base_url, "parameters": dict(service.parameters)}
-        key = _key({"search": query, "results": service.count, **asked})
+        key = _key({"search": query, "results": service.results, **asked})
         if store and (stored := store.find(key)):
             self._count(from_cache=1)
             return [SearchResult(*each) for each in stored[0]], stored[1]
-        self._client.reach()
         self._count(searches=1)
-
-        def parse(content: bytes, retries: int) -> list[SearchResult]:
-            self._count(bytes=len(content), retries=retries)
-            return service.results(content)
-
-        try:
-            results, now = self._client.send(*service.request(query), parse), time.time()
-        except ServiceError as error:
-            self._count(retries=error.retries)
-            raise
+        results, now = service.search(query), time.time()
         if store:
             store.store(key, [astuple(each) for each in results], now)
         return results, now

@@ -3,16 +3,15 @@
 Each question is asked once, and saved when it is answered; a fallback to the question itself is no example.
 """
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from common.errors import UserError
-from common.progress import Progress, say
 from common.records import Question, clean, nfkc
 from common.rewrites import Rewrites
 from datamodules.formats.reading import read_questions
@@ -22,7 +21,7 @@ from datamodules.formats.row_counts import RowCounts
 from harness.rewriters.fallbacks import call_failed, with_fallbacks
 from harness.rewriters.llm import LlmRewriter
 from harness.runtime.failures import Apart, FailedQuestions, Failure
-from harness.runtime.journal import Journal
+from harness.runtime.memo import Values
 from models.dmqr.rewrite_outputs import SEPARATOR, words_of
 from models.dmqr.strategies import PAPER
 
@@ -34,18 +33,8 @@ REASONS = {  # why a rewrite is no training example
     UNUSABLE: "no valid line in the reply after the repairs",
     UNCHANGED: "the same words as the question",
 }
-_FORMAT = 1  # of the saved lines; increase it when their meaning changes
+_FORMAT = 2  # of the saved lines; increase it when their meaning changes
 _EXAMPLES = 3  # of dropped rewrites in the report, per reason
-
-Key = tuple[str, tuple[str, ...]]  # text and earlier turns of a question
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """The questions of some files."""
-
-    questions: list[Question]  # distinct in text and earlier turns, in file order
-    repeated: int  # further questions with the same text and turns
 
 
 @dataclass
@@ -60,7 +49,6 @@ class Distilled:
     examples: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # dropped rewrites, by reason
     costs: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # as in `Answer.costs`, and `repairs`
     failed: FailedQuestions = field(default_factory=FailedQuestions)  # questions that the next run asks again
-    reused: int = 0  # questions that an interrupted run has asked
 
 
 def check_layout(layout: str) -> None:
@@ -69,8 +57,10 @@ def check_layout(layout: str) -> None:
         raise UserError(f"layout {layout!r} is unknown; allowed: {', '.join(allowed)}.")
 
 
-def read_distinct(layout: str, sources: Sequence[str], limit: int | None, counts: RowCounts) -> Read:
-    """The distinct questions of files.
+def read_distinct(
+    layout: str, sources: Sequence[str], limit: int | None, counts: RowCounts
+) -> tuple[list[Question], int]:
+    """The questions of files that are distinct in text and earlier turns, in file order, and how many repeat others.
 
     Args:
         layout: A layout of questions, or one of rewrites, whose questions have the earlier turns of their dialogues.
@@ -82,7 +72,7 @@ def read_distinct(layout: str, sources: Sequence[str], limit: int | None, counts
         UserError, MissingInputError, DataError: As `datamodules.formats.reading.read_questions`.
     """
     check_layout(layout)
-    found: dict[Key, Question] = {}
+    found: dict[str, Question] = {}
     repeated = 0
     for question in chain.from_iterable(_questions(layout, source, counts) for source in sources):
         if _key(question) in found:
@@ -91,7 +81,7 @@ def read_distinct(layout: str, sources: Sequence[str], limit: int | None, counts
             break
         else:
             found[_key(question)] = question
-    return Read(list(found.values()), repeated)
+    return list(found.values()), repeated
 
 
 def _questions(layout: str, source: str, counts: RowCounts) -> Iterator[Question]:
@@ -102,8 +92,8 @@ def _questions(layout: str, source: str, counts: RowCounts) -> Iterator[Question
         yield Question(str(number), example.question, history=example.history)
 
 
-def _key(question: Question) -> Key:
-    return nfkc(question.text), tuple(filter(None, map(nfkc, question.history)))
+def _key(question: Question) -> str:
+    return json.dumps([nfkc(question.text), *filter(None, map(nfkc, question.history))])
 
 
 def distill(
@@ -129,48 +119,30 @@ def distill(
         UnavailableError: If the model's endpoint does not answer; what was answered before is saved.
         ArtifactError: If the journal is corrupt or cannot be written.
     """
-    journal = None if depends_on is None else Journal(file, {**depends_on, "format": _FORMAT})
-    with journal.locked() if journal else nullcontext():
-        answered: dict[Key, Rewrites] = {}
-        for saved in journal.read(_parse) if journal else ():
-            answered |= saved
-        mine = [question for question in questions if _key(question) in answered]
-        if mine:
-            say(f"{file}: reusing the rewrites of {len(mine):,} of {len(questions):,} questions from an earlier run.")
-        todo = [question for question in questions if _key(question) not in answered]
-        apart = Apart[Question, Rewrites](lambda batch: rewriter.ask(batch, strategies))
-        with Progress("rewriting questions", len(questions)) as progress:
-            progress.skip(len(mine))
-            for start in range(0, len(todo), QUESTIONS_AT_ONCE):
-                batch = todo[start : start + QUESTIONS_AT_ONCE]
-                made = {
-                    _key(question): _failed(question, strategies, each) if isinstance(each, Failure) else each
-                    for question, each in zip(batch, apart(batch), strict=True)
-                }
-                answered |= made
-                lasting = [[*key, asdict(each)] for key, each in made.items() if not call_failed(each)]
-                if journal and lasting:
-                    journal.append(lasting)
-                progress.advance(len(batch))
+    values = Values(file, {**depends_on, "format": _FORMAT}, "rewrites") if depends_on is not None else Values()
+    apart = Apart[Question, Rewrites](lambda batch: rewriter.ask(batch, strategies))
+
+    def ask(places: Sequence[int]) -> list[dict[str, Any]]:
+        batch = [questions[place] for place in places]
+        made = zip(batch, apart(batch), strict=True)
+        return [asdict(_failed(q, strategies, each) if isinstance(each, Failure) else each) for q, each in made]
+
+    found = values(
+        [_key(question) for question in questions], ask, "rewriting questions", QUESTIONS_AT_ONCE,
+        lasts=lambda value: not call_failed(Rewrites(**value)),
+    )  # fmt: skip
     apart.end()
-    distilled = Distilled(reused=len(mine))
+    distilled = Distilled()
     distilled.failed.asked = len(questions)
-    for question in questions:
-        _collect(distilled, question, answered[_key(question)], keep_unchanged)
+    for question, value in zip(questions, found, strict=True):
+        queries = {name: tuple(texts) for name, texts in value["queries"].items()}
+        _collect(distilled, question, Rewrites(**{**value, "queries": queries}), keep_unchanged)
     return distilled
 
 
 def _failed(question: Question, strategies: Sequence[str], failure: Failure) -> Rewrites:
     """In the place of the rewrites of a question that has failed."""
     return with_fallbacks(clean(question.text), strategies, {}, failure.reason, costs={"failed_calls": 1.0})
-
-
-def _parse(_: int, line: list[Any]) -> dict[Key, Rewrites]:
-    """The rewrites of a saved line."""
-    return {
-        (text, tuple(turns)): Rewrites(**{**made, "queries": {n: tuple(q) for n, q in made["queries"].items()}})
-        for text, turns, made in line
-    }
 
 
 def _collect(distilled: Distilled, question: Question, made: Rewrites, keep_unchanged: bool) -> None:

@@ -1,7 +1,7 @@
 """The report of a distillation: outcomes and costs of the rewrites, as text and as JSON, and the files."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,42 +41,17 @@ def write_folder(folder: Path, distilled: Distilled, facts: Mapping[str, Any]) -
 
 
 def counts_text(distilled: Distilled) -> str:
-    """The counts of rewrites, as a table: kept by strategy, dropped by reason."""
-    kept = sum(distilled.kept.values())
+    """What was kept and dropped, in one line."""
     dropped = {reason: sum(counts.values()) for reason, counts in distilled.dropped.items()}
-    lines = [("rewrites", kept + sum(dropped.values())), ("  kept", kept)]
-    lines += [(f"    {strategy}", count) for strategy, count in distilled.kept.items()]
+    by_strategy = ", ".join(f"{strategy} {count:,}" for strategy, count in distilled.kept.items())
+    told = [f"{distilled.kept.total():,} rewrites kept ({by_strategy or 'none'})"]
     if same := distilled.unchanged - dropped[UNCHANGED]:
-        lines.append((f"    of these {REASONS[UNCHANGED]}", same))
-    lines += [(f"  dropped: {REASONS[reason]}", count) for reason, count in dropped.items() if count]
-    return _shares_text(lines)
-
-
-def _shares_text(lines: Sequence[tuple[str, int]]) -> str:
-    """Names with their counts and the shares of these in the first one, a line each."""
-    width, whole = max(len(name) for name, _ in lines), max(lines[0][1], 1)
-    return "\n".join(f"{name:<{width}}  {count:>9,}  {100 * count / whole:5.1f}%" for name, count in lines)
+        told.append(f"of these {REASONS[UNCHANGED]}: {same:,}")
+    told += [f"dropped, {REASONS[reason]}: {count:,}" for reason, count in dropped.items() if count]
+    return "; ".join(told)
 
 
 def costs_text(costs: Mapping[str, float]) -> str:
     """The costs in one line."""
-
-    def count(name: str) -> str:
-        return f"{costs.get(name, 0):,.0f}"
-
-    notes = [f"{count('repairs')} repairs"]
-    notes += [
-        f"{count(name)} {words}"
-        for name, words in (
-            ("failed_calls", "failed"),
-            ("truncated_calls", "cut at max_tokens"),
-            ("retries", "retries"),
-            ("cached_calls", "from the response cache"),
-        )
-        if costs.get(name)
-    ]
-    dollars = f"${costs['usd']:,.4f}" if "usd" in costs else "US dollars unknown (the model's config has no prices)"
-    return (
-        f"{count('model_calls')} calls ({', '.join(notes)}), {count('tokens')} tokens read, "
-        f"{count('reply_tokens')} written, {dollars}"
-    )
+    counted = ", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in costs.items() if name != "usd")
+    return f"{counted}, " + (f"${costs['usd']:,.4f}" if "usd" in costs else "US dollars unknown (no prices)")

@@ -16,11 +16,10 @@ from common.rewrites import Rewrites
 from common.sealed_json import fingerprint
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
-from harness.llm.structured import ParsedReply as Asked
-from harness.llm.structured import ask_parsed
+from harness.llm.structured import ParsedReply, ask_parsed
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.runtime.loading import load
-from harness.runtime.provenance import construct
+from harness.runtime.provenance import with_arguments
 from models.dmqr.rewrite_outputs import REASON, ParsedRewrites, parse_output
 from models.dmqr.strategies import Pool, Strategy
 
@@ -115,14 +114,7 @@ class LlmRewriter:
 
     def without_choice(self) -> "LlmRewriter":
         """The same rewriter with all strategies for every question."""
-        options = {
-            "repairs": self.repairs,
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-            "sample": self.sample,
-            "printed_prompt": self.printed_prompt,
-        }
-        rewriter: LlmRewriter = construct(LlmRewriter, llm=self.llm, pool=self._file, adaptive=False, **options)
+        rewriter: LlmRewriter = with_arguments(self, adaptive=False)
         return rewriter
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
@@ -160,8 +152,7 @@ class LlmRewriter:
     def _chat(self, question: Question, strategies: Sequence[str]) -> Chat:
         prompt = self._prompt(strategies, bool(question.history))
         history = "\n".join(f"- {turn}" for turn in map(clean, question.history) if turn)
-        messages = prompt.messages(question=clean(question.text), history=history)
-        return Chat(messages, prompt.max_tokens, self.temperature, self.sample)
+        return prompt.chat(self.temperature, self.sample, question=clean(question.text), history=history)
 
     def _complete(self, reply: str, chosen: Sequence[Strategy]) -> ParsedRewrites:
         """The rewrites in a reply; raises ValueError if something is missing."""
@@ -178,7 +169,7 @@ class LlmRewriter:
             raise ValueError(f"it has no valid line for {missing[0]}")
         return parsed
 
-    def _rewrites(self, question: Question, asked: Asked[ParsedRewrites], chosen: Sequence[Strategy]) -> Rewrites:
+    def _rewrites(self, question: Question, asked: ParsedReply[ParsedRewrites], chosen: Sequence[Strategy]) -> Rewrites:
         """The rewrites of one question: those of its last reply, then missing ones from earlier replies."""
         if asked.value is not None and not asked.value.queries:  # no strategy is selected
             return Rewrites({}, {}, asked.value.reason, dict(asked.costs))

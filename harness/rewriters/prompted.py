@@ -5,10 +5,8 @@ LLM Rewrite, HyDE, the similar queries of RAG-Fusion, or a prompt of your own.
 
 import re
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 
-from common.chat import Chat
-from common.errors import UserError
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Question, as_questions, as_texts, clean
 from common.rewrites import Rewrites
@@ -68,16 +66,7 @@ class PromptRewriter:
     @cached_property
     def prompt(self) -> Prompt:
         """With a place for the question."""
-        prompt = Prompt.load(self._prompt)
-        prompt.messages(question="", count="")  # refuses other places
-        if "${question}" not in prompt.user + prompt.system:
-            raise UserError(f"prompt {prompt.name} needs a place ${{question}} for the question.")
-        return prompt
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens of a reply."""
-        return self._max_tokens or self.prompt.max_tokens
+        return Prompt.with_places(self._prompt, ["question", "count"], "question", self._max_tokens)
 
     @property
     def name(self) -> str:
@@ -97,7 +86,7 @@ class PromptRewriter:
     @property
     def recipe(self) -> dict[str, object]:
         """What the rewrites depend on besides the options: the model, and the prompt's content and limit."""
-        return {"llm": self.llm.name, "prompt": self.prompt.hash, "max_tokens": self.max_tokens}
+        return {"llm": self.llm.name, "prompt": self.prompt.hash, "max_tokens": self.prompt.max_tokens}
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """The queries of every question.  Of fewer valid lines than `queries` after the repairs, those that there are.
@@ -108,29 +97,21 @@ class PromptRewriter:
         questions, strategies = as_questions(questions), as_texts(strategies)
         check_known(self, strategies)
         texts = [clean(question.text) for question in questions]
-        chats = [
-            Chat(messages, self.max_tokens, self.temperature, self.sample)
-            for messages in (self.prompt.messages(question=text, count=str(self.queries)) for text in texts)
-        ]
-        found = []
-        outcomes = (
-            ask_parsed(self.llm, chats, partial(self._queries, least=self.queries), self.repairs) if chats else []
-        )
+        count, found = str(self.queries), []
+        chats = [self.prompt.chat(self.temperature, self.sample, question=text, count=count) for text in texts]
+        outcomes = ask_parsed(self.llm, chats, self._queries, self.repairs)
         for text, asked in zip(texts, outcomes, strict=True):
             made = asked.value or max((self._lines(each.text) for each in asked.replies), key=len)
             found.append(with_fallbacks(text, strategies, {self.prompt.name: made}, asked.failure, "", asked.costs))
         tell_fallbacks(self.name, found)
         return found
 
-    def _queries(self, reply: str, least: int) -> tuple[str, ...]:
-        """The queries in a reply; raises ValueError if there are fewer than `least`."""
+    def _queries(self, reply: str) -> tuple[str, ...]:
+        """The queries in a reply; raises ValueError if there are too few."""
         found = self._lines(reply)
-        if len(found) < least:
-            raise ValueError(
-                f"it holds {len(found)} different queries instead of {least}, one a line"
-                if least > 1
-                else "it is empty"
-            )
+        if len(found) < self.queries:
+            few = f"it holds {len(found)} different queries instead of {self.queries}, one a line"
+            raise ValueError(few if self.queries > 1 else "it is empty")
         return found
 
     def _lines(self, reply: str) -> tuple[str, ...]:

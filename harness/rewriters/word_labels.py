@@ -12,6 +12,7 @@ f is a smooth recall@C: a passage that moves from rank 30 to rank 5 changes it m
     change without word w   f(q without w) - f(q)     each distinct word w of q; f is 0 if no word is left
 """
 
+from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
@@ -111,32 +112,21 @@ class LabelCounts:
 
     def __init__(self) -> None:
         self.questions = 0
-        self._changes = {"with": [0, 0, 0], "without": [0, 0, 0]}  # words, better, worse
+        self._words: Counter[tuple[str, str]] = Counter()
 
     def add(self, labels: WordLabels) -> None:
         """Count one question's words."""
         self.questions += 1
-        new = new_words(labels.question, map(indexed_text, labels.passages))
-        for kind, words, changes in (
-            ("with", new, labels.with_word),
-            ("without", distinct_words(labels.question), labels.without_word),
-        ):
-            counts = self._changes[kind]
-            counts[0] += len(words)
-            counts[1] += sum(change > 0 for change in changes.values())
-            counts[2] += sum(change < 0 for change in changes.values())
+        new, own = new_words(labels.question, map(indexed_text, labels.passages)), distinct_words(labels.question)
+        for kind, words, changes in (("joined", new, labels.with_word), ("left out", own, labels.without_word)):
+            better, worse = (sum(sign * each > 0 for each in changes.values()) for sign in (1, -1))
+            self._words.update({(kind, "all"): len(words), (kind, "help"): better, (kind, "harm"): worse})
 
     def __str__(self) -> str:
         """One line for the console."""
-        new, own = (
-            f"{words:,} words of {name} ({when}: {_percent(better, words)} help, {_percent(worse, words)} harm)"
-            for name, when, (words, better, worse) in (
-                ("passages", "joined", self._changes["with"]),
-                ("questions", "left out", self._changes["without"]),
-            )
-        )
-        return f"{self.questions:,} questions, {new}, {own}"
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f}%" if whole else "0%"
+        told = [f"{self.questions:,} questions"]
+        for name, kind in (("passages", "joined"), ("questions", "left out")):
+            words = self._words[kind, "all"]
+            shares = (f"{self._words[kind, does] / max(1, words):.1%} {does}" for does in ("help", "harm"))
+            told.append(f"{words:,} words of {name} ({kind}: {', '.join(shares)})")
+        return ", ".join(told)

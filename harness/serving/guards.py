@@ -2,11 +2,11 @@
 
 import asyncio
 import hmac
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.serving.worker import ServingLimits
@@ -91,18 +91,20 @@ class Guard:
 
         try:
             if refusal := self._refusal(scope):
-                await refuse(sent, *refusal)
+                await error_response(*refusal)(scope, receive, sent)
                 return
             try:
                 async with asyncio.timeout(self.limits.seconds):
                     body = await self._body(receive)
             except TimeoutError:
-                await refuse(sent, 408, f"the body did not arrive within {self.limits.seconds:g} s")
+                late = error_response(408, f"the body did not arrive within {self.limits.seconds:g} s")
+                await late(scope, receive, sent)
                 return
             if body is None:
                 return
             if len(body) > self.limits.body_kib * 1024:
-                await refuse(sent, 413, f"the body is larger than {self.limits.body_kib} KiB")
+                large = error_response(413, f"the body is larger than {self.limits.body_kib} KiB")
+                await large(scope, receive, sent)
                 return
             await self.app(scope, _replayed(body, receive), sent)
         except _SlowClientError:
@@ -153,16 +155,8 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-async def refuse(send: Send, status: int, why: str) -> None:
-    """Answer with an error in the form of all errors of the server."""
-    body = json.dumps({"error": {"message": why, "type": error_type(status)}}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-def error_type(status: int) -> str:
-    """The kind of an error, as OpenAI's clients know them."""
-    return {401: "authentication_error", 429: "rate_limit_error"}.get(
-        status, "invalid_request_error" if status < 500 else "server_error"
-    )
+def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """An error in the form of all errors of the server, with its kind as OpenAI's clients know them."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, kind)
+    return JSONResponse({"error": {"message": message, "type": kind}}, status, headers)

@@ -1,10 +1,10 @@
 """What a server offers of a system, or of a trained part alone: ask, search, rerank and rewrite, in batches."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from common.errors import UserError
 from common.ranges import Precision
@@ -27,85 +27,57 @@ if TYPE_CHECKING:
 Follower = Callable[[str, Answer], None]
 
 
-class Reranker(Protocol):
-    """Scores passages for queries."""
-
-    least_passages: int  # of a request
-    most_passages: int
-
-    def scores(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
-        """The log-odds of each request's passages, nats, in order."""
-
-    def size(self, query: str, passages: Sequence[Passage]) -> int:
-        """About how many tokens it reads for a request."""
-
-
-class EstimatorReranker:
-    """RE-RAG's estimator or a cross-encoder.
+@dataclass(frozen=True)
+class Reranker:
+    """Scores passages for queries.
 
     Args:
-        estimator: Loaded.
+        scores: The log-odds of each request's passages, nats, in order.
+        size: About how many tokens it reads for a request.
+        least_passages: Of a request.
+        most_passages: The same.
     """
 
-    least_passages, most_passages = 1, 1000
-
-    def __init__(self, estimator: "RelevanceEstimator") -> None:
-        self.estimator = estimator
-
-    def scores(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
-        """Relevance logits; a query is cut to half of the estimator's input."""
-        queries = [shortened(self.estimator, query) for query, _ in requests]
-        return relevance(self.estimator, queries, [passages for _, passages in requests])
-
-    def size(self, query: str, passages: Sequence[Passage]) -> int:
-        """The query with each passage."""
-        return sum(tokens_of(query, each.title, each.text) for each in passages)
+    scores: Callable[[Sequence[tuple[str, Sequence[Passage]]]], list[list[float]]]
+    size: Callable[[str, Sequence[Passage]], int]
+    least_passages: int = 1
+    most_passages: int = 1000
 
 
-class PairReranker:
-    """DR-RAG's classifier: a passage counts as much as the best pair that it is in, as in ranked selection.
+def by_relevance(estimator: "RelevanceEstimator") -> Reranker:
+    """RE-RAG's estimator or a cross-encoder; a query is cut to half of its input."""
 
-    Args:
-        classifier: A loaded `PairScorer`.
-    """
+    def scores(requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
+        queries = [shortened(estimator, query) for query, _ in requests]
+        return relevance(estimator, queries, [passages for _, passages in requests])
 
-    least_passages, most_passages = 2, 50  # 1,225 pairs
+    return Reranker(scores, lambda query, own: sum(tokens_of(query, each.title, each.text) for each in own))
 
-    def __init__(self, classifier: Any) -> None:
-        self.classifier = classifier
 
-    def scores(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
-        """The greatest log-odds of each passage's pairs with those before and after it, in this order."""
+def by_pairs(classifier: Any) -> Reranker:
+    """DR-RAG's classifier, a `PairScorer`: a passage counts as much as the best pair that it is in, in this order."""
+
+    def scores(requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
         pairs = [(row, *pair) for row, (_, each) in enumerate(requests) for pair in combinations(range(len(each)), 2)]
         triples = [(requests[row][0], requests[row][1][one], requests[row][1][two]) for row, one, two in pairs]
         best = [[float("-inf")] * len(passages) for _, passages in requests]
-        for (row, *places), probability in zip(pairs, self.classifier.probabilities(triples), strict=True):
+        for (row, *places), probability in zip(pairs, classifier.probabilities(triples), strict=True):
             for place in places:
                 best[row][place] = max(best[row][place], log_odds_of(probability))
         return best
 
-    def size(self, query: str, passages: Sequence[Passage]) -> int:
-        """The query with each pair."""
-        return sum(tokens_of(query, one.text, two.text) for one, two in combinations(passages, 2))
+    def size(query: str, own: Sequence[Passage]) -> int:
+        return sum(tokens_of(query, one.text, two.text) for one, two in combinations(own, 2))
 
-
-@dataclass(frozen=True)
-class AskedQuestion:
-    """A question of a request, and who follows its stages."""
-
-    question: Question
-    follower: Follower | None = None
+    return Reranker(scores, size, 2, 50)  # 1,225 pairs
 
 
 @dataclass(frozen=True)
 class Served:
-    """What there is to serve; None: the system has no such part."""
+    """What there is to serve."""
 
     name: str
-    ask: Work | None = None
-    search: Work | None = None
-    rerank: Work | None = None
-    rewrite: Work | None = None
+    works: Mapping[str, Work]  # by the part that does it: ask, search, rerank, rewrite; those that there are
     reranker: Reranker | None = None
     needs_passages: bool = False  # whether the system answers only questions that ship passages
     reads: bool = False  # whether answers have a text
@@ -116,26 +88,24 @@ def served_system(system: System, limits: ServingLimits) -> Served:
     """What a system offers; it is loaded."""
     load(system)
     own: Any = system
-    retriever = getattr(own, "retriever", None)
-    reranker = reranker_of(own)
-    multi_query = getattr(own, "search", None) if getattr(own, "rewriter", None) is not None else None
-    model = getattr(own, "model", None)
-
-    def rewritten(requests: Sequence[tuple[Question, tuple[str, ...]]]) -> list[Rewrites]:
-        assert multi_query is not None
-        return [*multi_query.rewrites(_apart([question for question, _ in requests]))]
-
+    retriever, reranker = getattr(own, "retriever", None), reranker_of(own)
+    search = own.search if getattr(own, "rewriter", None) is not None else None  # with several queries
+    works = {"ask": Work("ask", lambda asked: answers_of(system, asked), limits.batch_questions)}
+    if retriever is not None:
+        works["search"] = Work("search", lambda asked: found_by(retriever, asked), limits.batch_questions)
+    if reranker is not None:
+        works["rerank"] = Work("rerank", reranker.scores, limits.batch_tokens)
+    if search is not None:
+        works["rewrite"] = Work(
+            "rewrite", lambda asked: search.rewrites(_apart([each for each, _ in asked])), limits.batch_questions
+        )
     return Served(
-        name=type(system).__name__,
-        ask=Work("ask", lambda asked: answers_of(system, asked), limits.batch_questions),
-        search=Work("search", lambda asked: found_by(retriever, asked), limits.batch_questions) if retriever else None,
-        rerank=Work("rerank", reranker.scores, limits.batch_tokens) if reranker else None,
-        rewrite=Work("rewrite", rewritten, limits.batch_questions) if multi_query else None,
-        reranker=reranker,
+        type(system).__name__, works, reranker,
         needs_passages=hasattr(own, "retriever") and retriever is None,
-        reads=getattr(own, "reader", None) is not None or getattr(model, "generator", None) is not None,
-        strategies=tuple(getattr(multi_query, "strategies", ())),
-    )
+        reads=getattr(own, "reader", None) is not None
+        or getattr(getattr(own, "model", None), "generator", None) is not None,
+        strategies=tuple(getattr(search, "strategies", ())),
+    )  # fmt: skip
 
 
 def served_part(serving: Path, limits: ServingLimits, device: str = "auto", precision: Precision = "auto") -> Served:
@@ -163,40 +133,38 @@ def served_part(serving: Path, limits: ServingLimits, device: str = "auto", prec
         rewriter = TrainedRewriter(serving, device, precision)
         rewriter.load()
 
-        def rewritten(requests: Sequence[tuple[Question, tuple[str, ...]]]) -> list[Rewrites]:
-            made: dict[int, Rewrites] = {}
-            for strategies in dict.fromkeys(each for _, each in requests):
-                rows = [row for row, (_, each) in enumerate(requests) if each == strategies]
-                found = rewriter.rewrite(_apart([requests[row][0] for row in rows]), strategies)
-                made |= dict(zip(rows, found, strict=True))
-            return [made[row] for row in range(len(requests))]
+        def rewritten(asked: Sequence[tuple[Question, tuple[str, ...]]]) -> list[Rewrites]:
+            return by_option(asked, lambda questions, names: rewriter.rewrite(_apart(questions), names))
 
         work = Work("rewrite", rewritten, limits.batch_questions)
-        return Served(str(serving), rewrite=work, strategies=rewriter.strategies)
-    reranker: Reranker
+        return Served(str(serving), {"rewrite": work}, strategies=rewriter.strategies)
     if kind == "triple_classifier":
         from models.drrag.triple_classifier import TripleClassifier
 
-        reranker = PairReranker(TripleClassifier.load(serving, device, precision=precision))
+        reranker = by_pairs(TripleClassifier.load(serving, device, precision=precision))
     elif kind == "re_rag":
         from models.cross_encoder import load_scorer
 
-        reranker = EstimatorReranker(load_scorer(serving, device, precision))
+        reranker = by_relevance(load_scorer(serving, device, precision))
     else:
         raise UserError(
             f"{serving} holds a {kind!r}, which works inside of a system: serve that, infer.py serve --config FILE."
         )
-    return Served(str(serving), rerank=Work("rerank", reranker.scores, limits.batch_tokens), reranker=reranker)
+    return Served(str(serving), {"rerank": Work("rerank", reranker.scores, limits.batch_tokens)}, reranker)
 
 
-def answers_of(system: System, asked: Sequence[AskedQuestion]) -> list[Answer]:
+def answers_of(system: System, asked: Sequence[tuple[Question, Follower | None]]) -> list[Answer]:
     """The answers of a system to questions of several requests, each with the id that its request gave it.
+
+    Args:
+        system: Answers.
+        asked: Questions, and who follows their stages.
 
     Raises:
         UserError: If none can be answered.
     """
-    questions = _apart([each.question for each in asked])
-    followers = {one.id: each.follower for one, each in zip(questions, asked, strict=True) if each.follower}
+    questions = _apart([question for question, _ in asked])
+    followers = {each.id: follower for each, (_, follower) in zip(questions, asked, strict=True) if follower}
     cut: dict[str, dict[str, str]] = {}
     if not reads_history(system):
         cut = {each.id: turn_notes(system, each) for each in questions}
@@ -210,19 +178,23 @@ def answers_of(system: System, asked: Sequence[AskedQuestion]) -> list[Answer]:
     with followed_by(told):
         answers = system.answer(questions)
     return [
-        with_cuts(replace(answer, question_id=each.question.id), cut.get(answer.question_id, {}))
-        for answer, each in zip(answers, asked, strict=True)
+        with_cuts(replace(answer, question_id=question.id), cut.get(answer.question_id, {}))
+        for answer, (question, _) in zip(answers, asked, strict=True)
     ]
 
 
-def found_by(retriever: Any, requests: Sequence[tuple[str, int]]) -> list[list[Ranked]]:
+def found_by(retriever: Any, asked: Sequence[tuple[str, int]]) -> list[list[Ranked]]:
     """The passages of each query; queries for as many passages are searched together."""
-    found: dict[int, list[Ranked]] = {}
-    for k in dict.fromkeys(k for _, k in requests):
-        rows = [row for row, (_, each) in enumerate(requests) if each == k]
-        questions = [Question(str(row), requests[row][0]) for row in rows]
-        found |= dict(zip(rows, search_for(retriever, questions, k), strict=True))
-    return [found[row] for row in range(len(requests))]
+    return by_option(asked, lambda texts, k: search_for(retriever, _apart([Question("", text) for text in texts]), k))
+
+
+def by_option(asked: Sequence[tuple[Any, Any]], work: Callable[[list[Any], Any], Sequence[Any]]) -> list[Any]:
+    """The results of requests in order; those with the same option are worked on together."""
+    made: dict[int, Any] = {}
+    for option in dict.fromkeys(option for _, option in asked):
+        rows = [row for row, (_, each) in enumerate(asked) if each == option]
+        made |= zip(rows, work([asked[row][0] for row in rows], option), strict=True)
+    return [made[row] for row in range(len(asked))]
 
 
 def reranker_of(system: Any) -> Reranker | None:
@@ -231,9 +203,9 @@ def reranker_of(system: Any) -> Reranker | None:
         for name in ("estimator", "scorer"):
             model: Any = getattr(owner, name, None)
             if hasattr(model, "scores"):
-                return EstimatorReranker(model)
+                return by_relevance(model)
             if hasattr(model, "probabilities"):
-                return PairReranker(model)
+                return by_pairs(model)
     return None
 
 

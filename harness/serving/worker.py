@@ -70,12 +70,22 @@ class QueueFullError(Exception):
         self.retry_seconds = retry_seconds
 
 
+class Pending(Future[Any]):
+    """A result, for which somebody waits or no longer waits."""
+
+    left = False
+
+    def give_up(self) -> None:
+        """Nobody waits any more; what has begun ends, but is not tried again."""
+        self.left = not self.cancel()
+
+
 @dataclass
 class _Waiting:
     work: Work
     item: Any
     size: int
-    future: "Future[Any]" = field(default_factory=Future)
+    future: Pending = field(default_factory=Pending)
     since: float = field(default_factory=time.monotonic)
 
 
@@ -105,7 +115,7 @@ class Worker:
         """Whether its thread is alive."""
         return self._thread.is_alive()
 
-    def submit(self, work: Work, items: Sequence[Any], size: int = 1) -> "list[Future[Any]]":
+    def submit(self, work: Work, items: Sequence[Any], size: int = 1) -> list[Pending]:
         """Queue items, all or none; what is cancelled before it begins is not done.
 
         Raises:
@@ -192,7 +202,7 @@ def _results(run: Callable[[Sequence[Any]], Sequence[Any]], batch: Sequence[_Wai
         if known := failures_of_each(error, len(batch)):
             return known
         if len(batch) > 1:
-            return [result for each in batch for result in (_results(run, [each]) if _is_wanted(each) else [_LEFT])]
+            return [result for each in batch for result in ([_LEFT] if each.future.left else _results(run, [each]))]
         if isinstance(error, UserError):
             return [error]
         logging.getLogger("uvicorn.error").exception("a request failed")
@@ -200,16 +210,6 @@ def _results(run: Callable[[Sequence[Any]], Sequence[Any]], batch: Sequence[_Wai
 
 
 _LEFT = TimeoutError("nobody waits for it any more")
-
-
-def _is_wanted(waiting: _Waiting) -> bool:
-    return not getattr(waiting.future, "left", False)
-
-
-def give_up(future: "Future[Any]") -> None:
-    """Nobody waits for a result any more; what has begun ends, but is not tried again."""
-    if not future.cancel():
-        future.left = True  # type: ignore[attr-defined]
 
 
 def tokens_of(*texts: str) -> int:

@@ -1,13 +1,21 @@
-"""Search services: requests to SearXNG, Brave and Tavily, their results, and advice after refusals."""
+"""Search services, one function each: SearXNG, Brave and Tavily; their results, retries, and advice after refusals."""
 
 import html
 import json
-from collections.abc import Mapping
+import random
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
+
+import httpx2
 
 from common.errors import UserError
+from common.version import VERSION
 from harness.runtime.services import (
     check_fields,
     check_key_variable,
@@ -16,13 +24,15 @@ from harness.runtime.services import (
     key_in_environment,
     valid_text,
 )
+from harness.web.service_failures import BrokenReplyError, Service
+from harness.web.transport import Transport
 
 ServiceName = Literal["searxng", "brave", "tavily"]
 ADDRESSES = {"brave": "https://api.search.brave.com/res/v1", "tavily": "https://api.tavily.com"}
 MAX_RESULTS = 20  # of one request, by Brave and Tavily
 _OWN_FIELDS = ("q", "query", "format", "count", "max_results", "api_key", "text_decorations")
-_LONGEST_QUERY = {"searxng": 1000, "brave": 400, "tavily": 400}  # characters
-_MAX_WORDS = {"brave": 50}  # of a query
+_RETRIED = (408, 409, 425, 429)  # and 5xx
+_LONGEST_WAIT_SECONDS = 120.0  # that a service may ask for
 _LONGEST_TITLE, _LONGEST_SNIPPET, _LONGEST_LINK = 300, 5000, 4096  # characters
 
 
@@ -37,13 +47,22 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class SearchService:
-    """The address and the fields of searches; the options are those of `harness.retrievers.web.WebRetriever`."""
+    """A search service; several threads may search.  The options are those of `harness.retrievers.web.WebRetriever`.
+
+    Args:
+        counted: Is told of `retries` and of the `bytes` of responses.
+    """
 
     name: ServiceName
     base_url: str
     key_variable: str | None
     parameters: Mapping[str, Any]
-    count: int
+    results: int
+    timeout_seconds: float = 15.0
+    max_retries: int = 4
+    cache: Path | None = None
+    environment_proxies: bool = False
+    counted: Callable[..., None] = lambda **_: None
 
     @property
     def title(self) -> str:
@@ -61,51 +80,43 @@ class SearchService:
             raise UserError(f"{self.title} needs a key: export {self.key_variable}=...")
         return key
 
-    def headers(self, key: str) -> dict[str, str]:
-        """The headers of every search."""
-        with_key = {"brave": {"X-Subscription-Token": key}, "tavily": {"Authorization": f"Bearer {key}"}}
-        return {"Accept": "application/json", **with_key.get(self.name, {})}
+    @cached_property
+    def _told(self) -> Service:
+        key = self.key()
+        return Service(self.title, "searches", self.base_url, key, self.timeout_seconds, self.cache, self.cure)
 
-    def request(self, query: str) -> tuple[str, dict[str, Any] | None]:
-        """Address of a search, and its body; None for a GET."""
-        query = valid_text(" ".join(query.split()[: _MAX_WORDS.get(self.name)]))[: _LONGEST_QUERY[self.name]]
-        if self.name == "tavily":
-            return f"{self.base_url}/search", {**self.parameters, "query": query, "max_results": self.count}
-        fields = {
-            name: str(value).lower() if isinstance(value, bool) else value for name, value in self.parameters.items()
-        }
-        fields["q"] = query
-        if self.name == "brave":
-            fields |= {"count": self.count, "text_decorations": "false"}
-            return f"{self.base_url}/web/search?{urlencode(fields, doseq=True)}", None
-        return f"{self.base_url}/search?{urlencode({**fields, 'format': 'json'}, doseq=True)}", None
+    @cached_property
+    def _client(self) -> httpx2.Client:
+        client = httpx2.Client(
+            transport=Transport(self.timeout_seconds, None, self.environment_proxies),
+            headers={"Accept": "application/json", "User-Agent": f"lightning-rag/{VERSION}"},
+            event_hooks={"response": [lambda response: self.counted(bytes=len(response.read()))]},
+        )
+        self._told.reach(client)
+        return client
 
-    def results(self, text: bytes) -> list[SearchResult]:
-        """The first results of a response; malformed ones are left out.
+    def search(self, query: str) -> list[SearchResult]:
+        """The first results of a query.
 
         Raises:
-            ValueError: If it is no JSON object with a list of results, or none of the service's own engines has
-                answered.
+            ServiceError: If there are none for this query.
+            RefusedError: If no search can succeed.
+            UnavailableError: If the service cannot be reached, or is down after all retries.
         """
-        body = json_body(text)
-        if self.name == "brave":
-            web = body.get("web", {})  # absent where nothing was found
-            listed = web.get("results", []) if isinstance(web, dict) else None
-        else:
-            listed = body.get("results")
-        if not isinstance(listed, list):
-            raise ValueError("a response without a list of results")
-        snippet = "description" if self.name == "brave" else "content"
-        found: dict[str, SearchResult] = {}
-        for each in listed:
-            link = _text(each, "url", _LONGEST_LINK + 1).partition("#")[0]
-            if link.startswith(("http://", "https://")) and len(link) <= _LONGEST_LINK and len(found) < self.count:
-                texts = (_text(each, "title", _LONGEST_TITLE), _text(each, snippet, _LONGEST_SNIPPET))
-                title, excerpt = map(html.unescape, texts)
-                found.setdefault(link, SearchResult(title, link, excerpt))
-        if not found and (silent := body.get("unresponsive_engines")):  # SearXNG's
-            raise ValueError(f"none of its engines answered: {json.dumps(silent)[:200]}")
-        return [*found.values()]
+        search, query, retries = _SEARCHES[self.name], valid_text(query), 0
+        while True:
+            try:
+                return search(self._client, self, self.key(), query)
+            except httpx2.HTTPStatusError as error:
+                failure = self._told.refusal(error.response, retries)
+                wait_seconds = _wait_seconds(retries, error.response)
+            except httpx2.RequestError as error:
+                failure, wait_seconds = self._told.loss(error, retries), _wait_seconds(retries)
+            if wait_seconds is None or retries == self.max_retries:
+                raise failure  # here, so that no error that repeats the key is its context
+            time.sleep(wait_seconds)
+            self.counted(retries=1)
+            retries += 1
 
     def cure(self, status: int, code: str) -> str:
         """Advice if status and code of an error mean that no search can succeed; empty if another one may."""
@@ -119,6 +130,80 @@ class SearchService:
         if status in (404, 405) or 300 <= status < 400:
             return f"check base_url ({self.base_url})."
         return ""
+
+
+def searxng(client: httpx2.Client, service: SearchService, key: str, query: str) -> list[SearchResult]:
+    """One request to SearXNG, which says `unresponsive_engines` where none of its engines has answered."""
+    fields = {**service.parameters, "q": _cut(query, 1000), "format": "json"}
+    body = _body(client.get(f"{service.base_url}/search", params=fields))
+    found = _results(body.get("results"), "content", service.results)
+    if not found and (silent := body.get("unresponsive_engines")):
+        raise BrokenReplyError(f"none of its engines answered: {json.dumps(silent)[:200]}")
+    return found
+
+
+def brave(client: httpx2.Client, service: SearchService, key: str, query: str) -> list[SearchResult]:
+    """One request to Brave, which leaves out `web` where it has found nothing."""
+    words = " ".join(query.split()[:50])
+    fields = {**service.parameters, "q": _cut(words, 400), "count": service.results, "text_decorations": False}
+    headers = {"X-Subscription-Token": key}
+    web = _body(client.get(f"{service.base_url}/web/search", params=fields, headers=headers)).get("web", {})
+    return _results(web.get("results", []) if isinstance(web, dict) else None, "description", service.results)
+
+
+def tavily(client: httpx2.Client, service: SearchService, key: str, query: str) -> list[SearchResult]:
+    """One request to Tavily."""
+    fields = {**service.parameters, "query": _cut(query, 400), "max_results": service.results}
+    headers = {"Authorization": f"Bearer {key}"}
+    body = _body(client.post(f"{service.base_url}/search", json=fields, headers=headers))
+    return _results(body.get("results"), "content", service.results)
+
+
+_SEARCHES: dict[str, Callable[[httpx2.Client, SearchService, str, str], list[SearchResult]]] = {
+    "searxng": searxng, "brave": brave, "tavily": tavily,
+}  # fmt: skip
+
+
+def _wait_seconds(retries: int, response: httpx2.Response | None = None) -> float | None:
+    """How long to wait before a further attempt, as the `openai` package does it; None if it would not help."""
+    if response is not None:
+        if response.status_code < 500 and response.status_code not in _RETRIED:
+            return None
+        with suppress(KeyError, ValueError):
+            if (asked := float(response.headers["retry-after"])) > 0:
+                return asked if asked <= _LONGEST_WAIT_SECONDS else None
+    return min(0.5 * 2**retries, 8.0) * random.uniform(0.75, 1.0)
+
+
+def _cut(query: str, most: int) -> str:
+    return " ".join(query.split())[:most]
+
+
+def _body(response: httpx2.Response) -> dict[str, Any]:
+    """The object in a response; raises httpx2.HTTPStatusError, or BrokenReplyError if there is none."""
+    response.raise_for_status()
+    try:
+        return json_body(response.content)
+    except ValueError as error:
+        raise BrokenReplyError(str(error)) from error
+
+
+def _results(listed: object, snippet: str, count: int) -> list[SearchResult]:
+    """The first results, each link once; malformed ones are left out.
+
+    Raises:
+        BrokenReplyError: If it is no list.
+    """
+    if not isinstance(listed, list):
+        raise BrokenReplyError("a response without a list of results")
+    found: dict[str, SearchResult] = {}
+    for each in listed:
+        link = _text(each, "url", _LONGEST_LINK + 1).partition("#")[0]
+        if link.startswith(("http://", "https://")) and len(link) <= _LONGEST_LINK and len(found) < count:
+            texts = (_text(each, "title", _LONGEST_TITLE), _text(each, snippet, _LONGEST_SNIPPET))
+            title, excerpt = map(html.unescape, texts)
+            found.setdefault(link, SearchResult(title, link, excerpt))
+    return [*found.values()]
 
 
 def check_service(

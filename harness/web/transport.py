@@ -13,6 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
+from httpcore2 import NetworkBackend
 
 from common.errors import UserError
 from harness.web.addresses import Network, is_allowed
@@ -134,6 +135,9 @@ class Transport(httpx2.BaseTransport):
     def _over(self, allowed: Sequence[Network] | None, proxy: httpx2.Proxy | None = None) -> httpx2.HTTPTransport:
         unlimited = httpx2.Limits(max_connections=None)
         transport = httpx2.HTTPTransport(verify=ssl_context(), proxy=proxy, limits=unlimited)
+        # The checks stand on a private field: no public option gives a connection pool its network.
+        if not isinstance(getattr(getattr(transport, "_pool", None), "_network_backend", None), NetworkBackend):
+            raise RuntimeError(f"httpx2 {httpx2.__version__} has no _pool._network_backend: no address can be checked")
         transport._pool._network_backend = _Backend(self._deadline, allowed, self._resolve)
         return transport
 
@@ -163,7 +167,8 @@ class Transport(httpx2.BaseTransport):
 
     def __del__(self) -> None:
         """Connections that wait for a further request end with their transport."""
-        self.close()
+        with suppress(AttributeError):  # of one that was refused while it was made
+            self.close()
 
 
 def _environment_proxy(scheme: str, text: str) -> httpx2.Proxy:

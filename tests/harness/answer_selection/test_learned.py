@@ -100,11 +100,12 @@ def test_a_saved_selection_chooses_as_before_and_refuses_another_encoder(
 ) -> None:
     encoder = AnswerEncoder(encoder_folder, "cpu")
     questions, answers, right = made(30)
-    model = fit(answer_features(questions, answers, encoder, NOTED), right)
+    features = answer_features(questions, answers, encoder, NOTED)
+    model = fit(features, right)
     model = replace(model, encoder=encoder.name, encoder_sha256=encoder.recipe, fitted={"questions": 30})
     ANSWER_MODEL.write(tmp_path / "selector.json", model.content)
     loaded = LearnedSelector(tmp_path / "selector.json", device="cpu")
-    assert loaded.choose(questions, answers) == LearnedSelector.of(model, encoder, NOTED).choose(questions, answers)
+    assert loaded.choose(questions, answers) == choices(model, answers, features)
     assert "fitted on questions 30" in loaded.facts[0]
     nothing = loaded.choose([questions[0]], [{"web": Answer("q", "", ()), "none": Answer("q", "", ())}])
     assert (nothing[0].source, nothing[0].why) == ("web", "no source has an answer")

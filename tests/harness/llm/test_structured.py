@@ -3,29 +3,24 @@
 import json
 import re
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import Field
 
 from common.chat import Chat, Message, Reply
-from harness.llm.structured import (
-    ask_parsed,
-    json_fields,
-    json_object,
-    one_of,
-    text,
-    true_or_false,
-)
+from harness.llm.structured import ReplyFields, ReplyText, Word, ask_parsed, json_object
 
 
-def whole_number(value: object) -> object:
-    if type(value) is not int or not 0 <= value <= 5:
-        raise ValueError("a whole number from 0 to 5")
-    return value
+class Fields(ReplyFields):
+    reason: ReplyText
+    verdict: Word[Literal["correct", "incorrect"]]
+    score: Annotated[int, Field(ge=0, le=5)]
+    sure: bool = True
 
 
-FIELDS = {"reason": text(), "verdict": one_of("correct", "incorrect"), "score": whole_number}
 GOOD = '{"reason": "same person", "verdict": "correct", "score": 4}'
 
 
@@ -54,12 +49,12 @@ class Echo:
 def ask(*contents: str, repairs: int = 1) -> tuple[list, Echo]:
     model = Echo()
     chats = [Chat.of(content, max_tokens=99) for content in contents]
-    return ask_parsed(model, chats, lambda reply: json_fields(reply, FIELDS), repairs), model
+    return ask_parsed(model, chats, Fields.of, repairs), model
 
 
 def test_only_what_did_not_parse_is_asked_again_and_all_rounds_are_charged() -> None:
     results, model = ask(GOOD, f"what? / {GOOD}", f"no / never / {GOOD}", "fails")
-    assert [each.value and each.value["verdict"] for each in results] == ["correct", "correct", None, None]
+    assert [each.value and each.value.verdict for each in results] == ["correct", "correct", None, None]
     assert [len(each) for each in model.rounds] == [4, 2]
     assert results[2].failure == "the reply holds no complete JSON object; one is needed"
     assert results[3].failure == "timed out"
@@ -72,7 +67,7 @@ def test_the_model_sees_its_reply_and_the_reason() -> None:
     _, model = ask('{"reason": "?", "verdict": "maybe", "score": 1} / x', " / x")
     repair, of_empty = model.rounds[1]
     assert repair.messages[1] == Message("assistant", '{"reason": "?", "verdict": "maybe", "score": 1}')
-    assert 'verdict is "maybe"; it must be one of "correct", "incorrect".' in repair.messages[2].content
+    assert "'verdict': Input should be 'correct' or 'incorrect'" in repair.messages[2].content
     assert repair.max_tokens == 99
     assert of_empty.messages[1].content == "(empty)"
 
@@ -111,7 +106,7 @@ def test_a_long_reply_is_shown_shortened() -> None:
         GOOD.replace(", ", ",\n\n")],
 )  # fmt: skip
 def test_what_surrounds_the_object_is_ignored(reply: str) -> None:
-    assert json_fields(reply, FIELDS) == {"reason": "same person", "verdict": "correct", "score": 4}
+    assert Fields.of(reply) == Fields(reason="same person", verdict="correct", score=4)
 
 
 @pytest.mark.parametrize(
@@ -121,36 +116,32 @@ def test_what_surrounds_the_object_is_ignored(reply: str) -> None:
         ('["correct"]', "no complete JSON object"),
         (GOOD[:-1], "no complete JSON object"),
         (GOOD + GOOD.replace("4", "5"), "2 different JSON objects"),
-        ('{"verdict": "correct", "score": 4}', "no key 'reason'"),
-        (GOOD.replace("}", ', "sure": 1}'), "unknown key 'sure'"),
+        ('{"verdict": "correct", "score": 4}', "'reason': Field required"),
+        (GOOD.replace("}", ', "other": 1}'), "'other': Extra inputs"),
         (GOOD.replace("}", ', "score": 5}'), "repeats a key"),
         (GOOD.replace("4", "NaN"), "NaN is no JSON value"),
         (GOOD.replace("4", "1" * 5000), "4300 digits"),
-        (GOOD.replace("4", "6"), "score is 6; it must be a whole number from 0 to 5"),
-        (GOOD.replace("4", "1e999"), "score is Infinity; it must be a whole number"),
-        (GOOD.replace("4", '"4"'), 'score is "4"; it must be a whole number'),
-        (GOOD.replace("4", "true"), "score is true; it must be a whole number"),
-        (GOOD.replace("4", "4.5"), "score is 4.5; it must be a whole number"),
-        (GOOD.replace('"correct"', "true"), 'verdict is true; it must be one of "correct", "incorrect"'),
-        (GOOD.replace("same person", " "), "reason is \" \"; it must be a text of 1 to 2,000 characters"),
+        (GOOD.replace("4", "6"), "'score': Input should be less than or equal to 5"),
+        (GOOD.replace("4", "1e999"), "'score': Input should be a valid integer"),
+        (GOOD.replace("4", '"4"'), "'score': Input should be a valid integer"),
+        (GOOD.replace("4", "true"), "'score': Input should be a valid integer"),
+        (GOOD.replace("4", "4.5"), "'score': Input should be a valid integer"),
+        (GOOD.replace('"correct"', "true"), "'verdict': Input should be"),
+        (GOOD.replace("same person", " "), "'reason': String should have at least 1 character"),
+        (GOOD.replace("same person", "x" * 2001), "'reason': String should have at most 2000 characters"),
+        *((GOOD.replace("}", f', "sure": {value}}}'), "'sure': Input should be a valid boolean")
+          for value in ("1", '"true"', "null")),
         ('{"a":' * 100_000, "nested too deeply"),
     ],
 )  # fmt: skip
 def test_what_is_refused(reply: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
-        json_fields(reply, FIELDS)
+        Fields.of(reply)
 
 
 def test_words_in_other_cases_are_read() -> None:
     reply = GOOD.replace("correct", " CORRECT ")
-    assert json_fields(reply, FIELDS) == {"reason": "same person", "verdict": "correct", "score": 4}
-
-
-@pytest.mark.parametrize("value", [1, "true", None])
-def test_a_truth_value_is_no_number_and_no_text(value: object) -> None:
-    assert true_or_false(False) is False
-    with pytest.raises(ValueError, match="true or false"):
-        true_or_false(value)
+    assert Fields.of(reply) == Fields(reason="same person", verdict="correct", score=4)
 
 
 pieces = st.one_of(
@@ -169,10 +160,9 @@ def test_any_reply_gives_checked_fields_or_a_failure_that_can_be_saved(reply: st
         assert result.failure
         assert "\n" not in result.failure
     else:
-        assert set(result.value) == set(FIELDS)
-        assert result.value["verdict"] in ("correct", "incorrect")
-        assert 0 <= result.value["score"] <= 5
-    json.dumps([result.value, result.failure], ensure_ascii=False).encode()
+        assert result.value.verdict in ("correct", "incorrect")
+        assert 0 <= result.value.score <= 5
+    json.dumps([result.value and result.value.model_dump(), result.failure], ensure_ascii=False).encode()
 
 
 @given(st.text().filter(lambda each: "{" not in each), st.text().filter(lambda each: "{" not in each))

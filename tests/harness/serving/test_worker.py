@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import UserError
 from harness.runtime.failures import Failure
-from harness.serving.worker import QueueFullError, ServingLimits, Work, Worker, give_up, tokens_of
+from harness.serving.worker import QueueFullError, ServingLimits, Work, Worker, tokens_of
 
 
 class Gate:
@@ -142,7 +142,7 @@ def test_of_a_failed_batch_only_what_is_waited_for_is_tried_again(gate: Gate) ->
     worker = Worker(ServingLimits(wait_ms=0))
     futures = worker.submit(Work("double", gate, 9), [12, 13, 14])
     assert gate.begun.wait(30)
-    give_up(futures[0])
+    futures[0].give_up()
     gate.opened.set()
     assert futures[2].result(30) == 28
     worker.close()

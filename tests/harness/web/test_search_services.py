@@ -1,11 +1,14 @@
 """What is sent to each search service, and what is read of its responses, however hostile."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import pytest
 
-from harness.web.search_services import SearchResult, SearchService
+from harness.web.search_services import SearchResult, SearchService, brave, searxng, tavily
+from harness.web.service_failures import BrokenReplyError
 
 SEARXNG = SearchService("searxng", "http://localhost:8888/sub", None, {"language": "en", "safesearch": 1}, 3)
 BRAVE = SearchService(
@@ -15,28 +18,52 @@ TAVILY = SearchService("tavily", "https://api.tavily.com", "TAVILY_API_KEY", {"t
 KEY = "tvly-0123456789abcdef"
 
 
+Search = Callable[..., list[SearchResult]]
+
+
+def search(one: Search, service: SearchService, body: bytes, query: str = "who & what?") -> Any:
+    """The results that a response holds, and the request for it."""
+    asked: list[httpx2.Request] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return httpx2.Response(200, content=body)
+
+    with httpx2.Client(transport=httpx2.MockTransport(respond)) as client:
+        return one(client, service, KEY, query), asked[0]
+
+
+SEARCHES = {"searxng": (searxng, SEARXNG), "brave": (brave, BRAVE), "tavily": (tavily, TAVILY)}
+of_searxng, of_brave, of_tavily = (
+    lambda body, each=each: search(*each, body)[0]
+    for each in SEARCHES.values()  # what a response holds
+)
+
+
 @pytest.mark.parametrize(
-    ("service", "link", "body", "headers"),
+    ("name", "link", "body", "header"),
     [
-        (SEARXNG, "http://localhost:8888/sub/search?language=en&safesearch=1&q=who+%26+what%3F&format=json", None, {}),
-        (BRAVE, "https://api.search.brave.com/res/v1/web/search?country=US&spellcheck=false&q=who+%26+what%3F&count=5"
-            "&text_decorations=false", None, {"X-Subscription-Token": KEY}),
-        (TAVILY, "https://api.tavily.com/search", {"topic": "news", "query": "who & what?", "max_results": 5},
-            {"Authorization": f"Bearer {KEY}"}),
+        ("searxng", "http://localhost:8888/sub/search?language=en&safesearch=1&q=who+%26+what%3F&format=json", None,
+            ("authorization", None)),
+        ("brave", "https://api.search.brave.com/res/v1/web/search?country=US&spellcheck=false&q=who+%26+what%3F&count=5"
+            "&text_decorations=false", None, ("x-subscription-token", KEY)),
+        ("tavily", "https://api.tavily.com/search", {"topic": "news", "query": "who & what?", "max_results": 5},
+            ("authorization", f"Bearer {KEY}")),
     ],
 )  # fmt: skip
-def test_the_requests_of_each_service(
-    service: SearchService, link: str, body: dict[str, Any] | None, headers: dict[str, str]
-) -> None:
-    assert service.request("who & what?") == (link, body)
-    assert service.headers(KEY) == {"Accept": "application/json", **headers}
+def test_the_requests_of_each_service(name: str, link: str, body: Any, header: tuple[str, str | None]) -> None:
+    _, asked = search(*SEARCHES[name], b'{"results": []}')
+    assert (str(asked.url), asked.headers.get(header[0])) == (link, header[1])
+    assert (json.loads(asked.content) if asked.content else None) == body
 
 
 def test_a_query_that_the_services_would_refuse_is_cut() -> None:
-    for service, words in ((BRAVE, 50), (TAVILY, 80), (SEARXNG, 100)):
-        assert str(service.request("word " * 100 + "\ud800")).count("word") == words
-    for service in (BRAVE, TAVILY):
-        assert str(service.request("x" * 1000)).count("x") in (400, 401)  # of "max" too
+    for name, words in (("brave", 50), ("tavily", 80), ("searxng", 100)):
+        _, asked = search(*SEARCHES[name], b'{"results": []}', "word " * 100)
+        assert (str(asked.url) + asked.content.decode()).count("word") == words
+    for name in ("brave", "tavily"):
+        _, asked = search(*SEARCHES[name], b'{"results": []}', "z" * 1000)
+        assert (str(asked.url) + asked.content.decode()).count("z") == 400
 
 
 def test_the_results_of_each_service() -> None:
@@ -44,17 +71,17 @@ def test_the_results_of_each_service() -> None:
         {"title": "A &amp; B", "url": "https://a.test/?x=1&copy=2#part", "content": "s", "description": "d &lt;b&gt;"}
     ]
     link = "https://a.test/?x=1&copy=2"
-    assert SEARXNG.results(json.dumps({"results": listed}).encode()) == [SearchResult("A & B", link, "s")]
-    assert TAVILY.results(json.dumps({"results": listed}).encode()) == [SearchResult("A & B", link, "s")]
-    assert BRAVE.results(json.dumps({"web": {"results": listed}}).encode()) == [SearchResult("A & B", link, "d <b>")]
-    assert BRAVE.results(b'{"query": {}}') == []  # nothing was found
-    assert SEARXNG.results(b'{"results": [], "unresponsive_engines": []}') == []
+    assert of_searxng(json.dumps({"results": listed}).encode()) == [SearchResult("A & B", link, "s")]
+    assert of_tavily(json.dumps({"results": listed}).encode()) == [SearchResult("A & B", link, "s")]
+    assert of_brave(json.dumps({"web": {"results": listed}}).encode()) == [SearchResult("A & B", link, "d <b>")]
+    assert of_brave(b'{"query": {}}') == []  # nothing was found
+    assert of_searxng(b'{"results": [], "unresponsive_engines": []}') == []
 
 
 def test_only_the_first_results_each_link_once() -> None:
     listed: list[Any] = [{"url": "http://u/", "title": "first"}, {"url": "http://u/#x", "title": "again"}]
     listed += [{"url": f"https://{n}.test/"} for n in range(100_000)]
-    found = SEARXNG.results(json.dumps({"results": listed}).encode())
+    found = of_searxng(json.dumps({"results": listed}).encode())
     assert [each.link for each in found] == ["http://u/", "https://0.test/", "https://1.test/"]
     assert found[0].title == "first"
 
@@ -68,34 +95,35 @@ def test_only_the_first_results_each_link_once() -> None:
 )  # fmt: skip
 def test_a_result_of_another_form_is_left_out(each: object) -> None:
     good = {"url": "https://a.test/", "title": 3, "content": {"a": 1}}
-    assert SEARXNG.results(json.dumps({"results": [each, good]}).encode()) == [SearchResult("", "https://a.test/", "")]
+    assert of_searxng(json.dumps({"results": [each, good]}).encode()) == [SearchResult("", "https://a.test/", "")]
 
 
 def test_texts_are_bounded_and_can_be_encoded() -> None:
     text = json.dumps(
         {"results": [{"url": "http://u/\ud800", "title": "t" * 10**6, "content": "\ud800" * 10**5}]}
     ).encode()
-    (found,) = SEARXNG.results(text)
+    (found,) = of_searxng(text)
     assert (len(found.title), len(found.snippet)) == (300, 5000)
     assert all(each.encode() for each in (found.title, found.link, found.snippet))
 
 
 @pytest.mark.parametrize(
-    ("service", "text", "part"),
+    ("read", "text", "part"),
     [
-        *((SEARXNG, text, "no valid JSON")
+        *((of_searxng, text, "no valid JSON")
           for text in (b"", b"<html>", b'{"results": [', b"[" * 200_000, b"9" * 10_000, b"\xff\xfe{")),
-        (SEARXNG, b"[]", "no JSON object"),
-        *((SEARXNG, text, "without a list of results") for text in (b"{}", b'{"results": {}}', b'{"results": null}')),
-        (SEARXNG, b'{"results": [], "unresponsive_engines": [["google", "timeout"]]}',
+        (of_searxng, b"[]", "no JSON object"),
+        *((of_searxng, text, "without a list of results")
+          for text in (b"{}", b'{"results": {}}', b'{"results": null}')),
+        (of_searxng, b'{"results": [], "unresponsive_engines": [["google", "timeout"]]}',
             'none of its engines answered: .*"timeout"'),
-        *((BRAVE, text, "without a list of results") for text in (
+        *((of_brave, text, "without a list of results") for text in (
             b'{"web": []}', b'{"web": null}', b'{"web": {"results": 3}}', b'{"web": {"results": {}}}')),
     ],
 )  # fmt: skip
-def test_responses_without_results_say_why(service: SearchService, text: bytes, part: str) -> None:
-    with pytest.raises(ValueError, match=part):
-        service.results(text)
+def test_responses_without_results_say_why(read: Callable[[bytes], Any], text: bytes, part: str) -> None:
+    with pytest.raises(BrokenReplyError, match=part):
+        read(text)
 
 
 @pytest.mark.parametrize(
