@@ -74,15 +74,8 @@ def build_dense(
         DataError: If the corpus is empty.
         ArtifactError: If writing to disk fails, or (on ranks other than 0) if rank 0 failed.
     """
-    from harness.indexing.corpus_encoding import (
-        chunk_count,
-        discard,
-        earlier_chunks,
-        encode_chunks,
-        partial_folder,
-        read_chunks,
-    )
-    from harness.indexing.known_vectors import KnownVectors
+    from harness.indexing.corpus_encoding import discard, encode_chunks, encoded_chunks, partial_folder, read_vectors
+    from harness.indexing.known_vectors import KnownVectors, vectors_of_index
     from harness.indexing.vector_search import write_vectors
     from harness.runtime.distributed import join_process_group
 
@@ -115,19 +108,19 @@ def build_dense(
         if status == "up to date":
             return
         store = PassageStore(partial)
-        chunks = chunk_count(len(store), chunk_passages)
         vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
         say(
             f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
-            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}, {chunks} chunks over "
+            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}, over "
             f"{processes.size} process(es)."
         )
-        known = KnownVectors(out, encoder, earlier_chunks(partial, encoder))
+        indexed = vectors_of_index(out, encoder)
+        known = KnownVectors([*indexed, *encoded_chunks(partial, encoder)])
         encode_chunks(store, partial, encoder, chunk_passages, processes, known, counts)
-        del known  # its files are mapped, and replaced below
         processes.barrier()
         if processes.rank != 0 or recipe is None:
             return
+        known = KnownVectors([*indexed, *encoded_chunks(partial, encoder)])
         write_index(
             out,
             recipe,
@@ -135,7 +128,7 @@ def build_dense(
             partial,
             lambda folder: write_vectors(
                 folder,
-                read_chunks(store, partial, encoder, chunk_passages),
+                read_vectors(store, known, partial, chunk_passages),
                 len(store),
                 encoder.dimensions,
                 recipe["vectors"],
@@ -191,7 +184,7 @@ def _prepare(
                 discard(partial)
             return None
         check_memory(vectors, *size, available_bytes(torch.device("cpu")))
-        start_or_resume(partial, {**recipe, "chunk_passages": chunk_passages}, overwrite, source)
+        start_or_resume(partial, recipe, overwrite, source)
     except BaseException:
         if fresh:
             discard(partial)

@@ -71,7 +71,7 @@ def test_only_new_texts_are_encoded_and_the_others_keep_their_vectors(
     ended = typed(CHANGED, *options)
     assert ended.code == 0, ended.err
     assert sorted(encoded) == NEW
-    assert f"{len(CHANGED) - 4} vectors were taken from what was indexed before, 4 passages encoded." in ended.err
+    assert f"{len(CHANGED) - 4} vectors were taken from what was encoded before, 4 passages encoded." in ended.err
     after = vectors(tmp_path / "index")
     for passage in CHANGED:
         if passage.id in before:

@@ -110,14 +110,14 @@ def test_a_killed_build_continues_and_encodes_nothing_twice(
     with pytest.raises(Killed):
         build_dense(passages, out, encoder, chunk_passages=16)
     assert not out.exists()
-    assert sorted(p.name for p in partial_folder(out).glob("chunk-*")) == ["chunk-00000.npy", "chunk-00001.npy"]
+    assert len(chunks := list(partial_folder(out).glob("chunk-*"))) == 2
 
     monkeypatch.setattr(encoder, "encode_passages", lambda texts: encoded.append(len(texts)) or encode(texts))
     with pytest.raises(UserError, match="unfinished build that differs in: corpus"):
         build_dense(passages[1:], out, encoder, chunk_passages=16)
-    with pytest.raises(UserError, match="differs in: chunk_passages"):
-        build_dense(passages, out, encoder, chunk_passages=8)
-    (partial_folder(out) / "chunk-00001.npy").write_bytes(b"\x93NUMPY torn")  # is done again
+    torn = bytearray(chunks[1].read_bytes())
+    torn[-1] ^= 1
+    chunks[1].write_bytes(torn)  # is done again
     build_dense(passages, out, encoder, chunk_passages=16)
     assert encoded == [16, 16, 16, 16, 16, 6]
     assert digests(out) == digests(index)
@@ -184,7 +184,7 @@ def test_two_processes_build_the_bytes_of_one(tmp_path, encoder_folder, passages
         assert "over 2 process(es)" in done.stderr
         assert digests(tmp_path / "by-two") == digests(tmp_path / "by-one")
         assert not partial_folder(tmp_path / "by-two").exists()
-    assert "55 vectors were taken from what was indexed before, 10 passages encoded" in done.stderr
+    assert "55 vectors were taken from what was encoded before, 10 passages encoded" in done.stderr
     # a build that the first process refuses ends in all of them, and harms nothing
     refused = apart(tmp_path, *typed, "--out", "taken", processes=2)
     assert refused.returncode != 0
