@@ -116,7 +116,7 @@ def index(
             if one != "dense" and not first:  # one process builds it
                 continue
             counts = rows[one]
-            of = _source(corpus, layout, source, dense.nlist if one == "dense" else None)
+            of = _source(corpus, layout, source)
             if one == "bm25":
                 from harness.retrievers.bm25 import build_bm25
 
@@ -134,8 +134,8 @@ def index(
 
                 assert encoder is not None
                 build_dense(
-                    passages[one], folder, encoder, dense.chunk_passages, dense.faiss_index, dense.nlist,
-                    dense.hnsw_links, overwrite, of, dense.pq_bytes, counts,
+                    passages[one], folder, encoder, dense.chunk_passages, dense.faiss_index, overwrite, of,
+                    counts,
                 )  # fmt: skip
                 if place is not None and first:
                     from harness.indexing.index_folder import open_index
@@ -176,14 +176,11 @@ def _segments(source: "DocumentFolder", counts: RowCounts) -> Iterator[Passage]:
     yield from source.passages()
 
 
-def _source(
-    corpus: list[str] | str | None, layout: str, source: "DocumentFolder | None", nlist: int | None
-) -> CorpusSource:
+def _source(corpus: list[str] | str | None, layout: str, source: "DocumentFolder | None") -> CorpusSource:
     """The source of an index. An index of another source does not replace this one unasked."""
     origin: dict[str, object] = {
         "corpus": {"layout": layout, "files": [*map(_full_name, listed(corpus, "corpus"))]} if corpus else None,
         "documents": str(source.folder.resolve()) if source is not None else None,
-        "nlist": nlist,  # one that is not given goes by the number of passages
     }
     return CorpusSource(origin) if source is None else CorpusSource(origin, source.recipe, source.write_images)
 

@@ -1,6 +1,7 @@
 """Approximate FAISS indexes in bounded memory: a training sample of bounded size, vectors added in blocks, resumable.
 
-With GPUs that FAISS sees, k-means and the assignment of vectors to clusters run on all of them.  Seeds are fixed.
+With GPUs that FAISS sees, k-means and the assignment of vectors to clusters run on all of them, of indexes whose
+clusters are found by comparing all of them (IVF4096).  Seeds are fixed.
 
 Shape legend: N vectors, D dimensions, B vectors of a block."""
 
@@ -15,38 +16,42 @@ import numpy as np
 from common.errors import ArtifactError
 from common.files import write_atomically
 from common.progress import Progress, say
-from harness.indexing.faiss_library import import_faiss
+from harness.indexing.faiss_library import cluster_count, empty_index, import_faiss
 
 BLOCK = 65536  # vectors added at a time
 UNFINISHED = "vectors.faiss"  # in the folder of an unfinished build
 _SAVE_EVERY_SECONDS = 600.0
 _TRAINING_PER_CLUSTER, _MIN_PER_CLUSTER = 256, 40  # FAISS's limit of training vectors, and what it warns below
 _TRAINING = 2**20  # training vectors, unless that is too few for the number of clusters
+_OTHER_CENTROIDS = 256  # of an index without clusters, such as a product quantizer of 8 bits
 _SEED = 0
 
 
-def build_approximate(vectors_ND: np.ndarray, parameters: dict, out: Path, unfinished: Path | None = None) -> None:
+def build_approximate(vectors_ND: np.ndarray, faiss_index: str, out: Path, unfinished: Path | None = None) -> None:
     """Train an index, add all vectors and write it.
 
     Args:
         vectors_ND: float32, usually mapped from a file.
-        parameters: From `harness.indexing.faiss_library.check_parameters`, not flat.
+        faiss_index: Its factory string.
         out: The file.
-        unfinished: Folder in which an index of clusters is saved after training and every ten minutes, and from which
-            an interrupted build goes on.
+        unfinished: Folder in which it is saved after training and every ten minutes, and from which an interrupted
+            build goes on.
 
     Raises:
+        UserError: If FAISS cannot build it.
         ArtifactError: If writing fails.
     """
     faiss = import_faiss()
-    assert faiss is not None  # see `check_parameters`
+    assert faiss is not None  # see `check_installed`
     # a graph draws its levels in order, and FAISS does not save how far: going on would make another graph
-    of_clusters = parameters["faiss_index"] != "hnsw"
-    kept = unfinished / UNFINISHED if unfinished is not None and of_clusters else None
+    kept = unfinished / UNFINISHED if unfinished is not None and not faiss_index.startswith("HNSW") else None
     index = _unfinished(faiss, kept, vectors_ND.shape[1])
-    gpus = faiss.get_num_gpus() if of_clusters else 0
-    if index is None:
-        index = _trained(faiss, vectors_ND, parameters, gpus)
+    if fresh := index is None:
+        index = empty_index(faiss_index, vectors_ND.shape[1])
+    by_flat = hasattr(index, "quantizer") and isinstance(faiss.downcast_index(index.quantizer), faiss.IndexFlat)
+    gpus = faiss.get_num_gpus() if by_flat else 0
+    if fresh and not index.is_trained:
+        _train(faiss, index, vectors_ND, gpus)
         if kept is not None:
             _write(faiss, index, kept)
     add = _adder(faiss, index, gpus)
@@ -70,26 +75,16 @@ def training_rows(count: int, clusters: int) -> np.ndarray:
     return np.sort(np.random.default_rng(_SEED).choice(count, sample, replace=False))
 
 
-def _trained(faiss: ModuleType, vectors_ND: np.ndarray, parameters: dict, gpus: int) -> Any:
-    """An index without vectors."""
-    count, dimensions = vectors_ND.shape
-    kind = parameters["faiss_index"]
-    if kind == "hnsw":
-        return faiss.index_factory(dimensions, f"HNSW{parameters['hnsw_links']}", faiss.METRIC_INNER_PRODUCT)
-    # np: without polysemous training, which takes most of the time and serves another way of searching
-    stored = f"PQ{parameters['pq_bytes']}x8np" if kind == "ivfpq" else "Flat"
-    index = faiss.index_factory(dimensions, f"IVF{parameters['nlist']},{stored}", faiss.METRIC_INNER_PRODUCT)
-    rows = training_rows(count, parameters["nlist"])
-    say(
-        f"training {parameters['nlist']:,} clusters on {len(rows):,} of {count:,} vectors, on "
-        f"{f'{gpus} GPUs' if gpus else 'the CPU'}."
-    )
+def _train(faiss: ModuleType, index: Any, vectors_ND: np.ndarray, gpus: int) -> None:
+    rows = training_rows(len(vectors_ND), cluster_count(index) or _OTHER_CENTROIDS)
+    where = f"{gpus} GPUs" if gpus else "the CPU"
+    say(f"training the index on {len(rows):,} of {len(vectors_ND):,} vectors, on {where}.")
     if gpus:  # k-means uses it in the place of the quantizer, whose metric it must have
-        index.clustering_index = faiss.index_cpu_to_all_gpus(faiss.IndexFlatIP(dimensions))
+        index.clustering_index = faiss.index_cpu_to_all_gpus(faiss.IndexFlatIP(index.d))
     with Progress("training the index"):
         index.train(np.ascontiguousarray(vectors_ND[rows]))
-    index.clustering_index = None  # only training uses it, and it is in no file
-    return index
+    if gpus:
+        index.clustering_index = None  # only training uses it, and it is in no file
 
 
 def _adder(faiss: ModuleType, index: Any, gpus: int) -> Callable[[np.ndarray], object]:

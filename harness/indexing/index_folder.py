@@ -112,10 +112,7 @@ def differs_in_content_only(recorded: dict, recipe: dict) -> bool:
     """Whether two recipes are the same work on other passages."""
 
     def work(each: dict) -> dict:
-        vectors = {
-            key: value for key, value in each.get("vectors", {}).items() if key != "nlist"
-        }  # goes by their number
-        return {key: value for key, value in each.items() if key not in ("corpus", "labels")} | {"vectors": vectors}
+        return {key: value for key, value in each.items() if key not in ("corpus", "labels")}
 
     return work(recorded) == work(recipe)
 

@@ -12,6 +12,7 @@ from common.progress import in_bytes, say, track
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts
 from datamodules.formats.row_counts import RowCounts
+from harness.indexing.faiss_library import FLAT, factory_string
 from harness.indexing.index_folder import (
     INDEX,
     CorpusSource,
@@ -27,7 +28,6 @@ from harness.indexing.passage_store import PassageStore, write_passages
 if TYPE_CHECKING:
     import numpy as np
 
-    from harness.indexing.faiss_library import FaissIndex
     from harness.indexing.sentence_encoder import SentenceEncoder
     from harness.indexing.vector_search import Vectors
 
@@ -39,12 +39,9 @@ def build_dense(
     out: Path,
     encoder: "SentenceEncoder",
     chunk_passages: int = 4096,
-    faiss_index: "FaissIndex" = "flat",
-    nlist: int | None = None,
-    hnsw_links: int = 32,
+    faiss_index: str = FLAT,
     overwrite: bool = False,
     source: CorpusSource | None = None,
-    pq_bytes: int | None = None,
     counts: RowCounts | None = None,
 ) -> None:
     """Build a dense index folder, unless it is up to date.
@@ -58,13 +55,9 @@ def build_dense(
         out: The index folder.
         encoder: Encodes the passages; queries must be encoded by the same encoder, so its recipe is recorded.
         chunk_passages: Passages per saved chunk, at least 1.
-        faiss_index: `flat` (exact), `ivf` (clusters), `ivfpq` (clusters of compressed vectors) or `hnsw` (graph).
-        nlist: Number of clusters of `ivf` and `ivfpq`; None: 4 times the square root of the number of passages.
-        hnsw_links: Links per vector of `hnsw`.
+        faiss_index: `flat` (exact), or a string of `faiss.index_factory`, such as `IVF4096,Flat` or `HNSW32`.
         overwrite: Whether another index, or another unfinished build, may be replaced.
         source: See `build_index`.
-        pq_bytes: Bytes of a compressed vector of `ivfpq`; None: the greatest divisor of its dimensions that is at most
-            64.
         counts: As of `harness.indexing.passage_store.write_passages`; on rank 0 also of the passages that the encoder
             cuts.
 
@@ -93,7 +86,7 @@ def build_dense(
                     partial,
                     encoder,
                     chunk_passages,
-                    (faiss_index, nlist, hnsw_links, pq_bytes),
+                    faiss_index,
                     overwrite,
                     source,
                     counts,
@@ -131,7 +124,7 @@ def build_dense(
                 read_vectors(store, known, partial, chunk_passages),
                 len(store),
                 encoder.dimensions,
-                recipe["vectors"],
+                faiss_index,
                 partial,
             ),
             ["torch", "transformers", "numpy"],
@@ -148,7 +141,7 @@ def _prepare(
     partial: Path,
     encoder: "SentenceEncoder",
     chunk_passages: int,
-    kind: "tuple[FaissIndex, int | None, int, int | None]",
+    faiss_index: str,
     overwrite: bool,
     source: CorpusSource | None,
     counts: RowCounts | None,
@@ -161,17 +154,17 @@ def _prepare(
     import torch
 
     from harness.indexing.corpus_encoding import PARTIAL, discard, refuse_long_passages, start_or_resume
-    from harness.indexing.faiss_library import check_memory, check_parameters
+    from harness.indexing.faiss_library import check_memory, empty_index
     from models.device_memory import available_bytes
 
+    if faiss_index != FLAT:
+        empty_index(faiss_index, encoder.dimensions)
     PARTIAL.check(partial)
     fresh = not partial.exists()
     partial.mkdir(parents=True, exist_ok=True)
     try:
         corpus = write_passages(partial, track(passages, None, "reading passages"), counts)
-        faiss_index, nlist, hnsw_links, pq_bytes = kind
-        size = (corpus.passages, encoder.dimensions)
-        vectors = check_parameters(faiss_index, *size, nlist, hnsw_links, pq_bytes)
+        vectors = {"faiss_index": faiss_index}
         recipe = recipe_of("dense", corpus, source, encoder=encoder.recipe, dtype=encoder.dtype, vectors=vectors)
         if counts is not None and counts.strict:
             refuse_long_passages(PassageStore(partial), encoder, counts)
@@ -183,7 +176,7 @@ def _prepare(
             if fresh:
                 discard(partial)
             return None
-        check_memory(vectors, *size, available_bytes(torch.device("cpu")))
+        check_memory(faiss_index, corpus.passages, encoder.dimensions, available_bytes(torch.device("cpu")))
         start_or_resume(partial, recipe, overwrite, source)
     except BaseException:
         if fresh:
@@ -242,7 +235,7 @@ class VectorRetriever:
     @property
     def prefix_depth(self) -> float:
         """Up to this depth, a search for fewer passages finds the beginning of the list."""
-        return inf if self.index.recipe["vectors"]["faiss_index"] == "flat" else 0
+        return inf if factory_string(self.index.recipe["vectors"]) == FLAT else 0
 
     def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query vector: the second step of `search`."""
@@ -274,11 +267,11 @@ class DenseRetriever(VectorRetriever):
             GPUs).
         precision: Of the encoder: `auto`, `fp32` or `bf16`.
         batch_tokens: Tokens per forward pass of the encoder; None: chosen by device.
-        nprobe: Number of clusters searched of `ivf` and `ivfpq`: more clusters give higher recall and take longer.
-        ef_search: efSearch of an `hnsw` index: greater values give higher recall and take longer.
+        nprobe: Number of clusters searched of an IVF index: more clusters give higher recall and take longer.
+        ef_search: efSearch of an HNSW index: greater values give higher recall and take longer.
         verify: How the index files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
-        k_factor: Candidates of `ivfpq` for each passage asked for, whose scores are computed exactly: more give higher
-            recall.
+        k_factor: Candidates of an index of compressed vectors for each passage asked for, whose scores are computed
+            exactly: more give higher recall.
 
     Raises:
         MissingInputError: If the index or its encoder is not found.
@@ -321,7 +314,7 @@ class DenseRetriever(VectorRetriever):
     def _vectors(self) -> "Vectors":
         from harness.indexing.vector_search import Vectors
 
-        vectors = Vectors(self.index.folder, self.index.recipe["vectors"], *self._search)
+        vectors = Vectors(self.index.folder, factory_string(self.index.recipe["vectors"]), *self._search)
         say(f"{self.folder}: {self.index.passages:,} passages, vectors {in_bytes(vectors.vectors_ND.nbytes)}.")
         return vectors
 

@@ -110,7 +110,8 @@ def test_a_killed_build_continues_and_encodes_nothing_twice(
     with pytest.raises(Killed):
         build_dense(passages, out, encoder, chunk_passages=16)
     assert not out.exists()
-    assert len(chunks := list(partial_folder(out).glob("chunk-*"))) == 2
+    chunks = list(partial_folder(out).glob("chunk-*"))
+    assert len(chunks) == 2
 
     monkeypatch.setattr(encoder, "encode_passages", lambda texts: encoded.append(len(texts)) or encode(texts))
     with pytest.raises(UserError, match="unfinished build that differs in: corpus"):
@@ -139,10 +140,13 @@ def test_an_empty_corpus_is_refused_and_leaves_nothing(tmp_path, encoder) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("slip", [{"faiss_index": "hnsw", "hnsw_links": 1}, {"faiss_index": "ivf", "nlist": 71}])
+SLIPS = ["HNSW1", "IVF71,Flat", "IVF0,Flat", "ivf", "IVF2,PQ4x8np", "IVF2,PQ3x4np", "PQ4"]
+
+
+@pytest.mark.parametrize("slip", SLIPS)
 def test_building_slips_are_refused(tmp_path, encoder, passages, slip) -> None:
-    with pytest.raises(UserError):
-        build_dense(passages, tmp_path / "index", encoder, **slip)
+    with pytest.raises(UserError, match=f"faiss_index {slip} .*flat"):
+        build_dense(passages, tmp_path / "index", encoder, faiss_index=slip)
     assert list(tmp_path.iterdir()) == []
 
 
