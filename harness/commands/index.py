@@ -15,7 +15,7 @@ from datamodules.formats.row_counts import RowCounts
 from documents.folder.options import Cutting, ReadingLimits
 from harness.commands.file_lists import listed
 from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, QdrantOptions, ReadingOptions
-from harness.indexing.index_folder import INDEX, CorpusSource
+from harness.indexing.index_folder import INDEX, Build, CorpusSource
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
@@ -116,27 +116,24 @@ def index(
             if one != "dense" and not first:  # one process builds it
                 continue
             counts = rows[one]
-            of = _source(corpus, layout, source)
+            build = Build(overwrite, _source(corpus, layout, source), counts)
             if one == "bm25":
                 from harness.retrievers.bm25 import build_bm25
 
-                build_bm25(passages[one], folder, bm25.k1, bm25.b, bm25.stop_words, overwrite, of, workers, counts)
+                build_bm25(passages[one], folder, bm25.k1, bm25.b, bm25.stop_words, workers, build)
             elif one == "keywords":
                 from harness.retrievers.keywords import build_keywords
 
-                build_keywords(passages[one], folder, keywords.max_share, keywords.file, overwrite, of, counts)
+                build_keywords(passages[one], folder, keywords.max_share, keywords.file, build)
             elif one == "links":
                 from harness.retrievers.links import build_links
 
-                build_links(passages[one], folder, overwrite, of, counts)
+                build_links(passages[one], folder, build)
             else:
                 from harness.retrievers.dense import build_dense
 
                 assert encoder is not None
-                build_dense(
-                    passages[one], folder, encoder, dense.chunk_passages, dense.faiss_index, overwrite, of,
-                    counts,
-                )  # fmt: skip
+                build_dense(passages[one], folder, encoder, dense.chunk_passages, dense.faiss_index, build)
                 if place is not None and first:
                     from harness.indexing.index_folder import open_index
                     from harness.indexing.qdrant_collection import upload

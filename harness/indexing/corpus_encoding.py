@@ -26,7 +26,7 @@ from common.outputs import OutputFolder
 from common.progress import say, track
 from datamodules.formats.row_counts import CUT_PASSAGE, RowCounts
 from harness.indexing.faiss_building import UNFINISHED
-from harness.indexing.index_folder import CorpusSource, differs_in_content_only
+from harness.indexing.index_folder import Build, differs_in_content_only
 from harness.indexing.known_vectors import KEY, KnownVectors, Part, text_keys
 from harness.indexing.passage_store import OFFSETS, OTHER_IDS, PASSAGES, PassageStore, indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
@@ -34,7 +34,7 @@ from harness.runtime.distributed import ProcessGroup
 from harness.runtime.provenance import differences
 
 _RECIPE, _CHUNKS = "recipe.json", "chunk-*.npy"
-_CHECKED_AT_ONCE = 4096
+_AT_ONCE = 4096
 _SHOWN = 60  # characters
 PARTIAL = OutputFolder(
     "`infer.py index`", "an unfinished build", lambda _: [_RECIPE, PASSAGES, OFFSETS, OTHER_IDS, _CHUNKS, UNFINISHED]
@@ -46,25 +46,24 @@ def partial_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial")
 
 
-def start_or_resume(partial: Path, recipe: dict, overwrite: bool, source: CorpusSource | None = None) -> None:
+def start_or_resume(partial: Path, recipe: dict, build: Build) -> None:
     """Record the recipe in a partial folder; keep its chunks if they are of the same encoder.
 
     Args:
         partial: The folder.
         recipe: Of the index to build.
-        overwrite: Whether an unfinished build of another recipe may be replaced.
-        source: Where the corpus comes from: what it held earlier is no other recipe.
+        build: How it is built; what the same source held earlier is no other recipe.
 
     Raises:
         UserError: If it holds an unfinished build of another recipe, without `overwrite`.
         ArtifactError: If the recorded recipe is corrupt.
     """
-    record, origin = partial / _RECIPE, source.origin if source is not None else None
+    record, origin = partial / _RECIPE, build.source.origin if build.source is not None else None
     advice = f"To discard it, type --overwrite true, or remove {partial}."
     recorded = read_json(record, advice) if record.is_file() else {}
-    same_source = recorded.pop("origin", None) == origin and source is not None
+    same_source = recorded.pop("origin", None) == origin is not None
     goes_on = recorded == recipe or (same_source and differs_in_content_only(recorded, recipe))
-    if record.is_file() and not goes_on and not overwrite:
+    if record.is_file() and not goes_on and not build.overwrite:
         raise UserError(
             f"{partial} holds an unfinished build that differs in: {differences(recorded, recipe)}. "
             f"Finish it with its own options. {advice}"
@@ -150,8 +149,8 @@ def encode_chunks(
 
 def refuse_long_passages(store: PassageStore, encoder: SentenceEncoder, counts: RowCounts) -> None:
     """Raise the DataError of strict counts if the encoder cuts a passage, before any is encoded."""
-    for start in range(0, len(store), _CHECKED_AT_ONCE):
-        texts = _texts(store, start, _CHECKED_AT_ONCE)
+    for start in range(0, len(store), _AT_ONCE):
+        texts = _texts(store, start, _AT_ONCE)
         for row in encoder.longer(texts):
             counts.add(CUT_PASSAGE, shortened(texts[row]))
 
@@ -161,14 +160,14 @@ def shortened(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN].rsplit(" ", 1)[0] + " ...")
 
 
-def read_vectors(store: PassageStore, known: KnownVectors, partial: Path, chunk_passages: int) -> Iterator[np.ndarray]:
+def read_vectors(store: PassageStore, known: KnownVectors, partial: Path) -> Iterator[np.ndarray]:
     """The vectors of all passages in order, float32 (C, D) each.
 
     Raises:
         ArtifactError: If one is missing: the processes do not share the partial folder.
     """
-    for start in range(0, len(store), chunk_passages):
-        keys = text_keys(_texts(store, start, chunk_passages))
+    for start in range(0, len(store), _AT_ONCE):
+        keys = text_keys(_texts(store, start, _AT_ONCE))
         if not known.has(keys).all():
             raise ArtifactError(
                 f"{partial} lacks vectors although all processes finished. Choose an --out on a file system that all "

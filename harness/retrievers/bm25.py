@@ -20,11 +20,10 @@ from common.files import check_space, read_json
 from common.progress import in_bytes, say
 from common.ranges import PositiveInt
 from common.records import Passage, Ranked, as_texts, clean
-from datamodules.formats.row_counts import RowCounts
 from harness.indexing.analyser import Analyser, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
-from harness.indexing.index_folder import CorpusSource, Index, Verify, build_index, open_index
+from harness.indexing.index_folder import Build, Index, Verify, build_index, open_index
 from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.posting_runs import write_runs
 from harness.indexing.workers import worker_count
@@ -41,10 +40,8 @@ def build_bm25(
     k1: float = 1.5,
     b: float = 0.75,
     stop_words: StopWords = "english",
-    overwrite: bool = False,
-    source: CorpusSource | None = None,
     workers: int | None = 1,
-    counts: RowCounts | None = None,
+    build: Build = Build(),  # noqa: B008 (frozen)
 ) -> None:
     """Build a BM25 index folder, unless it is up to date.
 
@@ -57,11 +54,9 @@ def build_bm25(
         k1: Saturation of term frequency, at least 0.
         b: Strength of length normalization, in [0, 1].
         stop_words: See `Analyser`.
-        overwrite: Whether an index of another recipe may be replaced.
-        source: See `build_index`.
         workers: Processes that split passages into words, of more than one block; None: one for each processor, at most
             8.
-        counts: See `harness.indexing.passage_store.write_passages`.
+        build: How it is built.
 
     Raises:
         UserError: If `out` holds something else, or another process is writing it.
@@ -77,7 +72,7 @@ def build_bm25(
         return f"BM25 index of {len(store):,} passages, {len(runs.vocabulary):,} words"
 
     parts = {"k1": k1, "b": b, "analyser": analyser.recipe}
-    build_index("bm25", passages, out, parts, write, ["bm25s", "numpy"], overwrite, source, counts)
+    build_index("bm25", passages, out, parts, write, ["bm25s", "numpy"], build)
 
 
 def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":
@@ -123,7 +118,7 @@ class Bm25Retriever:
 
     Args:
         index: Folder that `infer.py index --kind bm25` wrote.
-        verify: How its files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
+        verify: How its files are verified: `sampled` (parts of large files), `full` or `off`.
         workers: Processes that share a large batch of queries; None: one for each processor, at most 8.
 
     Raises:

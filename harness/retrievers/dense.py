@@ -11,11 +11,10 @@ from common.errors import ArtifactError
 from common.progress import in_bytes, say, track
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts
-from datamodules.formats.row_counts import RowCounts
 from harness.indexing.faiss_library import FLAT, factory_string
 from harness.indexing.index_folder import (
     INDEX,
-    CorpusSource,
+    Build,
     Index,
     Verify,
     is_built,
@@ -40,9 +39,7 @@ def build_dense(
     encoder: "SentenceEncoder",
     chunk_passages: int = 4096,
     faiss_index: str = FLAT,
-    overwrite: bool = False,
-    source: CorpusSource | None = None,
-    counts: RowCounts | None = None,
+    build: Build = Build(),  # noqa: B008 (frozen)
 ) -> None:
     """Build a dense index folder, unless it is up to date.
 
@@ -56,10 +53,7 @@ def build_dense(
         encoder: Encodes the passages; queries must be encoded by the same encoder, so its recipe is recorded.
         chunk_passages: Passages per saved chunk, at least 1.
         faiss_index: `flat` (exact), or a string of `faiss.index_factory`, such as `IVF4096,Flat` or `HNSW32`.
-        overwrite: Whether another index, or another unfinished build, may be replaced.
-        source: See `build_index`.
-        counts: As of `harness.indexing.passage_store.write_passages`; on rank 0 also of the passages that the encoder
-            cuts.
+        build: How it is built.
 
     Raises:
         UserError: If the kind of FAISS index does not fit the corpus, `out` holds something else, or another process is
@@ -80,17 +74,7 @@ def build_dense(
         if processes.rank == 0:
             try:
                 held.enter_context(INDEX.locked(out))  # for all ranks, until the index is written
-                recipe = _prepare(
-                    passages,
-                    out,
-                    partial,
-                    encoder,
-                    chunk_passages,
-                    faiss_index,
-                    overwrite,
-                    source,
-                    counts,
-                )
+                recipe = _prepare(passages, out, partial, encoder, faiss_index, build)
                 status = "encode" if recipe is not None else "up to date"
             finally:
                 processes.broadcast(status)
@@ -109,42 +93,26 @@ def build_dense(
         )
         indexed = vectors_of_index(out, encoder)
         known = KnownVectors([*indexed, *encoded_chunks(partial, encoder)])
-        encode_chunks(store, partial, encoder, chunk_passages, processes, known, counts)
+        encode_chunks(store, partial, encoder, chunk_passages, processes, known, build.counts)
         processes.barrier()
         if processes.rank != 0 or recipe is None:
             return
-        known = KnownVectors([*indexed, *encoded_chunks(partial, encoder)])
+        vectors = read_vectors(store, KnownVectors([*indexed, *encoded_chunks(partial, encoder)]), partial)
         write_index(
             out,
             recipe,
-            len(store),
-            partial,
-            lambda folder: write_vectors(
-                folder,
-                read_vectors(store, known, partial, chunk_passages),
-                len(store),
-                encoder.dimensions,
-                faiss_index,
-                partial,
-            ),
+            store,
+            lambda folder: write_vectors(folder, vectors, len(store), encoder.dimensions, faiss_index, partial),
             ["torch", "transformers", "numpy"],
-            origin={"encoder": encoder.name},
-            source=source,
+            build.source,
+            encoder=encoder.name,
         )
         discard(partial)
         say(f"{out}: dense index of {len(store):,} passages, {faiss_index}.")
 
 
 def _prepare(
-    passages: Iterable[Passage],
-    out: Path,
-    partial: Path,
-    encoder: "SentenceEncoder",
-    chunk_passages: int,
-    faiss_index: str,
-    overwrite: bool,
-    source: CorpusSource | None,
-    counts: RowCounts | None,
+    passages: Iterable[Passage], out: Path, partial: Path, encoder: "SentenceEncoder", faiss_index: str, build: Build
 ) -> dict | None:
     """On rank 0: write the corpus, determine the recipe and record it in the partial folder.
 
@@ -163,21 +131,21 @@ def _prepare(
     fresh = not partial.exists()
     partial.mkdir(parents=True, exist_ok=True)
     try:
-        corpus = write_passages(partial, track(passages, None, "reading passages"), counts)
-        vectors = {"faiss_index": faiss_index}
-        recipe = recipe_of("dense", corpus, source, encoder=encoder.recipe, dtype=encoder.dtype, vectors=vectors)
-        if counts is not None and counts.strict:
-            refuse_long_passages(PassageStore(partial), encoder, counts)
+        corpus = write_passages(partial, track(passages, None, "reading passages"), build.counts)
+        made = {"encoder": encoder.recipe, "dtype": encoder.dtype, "vectors": {"faiss_index": faiss_index}}
+        recipe = recipe_of("dense", corpus, build.source, **made)
+        if build.counts is not None and build.counts.strict:
+            refuse_long_passages(PassageStore(partial), encoder, build.counts)
         # `auto` is another precision on another machine: an index that exists is good in either
         accepted = (
             [{**recipe, "dtype": dtype} for dtype in ("float32", "bfloat16")] if encoder.precision == "auto" else []
         )
-        if is_built(out, recipe, overwrite, accepted, source):
+        if is_built(out, recipe, build, accepted):
             if fresh:
                 discard(partial)
             return None
         check_memory(faiss_index, corpus.passages, encoder.dimensions, available_bytes(torch.device("cpu")))
-        start_or_resume(partial, recipe, overwrite, source)
+        start_or_resume(partial, recipe, build)
     except BaseException:
         if fresh:
             discard(partial)
@@ -269,7 +237,7 @@ class DenseRetriever(VectorRetriever):
         batch_tokens: Tokens per forward pass of the encoder; None: chosen by device.
         nprobe: Number of clusters searched of an IVF index: more clusters give higher recall and take longer.
         ef_search: efSearch of an HNSW index: greater values give higher recall and take longer.
-        verify: How the index files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
+        verify: How the index files are verified: `sampled` (parts of large files), `full` or `off`.
         k_factor: Candidates of an index of compressed vectors for each passage asked for, whose scores are computed
             exactly: more give higher recall.
 

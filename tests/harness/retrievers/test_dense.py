@@ -11,6 +11,7 @@ from common.errors import ArtifactError, DataError, UserError
 from common.files import digests
 from common.records import Passage
 from harness.indexing.corpus_encoding import partial_folder
+from harness.indexing.index_folder import Build
 from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
@@ -130,7 +131,7 @@ def test_an_unfinished_build_of_another_corpus_can_be_discarded(tmp_path, encode
     partial_folder(out).mkdir()
     (partial_folder(out) / "recipe.json").write_text("{}")
     np.save(partial_folder(out) / "chunk-00000.npy", np.zeros((70, 16), dtype=np.float32))
-    build_dense(passages, out, encoder, overwrite=True)
+    build_dense(passages, out, encoder, build=Build(overwrite=True))
     assert np.abs(np.load(out / "vectors.npy")).min(axis=1).max() > 0  # nothing of the stray chunk
 
 
