@@ -191,18 +191,5 @@ class Vectors:
             return self._index.search(queries_QD, wanted)[1]
         if self._faiss is not None:  # on the mapped vectors, without a copy of them
             return self._faiss.knn(queries_QD, self.vectors_ND, wanted, self._faiss.METRIC_INNER_PRODUCT)[1]
-        return self._search_with_numpy(queries_QD, wanted)
-
-    def _search_with_numpy(self, queries_QD: np.ndarray, wanted: int) -> np.ndarray:
-        best_QK = np.empty((len(queries_QD), 0), dtype=np.int64)
-        scores_QK = np.empty((len(queries_QD), 0), dtype=np.float32)
-        for start in range(0, len(self), _BLOCK):
-            block_QB = queries_QD @ self.vectors_ND[start : start + _BLOCK].T
-            rows_QB = np.broadcast_to(np.arange(start, start + block_QB.shape[1]), block_QB.shape)
-            best_QK = np.concatenate((best_QK, rows_QB), axis=1)
-            scores_QK = np.concatenate((scores_QK, block_QB), axis=1)
-            if scores_QK.shape[1] > wanted:
-                keep = np.argpartition(-scores_QK, wanted - 1, axis=1)[:, :wanted]
-                best_QK = np.take_along_axis(best_QK, keep, axis=1)
-                scores_QK = np.take_along_axis(scores_QK, keep, axis=1)
-        return best_QK
+        nearest = (np.argpartition(-self.similarities(query_D), wanted - 1)[:wanted] for query_D in queries_QD)
+        return np.stack([*nearest])

@@ -6,16 +6,15 @@
 with f the frequency of w in d and n_w the number of passages that contain w.  Repeated query words count repeatedly.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from common.errors import ArtifactError, DataError
+from common.errors import ArtifactError
 from common.files import check_space, read_json
 from common.progress import in_bytes, say
 from common.ranges import PositiveInt
@@ -28,17 +27,15 @@ from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.posting_runs import write_runs
 from harness.indexing.workers import worker_count
 
-if TYPE_CHECKING:
-    import bm25s
-
+K1, B = 1.5, 0.75  # saturation of term frequency, and strength of length normalization
 _FOLDER = "bm25"  # bm25s's own files, inside the index folder
 
 
 def build_bm25(
     passages: Iterable[Passage],
     out: Path,
-    k1: float = 1.5,
-    b: float = 0.75,
+    k1: float = K1,
+    b: float = B,
     stop_words: StopWords = "english",
     workers: int | None = 1,
     build: Build = Build(),  # noqa: B008 (frozen)
@@ -75,23 +72,22 @@ def build_bm25(
     build_index("bm25", passages, out, parts, write, ["bm25s", "numpy"], build)
 
 
-def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":
-    """Index a corpus.
+def bm25_scores(texts: Sequence[str], queries: Sequence[str]) -> Iterator[NDArray[np.float32]]:
+    """The BM25 scores (P,) of P texts for each query; all 0 for a query without a word of the texts.
 
     Words are numbered by first occurrence, because bm25s's own numbering differs between processes.
     """
     import bm25s
 
+    analyser = Analyser()
     vocabulary: dict[str, int] = {}
-    ids = [
-        [vocabulary.setdefault(word, len(vocabulary)) for word in analyser(indexed_text(passage))]
-        for passage in passages
-    ]
-    if not vocabulary:
-        raise DataError("No passage of the corpus contains a word that BM25 can index. Check the files and the layout.")
-    engine = bm25s.BM25(k1=k1, b=b, method="lucene")
-    engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
-    return engine
+    ids = [[vocabulary.setdefault(word, len(vocabulary)) for word in analyser(text)] for text in texts]
+    engine = bm25s.BM25(k1=K1, b=B, method="lucene")
+    if vocabulary:
+        engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
+    for query in queries:
+        words = engine.get_tokens_ids(analyser.of_query(clean(query), vocabulary)) if vocabulary else []
+        yield engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)
 
 
 def rank_by_bm25(query: str, passages: Sequence[Passage], k: int) -> list[Ranked]:
@@ -104,11 +100,7 @@ def rank_by_bm25(query: str, passages: Sequence[Passage], k: int) -> list[Ranked
         passages: A small collection, indexed in memory.
         k: Number of passages.
     """
-    analyser, scores_N = Analyser(), np.zeros(len(passages))
-    with suppress(DataError):  # no passage has a word that can be indexed
-        engine = _fit(passages, analyser, k1=1.5, b=0.75)
-        if word_ids := engine.get_tokens_ids(analyser.of_query(clean(query), engine.vocab_dict)):
-            scores_N = engine.get_scores_from_ids(word_ids)
+    (scores_N,) = bm25_scores([*map(indexed_text, passages)], [query])
     positions = np.argsort(-scores_N, kind="stable")[:k]
     return [Ranked(passages[position], float(scores_N[position])) for position in positions]
 

@@ -27,7 +27,7 @@ from harness.evaluation.serialization import digest
 from harness.evaluation.study import TUNE, Settings
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import gold_not_in_index, index_records
-from harness.retrievers.two_stage import StageResults, search_by_weight
+from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.memo import Triple
 from harness.selection import algorithms
 from harness.selection.algorithms import Rankings
@@ -96,7 +96,7 @@ def search_grid(
     most = max(size for k in ks for size in grid.first_sizes(k))
     size = most + max(depth for k in ks for depth in grid.pool_depths(k))
     second = dict.fromkeys(grid.weights, (most, size))
-    found = search_by_weight(retriever, questions, max(*ks, most), second, second_retriever)
+    found = search_twice(retriever, questions, max(*ks, most), second, second_retriever)
     return {weight: retrieval.results for weight, retrieval in found.items()}
 
 
