@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -14,14 +15,14 @@ from common.records import Passage
 from datamodules.formats.row_counts import RowCounts
 from documents.folder.options import Cutting, ReadingLimits
 from harness.commands.file_lists import listed
-from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, QdrantOptions, ReadingOptions
+from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, ReadingOptions
 from harness.indexing.index_folder import INDEX, Build, CorpusSource
+from harness.indexing.qdrant_place import CollectionPlace
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
     from documents.folder.corpus import DocumentFolder
     from documents.folder.options import DocumentPass
-    from harness.indexing.qdrant_collection import CollectionPlace
     from harness.indexing.sentence_encoder import SentenceEncoder
 
 Kind = Literal["dense", "bm25", "keywords", "links"]
@@ -38,7 +39,7 @@ def index(
     dense: DenseOptions = DenseOptions(),  # noqa: B008
     bm25: Bm25Options = Bm25Options(),  # noqa: B008
     keywords: KeywordOptions = KeywordOptions(),  # noqa: B008
-    qdrant: QdrantOptions = QdrantOptions(),  # noqa: B008
+    qdrant: CollectionPlace = CollectionPlace(),  # noqa: B008
     device: str = "auto",
     workers: PositiveInt | None = None,
     overwrite: bool = False,
@@ -215,21 +216,19 @@ def _folder(
     return read_folder(documents, document_cache, reading.outline, cutting, limits, reading.strict, passes)
 
 
-def _place(qdrant: QdrantOptions, kinds: Collection[Kind], out: Path) -> "CollectionPlace | None":
+def _place(qdrant: CollectionPlace, kinds: Collection[Kind], out: Path) -> CollectionPlace | None:
     """The collection that the index is uploaded to; None without one.
 
     Raises:
         UserError: If an option contradicts another one.
     """
-    if qdrant == QdrantOptions():
+    if qdrant == CollectionPlace():
         return None
     if "dense" not in kinds:
         raise UserError(
             f"A Qdrant collection takes a dense index, got --kind {', '.join(kinds)}. Omit --kind, or --qdrant."
         )
-    from harness.indexing.qdrant_collection import CollectionPlace
-
-    place = CollectionPlace(qdrant.url, qdrant.path, qdrant.collection or out.name, qdrant.key_variable)
+    place = replace(qdrant, collection=qdrant.collection or out.name)
     place.check()
     return place
 

@@ -87,20 +87,3 @@ class KeywordOptions:
 
     max_share: Share = 0.2
     file: Path | None = None
-
-
-@dataclass(frozen=True)
-class QdrantOptions:
-    """A collection of the Qdrant vector database to which a dense index is uploaded, too; no url and no path: none.
-
-    Args:
-        url: Address of the server, such as http://localhost:6333.
-        path: In the place of url, a folder of the client's local mode, for tests and small corpora.
-        collection: Name of the collection; null: that of `out`.
-        key_variable: Environment variable that holds the server's API key, if it needs one.
-    """
-
-    url: str | None = None
-    path: Path | None = None
-    collection: str | None = None
-    key_variable: str | None = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked
+from harness.indexing.qdrant_place import CollectionPlace
 from harness.retrievers.dense import VectorRetriever
 
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ class QdrantRetriever(VectorRetriever):
         exact: bool = False,
         hnsw_ef: PositiveInt | None = None,
     ) -> None:
-        from harness.indexing.qdrant_collection import CollectionPlace
-
         self._place = CollectionPlace(url, Path(path) if path is not None else None, collection, key_variable)
         self._place.check()
         again = "upload the collection again: infer.py index --qdrant.url URL --overwrite true"
