@@ -312,6 +312,21 @@ def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sa
     return Index(folder, recipe, manifest["passages"], manifest["origin"])
 
 
+def built_with(index: Index, **parts: object) -> Index:
+    """The index, whose recipe must have these parts.
+
+    Raises:
+        ArtifactError: If it was built by a version that tells words, keywords or titles apart otherwise.
+    """
+    if any(index.recipe.get(name) != value for name, value in parts.items()):
+        kind = index.recipe["kind"]
+        raise ArtifactError(
+            f"{index.folder} was built by another version (differs in: {', '.join(parts)}). Build it again: "
+            f"infer.py index --kind {kind} --out {index.folder} --overwrite true."
+        )
+    return index
+
+
 def _check_file(folder: Path, name: str, recorded: dict, sampled: bool) -> None:
     """Compare a file with its entry in the manifest, by samples or whole."""
     file = folder / name

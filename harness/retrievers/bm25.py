@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import ArtifactError
 from common.files import check_space, read_json
 from common.progress import in_bytes, say
 from common.ranges import PositiveInt
@@ -22,7 +21,7 @@ from common.records import Passage, Ranked, as_texts, clean
 from harness.indexing.analyser import Analyser, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
-from harness.indexing.index_folder import Build, Index, Verify, build_index, open_index
+from harness.indexing.index_folder import Build, Index, Verify, build_index, built_with, open_index
 from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.posting_runs import write_runs
 from harness.indexing.workers import worker_count
@@ -134,13 +133,8 @@ class Bm25Retriever:
 
     @cached_property
     def _analyser(self) -> Analyser:
-        recorded = self.index.recipe["analyser"]
-        analyser = Analyser(recorded["stop_words"])
-        if analyser.recipe != recorded:
-            raise ArtifactError(
-                f"{self.folder} was built with another analyser (other words or stop words). "
-                f"Build it again: infer.py index --kind bm25 --out {self.folder} --overwrite true."
-            )
+        analyser = Analyser(self.index.recipe["analyser"]["stop_words"])
+        built_with(self.index, analyser=analyser.recipe)
         return analyser
 
     @cached_property

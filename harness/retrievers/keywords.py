@@ -22,7 +22,7 @@ from common.sealed_json import fingerprint
 from datamodules.formats.file_kinds import OtherKindError, opened
 from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import RECIPE, KeywordMatcher, as_keyword, critical_keywords
-from harness.indexing.index_folder import Build, Index, Verify, build_index, open_index
+from harness.indexing.index_folder import Build, Index, Verify, build_index, built_with, open_index
 from harness.indexing.passage_store import PassageStore
 
 KEYWORDS = "keywords.jsonl"  # one object a line: "keyword" and "passages", the positions of those that contain it
@@ -111,13 +111,7 @@ class KeywordRetriever:
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""
-        index = open_index(self.folder, "keywords", self.verify)
-        if {name: index.recipe.get(name) for name in RECIPE} != RECIPE:
-            raise ArtifactError(
-                f"{self.folder} was built by another version, which found keywords otherwise. "
-                f"Build it again: infer.py index --kind keywords --out {self.folder} --overwrite true."
-            )
-        return index
+        return built_with(open_index(self.folder, "keywords", self.verify), **RECIPE)
 
     @cached_property
     def _postings(self) -> dict[tuple[str, ...], NDArray[np.int64]]:

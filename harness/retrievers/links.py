@@ -17,11 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from common.errors import ArtifactError
 from common.progress import in_bytes, say
 from common.ranges import NonNegativeInt, Share
 from common.records import Passage, Ranked, as_texts
-from harness.indexing.index_folder import Build, Index, Verify, build_index, open_index
+from harness.indexing.index_folder import Build, Index, Verify, build_index, built_with, open_index
 from harness.indexing.passage_store import PassageStore
 from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
 from harness.indexing.titles import MATCHING, title_words
@@ -89,13 +88,7 @@ class LinkRetriever:
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""
-        index = open_index(self.folder, "links", self.verify)
-        if index.recipe["matching"] != MATCHING:
-            raise ArtifactError(
-                f"{self.folder} was built by another version, which found titles otherwise. "
-                f"Build it again: infer.py index --kind links --out {self.folder} --overwrite true."
-            )
-        return index
+        return built_with(open_index(self.folder, "links", self.verify), matching=MATCHING)
 
     @cached_property
     def _links(self) -> TitleLinks:

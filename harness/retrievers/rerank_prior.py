@@ -15,9 +15,8 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Self
 
-from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import read_json
-from common.sealed_json import check_fields, unsealed, write_sealed
+from common.errors import ArtifactError, UserError
+from common.sealed_json import read_sealed, write_sealed
 from models.serving_manifest import manifest_sha256
 
 if TYPE_CHECKING:
@@ -73,10 +72,7 @@ class RerankPrior:
         """
         from models.calibration import Calibration  # loads torch
 
-        if not path.is_file():
-            raise MissingInputError(f"{path}: no file of a rerank prior. {_CURE}")
-        value = unsealed(path, read_json(path, _CURE), _CURE)
-        check_fields(str(path), value, _FIELDS, _CURE)
+        value = read_sealed(path, _FIELDS, _CURE)
         if not 0 <= value["prior_weight"] < inf:
             raise ArtifactError(f"{path}: prior_weight {value['prior_weight']} is out of range. {_CURE}")
         calibration = Calibration(**value["calibration"])

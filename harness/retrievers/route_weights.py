@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 
-from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import read_json
+from common.errors import ArtifactError, UserError
 from common.records import Passage
-from common.sealed_json import unsealed, write_sealed
+from common.sealed_json import read_sealed, write_sealed
 
 ALPHA, BETA = 0.5, 0.1  # for passages that are no segments of documents
 _ENOUGH_LEVELS = 2
@@ -72,12 +71,8 @@ def read_weights(path: Path) -> tuple[float, float]:
         MissingInputError: If there is no such file.
         ArtifactError: If it is corrupt.
     """
-    if not path.is_file():
-        raise MissingInputError(f"{path}: no file of weights. {_CURE}")
-    value = unsealed(path, read_json(path, _CURE), _CURE)
-    alpha, beta = value.get("alpha"), value.get("beta")
-    if not isinstance(alpha, int | float) or not isinstance(beta, int | float):
-        raise ArtifactError(f"{path} has no weights alpha and beta. {_CURE}")
+    value = read_sealed(path, {"alpha": float, "beta": float}, _CURE)
+    alpha, beta = value["alpha"], value["beta"]
     if not 0 <= alpha <= 1 or not 0 <= beta < inf:
         raise ArtifactError(f"{path} has weights out of range: alpha {alpha}, beta {beta}. {_CURE}")
     return float(alpha), float(beta)
