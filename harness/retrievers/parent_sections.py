@@ -164,4 +164,4 @@ def _words(places: Iterable[_Place]) -> int:
 
 def _common(paths: list[tuple[str, ...]]) -> tuple[str, ...]:
     """The headings that all paths begin with."""
-    return commonprefix(paths)  # noqa: RUF071 (of tuples)
+    return tuple(commonprefix(paths))  # noqa: RUF071 (of tuples)
