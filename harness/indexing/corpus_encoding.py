@@ -5,8 +5,6 @@
 <out>.partial/passages.jsonl    the corpus, with its table of offsets
 <out>.partial/chunk-HASH.npy    texts that were encoded together, (C,) pairs of a text's key and its vector, float32
                                 (D,); named by the hash of its content, so that a damaged one is none
-<out>.partial/vectors.faiss     an approximate index, trained, with some of the vectors
-                                (`harness.indexing.faiss_building`)
 
 Vectors are found by their texts (`harness.indexing.known_vectors`), whatever corpus, process or place in the corpus
 they were encoded for: so a build goes on, and an index of a corpus that has changed takes over what it can.
@@ -25,7 +23,6 @@ from common.files import read_json, write_atomically, write_json
 from common.outputs import OutputFolder
 from common.progress import say, track
 from datamodules.formats.row_counts import CUT_PASSAGE, RowCounts
-from harness.indexing.faiss_building import UNFINISHED
 from harness.indexing.index_folder import Build, differs_in_content_only
 from harness.indexing.known_vectors import KEY, KnownVectors, Part, text_keys
 from harness.indexing.passage_store import OFFSETS, OTHER_IDS, PASSAGES, PassageStore, indexed_text
@@ -37,7 +34,7 @@ _RECIPE, _CHUNKS = "recipe.json", "chunk-*.npy"
 _AT_ONCE = 4096
 _SHOWN = 60  # characters
 PARTIAL = OutputFolder(
-    "`infer.py index`", "an unfinished build", lambda _: [_RECIPE, PASSAGES, OFFSETS, OTHER_IDS, _CHUNKS, UNFINISHED]
+    "`infer.py index`", "an unfinished build", lambda _: [_RECIPE, PASSAGES, OFFSETS, OTHER_IDS, _CHUNKS]
 )
 
 
@@ -74,8 +71,6 @@ def start_or_resume(partial: Path, recipe: dict, build: Build) -> None:
             chunk.unlink()
     elif chunks:
         say(f"{partial}: continuing a build with {len(chunks)} chunks encoded.")
-    if recorded != recipe:
-        (partial / UNFINISHED).unlink(missing_ok=True)
     write_json(record, {**recipe, "origin": origin})
 
 

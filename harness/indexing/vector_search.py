@@ -35,7 +35,6 @@ def write_vectors(
     count: int,
     dimensions: int,
     faiss_index: str,
-    unfinished: Path | None = None,
 ) -> None:
     """Write the searchable files.
 
@@ -45,7 +44,6 @@ def write_vectors(
         count: Total number of vectors.
         dimensions: D.
         faiss_index: `FLAT`, or the factory string of an approximate index.
-        unfinished: See `harness.indexing.faiss_building.build_approximate`.
 
     Raises:
         ArtifactError: If writing fails, for example because the disk is too small.
@@ -61,7 +59,7 @@ def write_vectors(
     if end != count:
         raise ArtifactError(f"{folder}: got {end} vectors for {count} passages. Start the build again.")
     if faiss_index != FLAT:
-        build_approximate(open_vectors(folder), faiss_index, folder / APPROXIMATE, unfinished)
+        build_approximate(open_vectors(folder), faiss_index, folder / APPROXIMATE)
 
 
 def open_vectors(folder: Path) -> np.ndarray:

@@ -102,7 +102,7 @@ def build_dense(
             out,
             recipe,
             store,
-            lambda folder: write_vectors(folder, vectors, len(store), encoder.dimensions, faiss_index, partial),
+            lambda folder: write_vectors(folder, vectors, len(store), encoder.dimensions, faiss_index),
             ["torch", "transformers", "numpy"],
             build.source,
             encoder=encoder.name,
