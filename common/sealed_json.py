@@ -10,8 +10,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from common.errors import ArtifactError, MissingInputError
-from common.files import read_json, write_text
+from common.errors import ArtifactError
+from common.files import write_text
 
 SEAL = "seal"
 _TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", dict: "an object", NoneType: "null"}
@@ -47,20 +47,6 @@ def unsealed(path: Path, value: Mapping[str, Any], cure: str) -> dict[str, Any]:
     # The text too: 1e-05 and 1E-05 are one number and one bit apart.
     if value.get(SEAL) != fingerprint(content) or path.read_bytes() != _text(value).encode():
         raise ArtifactError(f"{path} is corrupt or was edited: its sha256 (seal) does not match. {cure}")
-    return content
-
-
-def read_sealed(path: Path, fields: Mapping[str, Any], cure: str) -> dict[str, Any]:
-    """The content of a sealed file with the required fields; see `check_fields`.
-
-    Raises:
-        MissingInputError: If there is no such file.
-        ArtifactError: If it is corrupt, was edited or is another file.
-    """
-    if not path.is_file():
-        raise MissingInputError(f"{path} does not exist. {cure}")
-    content = unsealed(path, read_json(path, cure), cure)
-    check_fields(str(path), content, fields, cure)
     return content
 
 
