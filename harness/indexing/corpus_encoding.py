@@ -43,13 +43,14 @@ def partial_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial")
 
 
-def start_or_resume(partial: Path, recipe: dict, build: Build) -> None:
-    """Record the recipe in a partial folder; keep its chunks if they are of the same encoder.
+def start_or_resume(partial: Path, recipe: dict, build: Build, corpus: Path) -> None:
+    """Record recipe and corpus in a partial folder; keep its chunks if they are of the same encoder.
 
     Args:
         partial: The folder.
         recipe: Of the index to build.
         build: How it is built; what the same source held earlier is no other recipe.
+        corpus: Folder with the corpus, whose files are moved into the partial folder.
 
     Raises:
         UserError: If it holds an unfinished build of another recipe, without `overwrite`.
@@ -71,7 +72,11 @@ def start_or_resume(partial: Path, recipe: dict, build: Build) -> None:
             chunk.unlink()
     elif chunks:
         say(f"{partial}: continuing a build with {len(chunks)} chunks encoded.")
+    partial.mkdir(exist_ok=True)
     write_json(record, {**recipe, "origin": origin})
+    (partial / OTHER_IDS).unlink(missing_ok=True)
+    for file in corpus.iterdir():
+        file.replace(partial / file.name)
 
 
 def encoded_chunks(partial: Path, encoder: SentenceEncoder) -> list[Part]:

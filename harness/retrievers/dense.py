@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from common.errors import ArtifactError
+from common.files import scratch_folder
 from common.progress import in_bytes, say, track
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts
@@ -121,35 +122,25 @@ def _prepare(
     """
     import torch
 
-    from harness.indexing.corpus_encoding import PARTIAL, discard, refuse_long_passages, start_or_resume
+    from harness.indexing.corpus_encoding import PARTIAL, refuse_long_passages, start_or_resume
     from harness.indexing.faiss_library import check_memory, empty_index
     from models.device_memory import available_bytes
 
     if faiss_index != FLAT:
         empty_index(faiss_index, encoder.dimensions)
     PARTIAL.check(partial)
-    fresh = not partial.exists()
-    partial.mkdir(parents=True, exist_ok=True)
-    try:
-        corpus = write_passages(partial, track(passages, None, "reading passages"), build.counts)
+    with scratch_folder(out) as staging:
+        corpus = write_passages(staging, track(passages, None, "reading passages"), build.counts)
         made = {"encoder": encoder.recipe, "dtype": encoder.dtype, "vectors": {"faiss_index": faiss_index}}
         recipe = recipe_of("dense", corpus, build.source, **made)
         if build.counts is not None and build.counts.strict:
-            refuse_long_passages(PassageStore(partial), encoder, build.counts)
+            refuse_long_passages(PassageStore(staging), encoder, build.counts)
         # `auto` is another precision on another machine: an index that exists is good in either
-        accepted = (
-            [{**recipe, "dtype": dtype} for dtype in ("float32", "bfloat16")] if encoder.precision == "auto" else []
-        )
-        if is_built(out, recipe, build, accepted):
-            if fresh:
-                discard(partial)
+        dtypes = ("float32", "bfloat16") if encoder.precision == "auto" else ()
+        if is_built(out, recipe, build, [{**recipe, "dtype": dtype} for dtype in dtypes]):
             return None
         check_memory(faiss_index, corpus.passages, encoder.dimensions, available_bytes(torch.device("cpu")))
-        start_or_resume(partial, recipe, build)
-    except BaseException:
-        if fresh:
-            discard(partial)
-        raise
+        start_or_resume(partial, recipe, build, staging)
     return recipe
 
 
