@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import partial as partial_function
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,9 +27,11 @@ from datamodules.formats.row_counts import CUT_PASSAGE, RowCounts
 from harness.indexing.index_folder import Build, differs_in_content_only
 from harness.indexing.known_vectors import KEY, KnownVectors, Part, text_keys
 from harness.indexing.passage_store import OFFSETS, OTHER_IDS, PASSAGES, PassageStore, indexed_text
-from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.runtime.distributed import ProcessGroup
 from harness.runtime.provenance import differences
+
+if TYPE_CHECKING:
+    from harness.indexing.sentence_encoder import SentenceEncoder
 
 _RECIPE, _CHUNKS = "recipe.json", "chunk-*.npy"
 _AT_ONCE = 4096
@@ -79,7 +82,7 @@ def start_or_resume(partial: Path, recipe: dict, build: Build, corpus: Path) -> 
         file.replace(partial / file.name)
 
 
-def encoded_chunks(partial: Path, encoder: SentenceEncoder) -> list[Part]:
+def encoded_chunks(partial: Path, encoder: "SentenceEncoder") -> list[Part]:
     """The chunks of a partial folder that are whole, and of this encoder."""
     parts: list[Part] = []
     for path in sorted(partial.glob(_CHUNKS)):
@@ -95,7 +98,7 @@ def encoded_chunks(partial: Path, encoder: SentenceEncoder) -> list[Part]:
 def encode_chunks(
     store: PassageStore,
     partial: Path,
-    encoder: SentenceEncoder,
+    encoder: "SentenceEncoder",
     chunk_passages: int,
     processes: ProcessGroup,
     known: KnownVectors,
@@ -147,7 +150,7 @@ def encode_chunks(
         )
 
 
-def refuse_long_passages(store: PassageStore, encoder: SentenceEncoder, counts: RowCounts) -> None:
+def refuse_long_passages(store: PassageStore, encoder: "SentenceEncoder", counts: RowCounts) -> None:
     """Raise the DataError of strict counts if the encoder cuts a passage, before any is encoded."""
     for start in range(0, len(store), _AT_ONCE):
         texts = _texts(store, start, _AT_ONCE)
@@ -185,7 +188,7 @@ def _texts(store: PassageStore, start: int, count: int) -> list[str]:
     return [indexed_text(passage) for passage in store.part(start, min(start + count, len(store)))]
 
 
-def _dtype(encoder: SentenceEncoder) -> np.dtype:
+def _dtype(encoder: "SentenceEncoder") -> np.dtype:
     return np.dtype([("key", KEY), ("vector", "<f4", (encoder.dimensions,))])
 
 

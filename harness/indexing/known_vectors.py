@@ -1,6 +1,7 @@
 """Vectors by the text they were computed from, of an earlier index or an unfinished build: no text is encoded twice."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,5 +76,4 @@ def vectors_of_index(folder: Path, encoder: "SentenceEncoder") -> list[Part]:
     if (index.recipe["encoder"], index.recipe["dtype"]) != (encoder.recipe, encoder.dtype):
         return []
     passages = track(PassageStore(folder), index.passages, f"reading the texts of {folder}")
-    vectors_ND = open_vectors(folder)
-    return [(text_keys(map(indexed_text, passages), index.passages), lambda: vectors_ND)]
+    return [(text_keys(map(indexed_text, passages), index.passages), partial(open_vectors, folder))]

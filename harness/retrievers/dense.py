@@ -7,12 +7,25 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from common.errors import ArtifactError
 from common.files import scratch_folder
 from common.progress import in_bytes, say, track
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts
-from harness.indexing.faiss_library import FLAT, factory_string
+from harness.indexing.corpus_encoding import (
+    PARTIAL,
+    discard,
+    encode_chunks,
+    encoded_chunks,
+    partial_folder,
+    read_vectors,
+    refuse_long_passages,
+    start_or_resume,
+)
+from harness.indexing.faiss_devices import check_gpu
+from harness.indexing.faiss_library import FLAT, check_memory, empty_index, factory_string
 from harness.indexing.index_folder import (
     INDEX,
     Build,
@@ -23,13 +36,13 @@ from harness.indexing.index_folder import (
     recipe_of,
     write_index,
 )
+from harness.indexing.known_vectors import KnownVectors, vectors_of_index
 from harness.indexing.passage_store import PassageStore, write_passages
+from harness.indexing.vector_search import Vectors, write_vectors
+from harness.runtime.distributed import join_process_group
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from harness.indexing.sentence_encoder import SentenceEncoder
-    from harness.indexing.vector_search import Vectors
 
 _FLOAT_BYTES = 4
 
@@ -62,11 +75,6 @@ def build_dense(
         DataError: If the corpus is empty.
         ArtifactError: If writing to disk fails, or (on ranks other than 0) if rank 0 failed.
     """
-    from harness.indexing.corpus_encoding import discard, encode_chunks, encoded_chunks, partial_folder, read_vectors
-    from harness.indexing.known_vectors import KnownVectors, vectors_of_index
-    from harness.indexing.vector_search import write_vectors
-    from harness.runtime.distributed import join_process_group
-
     partial = partial_folder(out)
     processes = join_process_group()
     with ExitStack() as held:
@@ -122,8 +130,6 @@ def _prepare(
     """
     import torch
 
-    from harness.indexing.corpus_encoding import PARTIAL, refuse_long_passages, start_or_resume
-    from harness.indexing.faiss_library import check_memory, empty_index
     from models.device_memory import available_bytes
 
     if faiss_index != FLAT:
@@ -187,7 +193,7 @@ class VectorRetriever:
         say(f"{self.index.folder}: encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}.")
         return encoder
 
-    def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
+    def encode_queries(self, queries: Sequence[str]) -> np.ndarray:
         """Embeddings of queries, float32 (Q, D): the first step of `search`, separate so that it can be timed."""
         return self.encoder.encode_queries(queries)
 
@@ -196,7 +202,7 @@ class VectorRetriever:
         """Up to this depth, a search for fewer passages finds the beginning of the list."""
         return inf if factory_string(self.index.recipe["vectors"]) == FLAT else 0
 
-    def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
+    def search_vectors(self, queries_QD: np.ndarray, k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query vector: the second step of `search`."""
         raise NotImplementedError
 
@@ -255,8 +261,6 @@ class DenseRetriever(VectorRetriever):
         again = f"build the index again: infer.py index --dense.encoder NAME --out {index} --overwrite true"
         super().__init__(encoder, device, precision, batch_tokens, again)
         if index_device in ("cuda", "all"):
-            from harness.indexing.faiss_devices import check_gpu
-
             check_gpu(index_device)
         self._search = (index_device, nprobe, ef_search, k_factor)
 
@@ -270,20 +274,18 @@ class DenseRetriever(VectorRetriever):
         return open_index(self.folder, "dense", self.verify)
 
     @cached_property
-    def _vectors(self) -> "Vectors":
-        from harness.indexing.vector_search import Vectors
-
+    def _vectors(self) -> Vectors:
         vectors = Vectors(self.index.folder, factory_string(self.index.recipe["vectors"]), *self._search)
         say(f"{self.folder}: {self.index.passages:,} passages, vectors {in_bytes(vectors.vectors_ND.nbytes)}.")
         return vectors
 
-    def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
+    def search_vectors(self, queries_QD: np.ndarray, k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query vector: the second step of `search`."""
         return [
             [Ranked(self.index.stored[position], score) for position, score in hits]
             for hits in self._vectors.search(queries_QD, k)
         ]
 
-    def similarities(self, query_D: "np.ndarray") -> "np.ndarray":
+    def similarities(self, query_D: np.ndarray) -> np.ndarray:
         """Inner product of a query vector with every passage of the index, float64 (N,)."""
         return self._vectors.similarities(query_D)
