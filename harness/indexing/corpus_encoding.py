@@ -3,7 +3,7 @@
 <out>.partial/recipe.json       recipe of the index and origin of its corpus; a build with other ones does not take the
                                 place of this one unasked
 <out>.partial/passages.jsonl    the corpus, with its table of offsets
-<out>.partial/chunk-HASH.npy    texts that were encoded together, (C,) pairs of a text's key and its vector, float32
+<out>.partial/chunk-HASH        texts that were encoded together, (C,) pairs of a text's key and its vector, float32
                                 (D,); named by the hash of its content, so that a damaged one is none
 
 Vectors are found by their texts (`harness.indexing.known_vectors`), whatever corpus, process or place in the corpus
@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterator
 from functools import partial as partial_function
 from hashlib import blake2b
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,12 @@ from harness.runtime.provenance import differences
 if TYPE_CHECKING:
     from harness.indexing.sentence_encoder import SentenceEncoder
 
-_RECIPE, _CHUNKS = "recipe.json", "chunk-*.npy"
+_RECIPE, _CHUNKS = "recipe.json", "chunk-*"
 _AT_ONCE = 4096
 _SHOWN = 60  # characters
+_OF_0_2 = ("earlier-*.npy", "vectors.faiss")  # that a build of release 0.2 may have left, with numbered chunks
 PARTIAL = OutputFolder(
-    "`infer.py index`", "an unfinished build", lambda _: [_RECIPE, PASSAGES, OFFSETS, OTHER_IDS, _CHUNKS]
+    "`infer.py index`", "an unfinished build", lambda _: [_RECIPE, PASSAGES, OFFSETS, OTHER_IDS, _CHUNKS, *_OF_0_2]
 )
 
 
@@ -86,12 +88,10 @@ def encoded_chunks(partial: Path, encoder: "SentenceEncoder") -> list[Part]:
     """The chunks of a partial folder that are whole, and of this encoder."""
     parts: list[Part] = []
     for path in sorted(partial.glob(_CHUNKS)):
-        try:
-            chunk_C = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError):
-            continue
-        if chunk_C.dtype == _dtype(encoder) and path.name == _name(chunk_C):
-            parts.append((chunk_C["key"].copy(), partial_function(_vectors, path)))
+        content = path.read_bytes()
+        if path.name == _name(content):
+            keys = np.frombuffer(content, _dtype(encoder))["key"].copy()
+            parts.append((keys, partial_function(_vectors, path, _dtype(encoder))))
     return parts
 
 
@@ -134,7 +134,8 @@ def encode_chunks(
             raise UserError(
                 f"{encoder.name} returns vectors that are not finite. Try --dense.precision fp32 or another encoder."
             )
-        write_atomically(partial / _name(chunk_C), partial_function(_save, chunk_C))
+        content = chunk_C.tobytes()
+        write_atomically(partial / _name(content), methodcaller("write_bytes", content))
         encoded += len(new)
         if encoder.cut_rows:
             cut, first = cut + len(encoder.cut_rows), first or texts[encoder.cut_rows[0]]
@@ -192,15 +193,10 @@ def _dtype(encoder: "SentenceEncoder") -> np.dtype:
     return np.dtype([("key", KEY), ("vector", "<f4", (encoder.dimensions,))])
 
 
-def _name(chunk_C: np.ndarray) -> str:
-    return f"chunk-{blake2b(chunk_C.tobytes(), digest_size=16).hexdigest()}.npy"
+def _name(content: bytes) -> str:
+    return f"chunk-{blake2b(content, digest_size=16).hexdigest()}"
 
 
-def _save(chunk_C: np.ndarray, path: Path) -> None:
-    with path.open("wb") as file:
-        np.save(file, chunk_C, allow_pickle=False)
-
-
-def _vectors(path: Path) -> np.ndarray:
-    vectors_CD: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)["vector"]
+def _vectors(path: Path, dtype: np.dtype) -> np.ndarray:
+    vectors_CD: np.ndarray = np.memmap(path, dtype, "r")["vector"]
     return vectors_CD
