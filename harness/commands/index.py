@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -14,14 +15,14 @@ from common.records import Passage
 from datamodules.formats.row_counts import RowCounts
 from documents.folder.options import Cutting, ReadingLimits
 from harness.commands.file_lists import listed
-from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, QdrantOptions, ReadingOptions
-from harness.indexing.index_folder import INDEX, CorpusSource
+from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, ReadingOptions
+from harness.indexing.index_folder import INDEX, Build, CorpusSource
+from harness.indexing.qdrant_place import CollectionPlace
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
     from documents.folder.corpus import DocumentFolder
     from documents.folder.options import DocumentPass
-    from harness.indexing.qdrant_collection import CollectionPlace
     from harness.indexing.sentence_encoder import SentenceEncoder
 
 Kind = Literal["dense", "bm25", "keywords", "links"]
@@ -38,7 +39,7 @@ def index(
     dense: DenseOptions = DenseOptions(),  # noqa: B008
     bm25: Bm25Options = Bm25Options(),  # noqa: B008
     keywords: KeywordOptions = KeywordOptions(),  # noqa: B008
-    qdrant: QdrantOptions = QdrantOptions(),  # noqa: B008
+    qdrant: CollectionPlace = CollectionPlace(),  # noqa: B008
     device: str = "auto",
     workers: PositiveInt | None = None,
     overwrite: bool = False,
@@ -116,27 +117,24 @@ def index(
             if one != "dense" and not first:  # one process builds it
                 continue
             counts = rows[one]
-            of = _source(corpus, layout, source, dense.nlist if one == "dense" else None)
+            build = Build(overwrite, _source(corpus, layout, source), counts)
             if one == "bm25":
                 from harness.retrievers.bm25 import build_bm25
 
-                build_bm25(passages[one], folder, bm25.k1, bm25.b, bm25.stop_words, overwrite, of, workers, counts)
+                build_bm25(passages[one], folder, bm25.k1, bm25.b, bm25.stop_words, workers, build)
             elif one == "keywords":
                 from harness.retrievers.keywords import build_keywords
 
-                build_keywords(passages[one], folder, keywords.max_share, keywords.file, overwrite, of, counts)
+                build_keywords(passages[one], folder, keywords.max_share, keywords.file, build)
             elif one == "links":
                 from harness.retrievers.links import build_links
 
-                build_links(passages[one], folder, overwrite, of, counts)
+                build_links(passages[one], folder, build)
             else:
                 from harness.retrievers.dense import build_dense
 
                 assert encoder is not None
-                build_dense(
-                    passages[one], folder, encoder, dense.chunk_passages, dense.faiss_index, dense.nlist,
-                    dense.hnsw_links, overwrite, of, dense.pq_bytes, counts,
-                )  # fmt: skip
+                build_dense(passages[one], folder, encoder, dense.chunk_passages, dense.faiss_index, build)
                 if place is not None and first:
                     from harness.indexing.index_folder import open_index
                     from harness.indexing.qdrant_collection import upload
@@ -176,14 +174,11 @@ def _segments(source: "DocumentFolder", counts: RowCounts) -> Iterator[Passage]:
     yield from source.passages()
 
 
-def _source(
-    corpus: list[str] | str | None, layout: str, source: "DocumentFolder | None", nlist: int | None
-) -> CorpusSource:
+def _source(corpus: list[str] | str | None, layout: str, source: "DocumentFolder | None") -> CorpusSource:
     """The source of an index. An index of another source does not replace this one unasked."""
     origin: dict[str, object] = {
         "corpus": {"layout": layout, "files": [*map(_full_name, listed(corpus, "corpus"))]} if corpus else None,
         "documents": str(source.folder.resolve()) if source is not None else None,
-        "nlist": nlist,  # one that is not given goes by the number of passages
     }
     return CorpusSource(origin) if source is None else CorpusSource(origin, source.recipe, source.write_images)
 
@@ -221,21 +216,19 @@ def _folder(
     return read_folder(documents, document_cache, reading.outline, cutting, limits, reading.strict, passes)
 
 
-def _place(qdrant: QdrantOptions, kinds: Collection[Kind], out: Path) -> "CollectionPlace | None":
+def _place(qdrant: CollectionPlace, kinds: Collection[Kind], out: Path) -> CollectionPlace | None:
     """The collection that the index is uploaded to; None without one.
 
     Raises:
         UserError: If an option contradicts another one.
     """
-    if qdrant == QdrantOptions():
+    if qdrant == CollectionPlace():
         return None
     if "dense" not in kinds:
         raise UserError(
             f"A Qdrant collection takes a dense index, got --kind {', '.join(kinds)}. Omit --kind, or --qdrant."
         )
-    from harness.indexing.qdrant_collection import CollectionPlace
-
-    place = CollectionPlace(qdrant.url, qdrant.path, qdrant.collection or out.name, qdrant.key_variable)
+    place = replace(qdrant, collection=qdrant.collection or out.name)
     place.check()
     return place
 

@@ -2,17 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Precision, Share, at_least
+from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Precision, Share
 from documents.folder.options import MEBIBYTES, SECONDS, Mebibytes
 from harness.interfaces import LanguageModel
 from models.pretrained import MINILM
-
-if TYPE_CHECKING:
-    Links = int
-else:
-    Links = at_least(2)
 
 
 @dataclass(frozen=True)
@@ -52,11 +47,8 @@ class DenseOptions:
         precision: Of the encoder: auto (bf16 where the device has it in hardware), fp32 or bf16.
         batch_tokens: Tokens per forward pass; null: chosen by device.
         chunk_passages: Passages per saved chunk.
-        faiss_index: flat (exact), ivf (clusters), ivfpq (clusters of compressed vectors) or hnsw (graph).
-        nlist: Number of clusters of ivf and ivfpq; null: 4 times the square root of the number of passages.
-        pq_bytes: Bytes of a compressed vector of ivfpq, a divisor of its dimensions; null: the greatest that is at most
-            64.
-        hnsw_links: Links per vector of hnsw.
+        faiss_index: flat (exact), or a string of faiss.index_factory, such as IVF4096,Flat (4096 clusters),
+            IVF4096,PQ64x8np (of vectors compressed to 64 bytes) or HNSW32 (a graph of 32 links for each vector).
     """
 
     encoder: str = MINILM
@@ -66,10 +58,7 @@ class DenseOptions:
     precision: Precision = "auto"
     batch_tokens: PositiveInt | None = None
     chunk_passages: PositiveInt = 4096
-    faiss_index: Literal["flat", "ivf", "ivfpq", "hnsw"] = "flat"
-    nlist: PositiveInt | None = None
-    pq_bytes: PositiveInt | None = None
-    hnsw_links: Links = 32
+    faiss_index: str = "flat"
 
 
 @dataclass(frozen=True)
@@ -98,20 +87,3 @@ class KeywordOptions:
 
     max_share: Share = 0.2
     file: Path | None = None
-
-
-@dataclass(frozen=True)
-class QdrantOptions:
-    """A collection of the Qdrant vector database to which a dense index is uploaded, too; no url and no path: none.
-
-    Args:
-        url: Address of the server, such as http://localhost:6333.
-        path: In the place of url, a folder of the client's local mode, for tests and small corpora.
-        collection: Name of the collection; null: that of `out`.
-        key_variable: Environment variable that holds the server's API key, if it needs one.
-    """
-
-    url: str | None = None
-    path: Path | None = None
-    collection: str | None = None
-    key_variable: str | None = None

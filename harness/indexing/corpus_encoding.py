@@ -1,19 +1,22 @@
-"""Corpus encoding in chunks: process r of W encodes chunks r, r + W, r + 2W, ...; an interrupted build resumes.
+"""Corpus encoding in chunks of passages, shared by the processes of a job; an interrupted build resumes.
 
-<out>.partial/recipe.json       recipe of the index and origin of its corpus; a build with other ones does not reuse the
-                                chunks
+<out>.partial/recipe.json       recipe of the index and origin of its corpus; a build with other ones does not take the
+                                place of this one unasked
 <out>.partial/passages.jsonl    the corpus, with its table of offsets
-<out>.partial/chunk-00012.npy   passages 12 C to 13 C - 1, (C,) pairs of a text's key and its embedding, float32 (D,);
-                                complete or absent
-<out>.partial/earlier-00007.npy the same of a build of what the corpus held earlier
-<out>.partial/vectors.faiss     an approximate index, trained, with some of the vectors
-                                (`harness.indexing.faiss_building`)
+<out>.partial/chunk-HASH        texts that were encoded together, (C,) pairs of a text's key and its vector, float32
+                                (D,); named by the hash of its content, so that a damaged one is none
+
+Vectors are found by their texts (`harness.indexing.known_vectors`), whatever corpus, process or place in the corpus
+they were encoded for: so a build goes on, and an index of a corpus that has changed takes over what it can.
 """
 
 import shutil
 from collections.abc import Iterator
 from functools import partial as partial_function
+from hashlib import blake2b
+from operator import methodcaller
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,21 +25,21 @@ from common.files import read_json, write_atomically, write_json
 from common.outputs import OutputFolder
 from common.progress import say, track
 from datamodules.formats.row_counts import CUT_PASSAGE, RowCounts
-from harness.indexing.faiss_building import UNFINISHED
-from harness.indexing.index_folder import CorpusSource, differs_in_content_only
-from harness.indexing.known_vectors import KEY_BYTES, KnownVectors, text_keys
+from harness.indexing.index_folder import Build, differs_in_content_only
+from harness.indexing.known_vectors import KEY, KnownVectors, Part, text_keys
 from harness.indexing.passage_store import OFFSETS, OTHER_IDS, PASSAGES, PassageStore, indexed_text
-from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.runtime.distributed import ProcessGroup
 from harness.runtime.provenance import differences
 
-_RECIPE, _CHUNKS, _EARLIER = "recipe.json", "chunk-*.npy", "earlier-*.npy"
-_CHECKED_AT_ONCE = 4096
+if TYPE_CHECKING:
+    from harness.indexing.sentence_encoder import SentenceEncoder
+
+_RECIPE, _CHUNKS = "recipe.json", "chunk-*"
+_AT_ONCE = 4096
 _SHOWN = 60  # characters
+_OF_0_2 = ("earlier-*.npy", "vectors.faiss")  # that a build of release 0.2 may have left, with numbered chunks
 PARTIAL = OutputFolder(
-    "`infer.py index`",
-    "an unfinished build",
-    lambda _: [_RECIPE, PASSAGES, OFFSETS, OTHER_IDS, _CHUNKS, _EARLIER, UNFINISHED],
+    "`infer.py index`", "an unfinished build", lambda _: [_RECIPE, PASSAGES, OFFSETS, OTHER_IDS, _CHUNKS, *_OF_0_2]
 )
 
 
@@ -45,62 +48,63 @@ def partial_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial")
 
 
-def start_or_resume(partial: Path, recipe: dict, overwrite: bool, source: CorpusSource | None = None) -> None:
-    """Record the recipe in a partial folder; keep its chunks if they were encoded for the same recipe.
+def start_or_resume(partial: Path, recipe: dict, build: Build, corpus: Path) -> None:
+    """Record recipe and corpus in a partial folder; keep its chunks if they are of the same encoder.
 
     Args:
         partial: The folder.
         recipe: Of the index to build.
-        overwrite: Whether an unfinished build of another recipe may be replaced.
-        source: Where the corpus comes from: if only what it holds has changed, the chunks stay as `earlier_chunks`.
+        build: How it is built; what the same source held earlier is no other recipe.
+        corpus: Folder with the corpus, whose files are moved into the partial folder.
 
     Raises:
         UserError: If it holds an unfinished build of another recipe, without `overwrite`.
         ArtifactError: If the recorded recipe is corrupt.
     """
-    record, origin = partial / _RECIPE, source.origin if source is not None else None
+    record, origin = partial / _RECIPE, build.source.origin if build.source is not None else None
     advice = f"To discard it, type --overwrite true, or remove {partial}."
-    chunks, changed = sorted(partial.glob(_CHUNKS)), False
-    if record.is_file():
-        recorded = read_json(record, advice)
-        same_source = recorded.pop("origin", None) == origin and source is not None
-        if recorded == recipe:
-            say(f"{partial}: continuing a build with {len(chunks)} chunks encoded.")
-            return
-        changed = same_source and differs_in_content_only(recorded, recipe)
-        if not overwrite and not changed:
-            raise UserError(
-                f"{partial} holds an unfinished build that differs in: {differences(recorded, recipe)}. "
-                f"Finish it with its own options. {advice}"
-            )
-    (partial / UNFINISHED).unlink(missing_ok=True)
-    earlier = list(partial.glob(_EARLIER))
-    if changed:
-        say(f"{partial}: the corpus has changed; vectors of {len(chunks) + len(earlier)} encoded chunks are taken on.")
-        for number, chunk in enumerate(chunks, len(earlier)):
-            chunk.rename(partial / _EARLIER.replace("*", f"{number:05d}"))
-    else:
-        for left in (*chunks, *earlier):
-            left.unlink()
+    recorded = read_json(record, advice) if record.is_file() else {}
+    same_source = recorded.pop("origin", None) == origin is not None
+    goes_on = recorded == recipe or (same_source and differs_in_content_only(recorded, recipe))
+    if record.is_file() and not goes_on and not build.overwrite:
+        raise UserError(
+            f"{partial} holds an unfinished build that differs in: {differences(recorded, recipe)}. "
+            f"Finish it with its own options. {advice}"
+        )
+    chunks = [*partial.glob(_CHUNKS)]
+    if any(recorded.get(part) != recipe[part] for part in ("encoder", "dtype")):
+        for chunk in chunks:
+            chunk.unlink()
+    elif chunks:
+        say(f"{partial}: continuing a build with {len(chunks)} chunks encoded.")
+    partial.mkdir(exist_ok=True)
     write_json(record, {**recipe, "origin": origin})
+    (partial / OTHER_IDS).unlink(missing_ok=True)
+    for file in corpus.iterdir():
+        file.replace(partial / file.name)
 
 
-def earlier_chunks(partial: Path, encoder: SentenceEncoder) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Keys and vectors of a build of what the corpus held earlier, [(C,), float32 (C, D)]."""
-    chunks = (_load(path, encoder) for path in sorted(partial.glob(_EARLIER)))
-    return [(chunk["key"], chunk["vector"]) for chunk in chunks if chunk is not None]
+def encoded_chunks(partial: Path, encoder: "SentenceEncoder") -> list[Part]:
+    """The chunks of a partial folder that are whole, and of this encoder."""
+    parts: list[Part] = []
+    for path in sorted(partial.glob(_CHUNKS)):
+        content = path.read_bytes()
+        if path.name == _name(content):
+            keys = np.frombuffer(content, _dtype(encoder))["key"].copy()
+            parts.append((keys, partial_function(_vectors, path, _dtype(encoder))))
+    return parts
 
 
 def encode_chunks(
     store: PassageStore,
     partial: Path,
-    encoder: SentenceEncoder,
+    encoder: "SentenceEncoder",
     chunk_passages: int,
     processes: ProcessGroup,
     known: KnownVectors,
     counts: RowCounts | None = None,
 ) -> None:
-    """Encode this process's missing chunks.
+    """Encode this process's share of the passages: of W processes every W-th chunk.
 
     Args:
         store: The passages.
@@ -109,48 +113,48 @@ def encode_chunks(
         chunk_passages: Passages of a chunk.
         processes: All of them call this.
         known: Vectors that need not be computed.
-        counts: Counts the passages that were cut by any process; not those of an earlier one, or whose vectors are
-            known.
+        counts: Counts the passages that were cut by any process; not those whose vectors are known.
 
     Raises:
         UserError: If the encoder returns a vector that is not finite.
         ArtifactError: If writing to disk fails.
     """
-    assigned = range(processes.rank, chunk_count(len(store), chunk_passages), processes.size)
-    missing = [i for i in assigned if _vectors(store, partial, i, chunk_passages, encoder) is None]
-    taken, encoded, cut, first = 0, 0, 0, ""
-
-    def encode(texts: list[str]) -> np.ndarray:
-        nonlocal encoded, cut, first
-        vectors_ND = encoder.encode_passages(texts)
-        encoded += len(texts)
-        if encoder.cut_rows:
-            cut, first = cut + len(encoder.cut_rows), first or texts[encoder.cut_rows[0]]
-        return vectors_ND
-
-    for chunk in track(missing, len(missing), f"encoding chunks of {chunk_passages:,} passages"):
-        texts = [indexed_text(store[position]) for position in _rows(store, chunk, chunk_passages)]
-        chunk_C = np.empty(len(texts), _dtype(encoder))
-        chunk_C["key"], chunk_C["vector"] = text_keys(texts), known.completed(texts, encode)
+    encoded, cut, first = 0, 0, ""
+    starts = range(processes.rank * chunk_passages, len(store), processes.size * chunk_passages)
+    for start in track(starts, len(starts), f"encoding chunks of {chunk_passages:,} passages"):
+        texts = _texts(store, start, chunk_passages)
+        keys = text_keys(texts)
+        (new,) = np.nonzero(~known.has(keys))
+        if not len(new):
+            continue
+        chunk_C = np.empty(len(new), _dtype(encoder))
+        texts = [texts[place] for place in new.tolist()]
+        chunk_C["key"], chunk_C["vector"] = keys[new], encoder.encode_passages(texts)
         if not np.isfinite(chunk_C["vector"]).all():
             raise UserError(
                 f"{encoder.name} returns vectors that are not finite. Try --dense.precision fp32 or another encoder."
             )
-        write_atomically(_path(partial, chunk), partial_function(_save, chunk_C))
-        taken += len(texts)
-    of_all = processes.gathered((taken - encoded, encoded, cut, first))
-    for *_, number, text in of_all:
+        content = chunk_C.tobytes()
+        write_atomically(partial / _name(content), methodcaller("write_bytes", content))
+        encoded += len(new)
+        if encoder.cut_rows:
+            cut, first = cut + len(encoder.cut_rows), first or texts[encoder.cut_rows[0]]
+    of_all = processes.gathered((encoded, cut, first))
+    for _, number, text in of_all:
         if counts is not None and number and processes.rank == 0:
             counts.add(CUT_PASSAGE, shortened(text), number)
-    if len(known):
-        taken, encoded = sum(each[0] for each in of_all), sum(each[1] for each in of_all)
-        say(f"{partial}: {taken:,} vectors were taken from what was indexed before, {encoded:,} passages encoded.")
+    encoded = sum(each[0] for each in of_all)
+    if encoded < len(store):
+        say(
+            f"{partial}: {len(store) - encoded:,} vectors were taken from what was encoded before, "
+            f"{encoded:,} passages encoded."
+        )
 
 
-def refuse_long_passages(store: PassageStore, encoder: SentenceEncoder, counts: RowCounts) -> None:
+def refuse_long_passages(store: PassageStore, encoder: "SentenceEncoder", counts: RowCounts) -> None:
     """Raise the DataError of strict counts if the encoder cuts a passage, before any is encoded."""
-    for start in range(0, len(store), _CHECKED_AT_ONCE):
-        texts = [indexed_text(passage) for passage in store.part(start, min(start + _CHECKED_AT_ONCE, len(store)))]
+    for start in range(0, len(store), _AT_ONCE):
+        texts = _texts(store, start, _AT_ONCE)
         for row in encoder.longer(texts):
             counts.add(CUT_PASSAGE, shortened(texts[row]))
 
@@ -160,22 +164,20 @@ def shortened(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN].rsplit(" ", 1)[0] + " ...")
 
 
-def read_chunks(
-    store: PassageStore, partial: Path, encoder: SentenceEncoder, chunk_passages: int
-) -> Iterator[np.ndarray]:
-    """All chunks in order, float32 (C, D) each.
+def read_vectors(store: PassageStore, known: KnownVectors, partial: Path) -> Iterator[np.ndarray]:
+    """The vectors of all passages in order, float32 (C, D) each.
 
     Raises:
-        ArtifactError: If one is missing: the processes do not share this folder.
+        ArtifactError: If one is missing: the processes do not share the partial folder.
     """
-    for chunk in range(chunk_count(len(store), chunk_passages)):
-        embeddings_CD = _vectors(store, partial, chunk, chunk_passages, encoder)
-        if embeddings_CD is None:
+    for start in range(0, len(store), _AT_ONCE):
+        keys = text_keys(_texts(store, start, _AT_ONCE))
+        if not known.has(keys).all():
             raise ArtifactError(
-                f"{_path(partial, chunk)} is missing although all processes finished. "
-                "Choose an --out on a file system that all nodes share, and run again: existing chunks are reused."
+                f"{partial} lacks vectors although all processes finished. Choose an --out on a file system that all "
+                "nodes share, and run again: existing chunks are reused."
             )
-        yield embeddings_CD
+        yield known.of(keys)
 
 
 def discard(partial: Path) -> None:
@@ -183,41 +185,18 @@ def discard(partial: Path) -> None:
     shutil.rmtree(partial, ignore_errors=True)
 
 
-def chunk_count(passages: int, chunk_passages: int) -> int:
-    """Number of chunks for a number of passages."""
-    return -(-passages // chunk_passages)
+def _texts(store: PassageStore, start: int, count: int) -> list[str]:
+    return [indexed_text(passage) for passage in store.part(start, min(start + count, len(store)))]
 
 
-def _rows(store: PassageStore, chunk: int, chunk_passages: int) -> range:
-    return range(chunk * chunk_passages, min((chunk + 1) * chunk_passages, len(store)))
+def _dtype(encoder: "SentenceEncoder") -> np.dtype:
+    return np.dtype([("key", KEY), ("vector", "<f4", (encoder.dimensions,))])
 
 
-def _path(partial: Path, chunk: int) -> Path:
-    return partial / f"chunk-{chunk:05d}.npy"
+def _name(content: bytes) -> str:
+    return f"chunk-{blake2b(content, digest_size=16).hexdigest()}"
 
 
-def _save(array: np.ndarray, path: Path) -> None:
-    with path.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
-
-
-def _dtype(encoder: SentenceEncoder) -> np.dtype:
-    return np.dtype([("key", f"S{KEY_BYTES}"), ("vector", "<f4", (encoder.dimensions,))])
-
-
-def _load(path: Path, encoder: SentenceEncoder) -> np.ndarray | None:
-    """A chunk, (C,); None if the file is missing, corrupt or of another encoder, so that it is encoded again."""
-    try:
-        chunk_C = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (FileNotFoundError, ValueError, EOFError):
-        return None
-    return chunk_C if chunk_C.dtype == _dtype(encoder) else None
-
-
-def _vectors(
-    store: PassageStore, partial: Path, chunk: int, chunk_passages: int, encoder: SentenceEncoder
-) -> np.ndarray | None:
-    """The embeddings of a chunk, float32 (C, D); None if it is not whole."""
-    chunk_C = _load(_path(partial, chunk), encoder)
-    whole = chunk_C is not None and len(chunk_C) == len(_rows(store, chunk, chunk_passages))
-    return chunk_C["vector"] if chunk_C is not None and whole else None
+def _vectors(path: Path, dtype: np.dtype) -> np.ndarray:
+    vectors_CD: np.ndarray = np.memmap(path, dtype, "r")["vector"]
+    return vectors_CD

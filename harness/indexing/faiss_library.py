@@ -1,21 +1,22 @@
-"""The FAISS library, if one is installed, and the kinds of its indexes with their parameters.
+"""The FAISS library, if one is installed, and approximate indexes by the strings of its `index_factory`.
 
 Shape legend: N vectors, D dimensions."""
 
 import importlib.metadata
 from types import ModuleType
-from typing import Literal
+from typing import Any
 
 from common.errors import UserError
 from common.progress import in_bytes
 
-FaissIndex = Literal["flat", "ivf", "ivfpq", "hnsw"]
+FLAT = "flat"  # exact: no index of FAISS's, the stored vectors are searched
+KINDS = "IVF4096,Flat (clusters), IVF4096,PQ64x8np (clusters of compressed vectors) or HNSW32 (graph)"
 
-PQ_CENTROIDS = 256  # of each part of a vector: 8 bits
-_MAX_PQ_BYTES = 64  # of a vector by default: as many parts
 _DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu", "faiss-gpu-cuvs", "faiss-gpu-cu12", "faiss-gpu-cu11")
 _FLOAT_BYTES = 4
 _ID_BYTES = 8
+# np: without polysemous training, which takes most of the time and serves another way of searching
+_OF_0_2 = {"ivf": "IVF{nlist},Flat", "ivfpq": "IVF{nlist},PQ{pq_bytes}x8np", "hnsw": "HNSW{hnsw_links}"}
 
 
 def import_faiss() -> ModuleType | None:
@@ -43,83 +44,92 @@ def import_faiss() -> ModuleType | None:
     return faiss
 
 
-def check_installed(kind: FaissIndex) -> None:
-    """Raise UserError if FAISS is not installed and a kind of index needs it."""
-    if kind != "flat" and import_faiss() is None:
-        raise UserError(f"faiss_index {kind} needs FAISS. Type: pip install faiss-cpu, or choose flat.")
+def factory_string(recorded: dict) -> str:
+    """`FLAT` or the factory string of an index, of its recipe; release 0.2 recorded a kind and parameters."""
+    kind = recorded["faiss_index"]
+    return _OF_0_2.get(kind, kind).format(**recorded)
 
 
-def check_parameters(
-    kind: FaissIndex, count: int, dimensions: int, nlist: int | None, hnsw_links: int, pq_bytes: int | None = None
-) -> dict:
-    """The parameters of an index, checked and with defaults filled in, for its recipe.
-
-    Args:
-        kind: `flat` (exact), `ivf` (clusters), `ivfpq` (clusters of compressed vectors) or `hnsw` (graph).
-        count: N.
-        dimensions: D.
-        nlist: Number of clusters; None: 4 times the square root of `count`.
-        hnsw_links: Links per vector of `hnsw`.
-        pq_bytes: Bytes of a compressed vector; None: the greatest divisor of D that is at most 64.
+def check_installed(faiss_index: str) -> None:
+    """Refuse an option before anything is read.
 
     Raises:
-        UserError: If one is out of range, or an approximate index is requested and FAISS is not installed.
+        UserError: If it is a word of release 0.2, or needs FAISS, which is not installed.
     """
-    check_installed(kind)
-    if kind == "flat":
-        return {"faiss_index": kind}
-    if kind == "hnsw":
-        if hnsw_links < 2:
-            raise UserError(f"hnsw_links must be at least 2, got {hnsw_links}.")
-        return {"faiss_index": kind, "hnsw_links": hnsw_links}
-    clusters = min(count, round(4 * count**0.5)) if nlist is None else nlist
-    if not 1 <= clusters <= count:
-        raise UserError(f"nlist must be 1 to {count:,}, the number of passages, got {nlist}.")
-    if kind == "ivf":
-        return {"faiss_index": kind, "nlist": clusters}
-    if count < PQ_CENTROIDS:
-        raise UserError(f"faiss_index ivfpq needs {PQ_CENTROIDS} passages, got {count:,}. Choose flat.")
-    divisors = [parts for parts in range(1, dimensions + 1) if dimensions % parts == 0]
-    parts = max(each for each in divisors if each <= _MAX_PQ_BYTES) if pq_bytes is None else pq_bytes
-    if parts not in divisors:
-        raise UserError(
-            f"pq_bytes must divide the {dimensions} dimensions of the vectors, got {pq_bytes}: "
-            f"{', '.join(map(str, divisors))}."
-        )
-    return {"faiss_index": kind, "nlist": clusters, "pq_bytes": parts}
+    if faiss_index in _OF_0_2:
+        raise UserError(f"faiss_index {faiss_index} is now a string of faiss.index_factory. Type flat, {KINDS}.")
+    if faiss_index != FLAT and import_faiss() is None:
+        raise UserError(f"faiss_index {faiss_index} needs FAISS. Type: pip install faiss-cpu, or choose flat.")
 
 
-def held_bytes(parameters: dict, count: int, dimensions: int) -> int:
-    """Memory of an index while it is built, without the vectors' file; about as many in its own file."""
-    kind, vector_bytes = parameters["faiss_index"], dimensions * _FLOAT_BYTES
-    if kind == "flat":
-        return 0
-    if kind == "hnsw":  # two links of 4 bytes for each one that is named, on the lowest level
-        return count * (vector_bytes + 2 * _FLOAT_BYTES * parameters["hnsw_links"] + _ID_BYTES)
-    stored = parameters["pq_bytes"] if kind == "ivfpq" else vector_bytes
-    return count * (stored + _ID_BYTES) + parameters["nlist"] * vector_bytes
-
-
-def check_memory(parameters: dict, count: int, dimensions: int, free_bytes: int | None) -> None:
-    """Refuse an index that does not fit the memory in which it is built.
+def empty_index(faiss_index: str, dimensions: int) -> Any:
+    """An approximate index without vectors, which is not trained.
 
     Args:
-        parameters: From `check_parameters`.
+        faiss_index: Its factory string.
+        dimensions: D.
+
+    Raises:
+        UserError: If FAISS knows no such index of such vectors.
+    """
+    faiss = import_faiss()
+    assert faiss is not None  # see `check_installed`
+    try:
+        index = faiss.index_factory(dimensions, faiss_index, faiss.METRIC_INNER_PRODUCT)
+        held_bytes(index, 1)  # HNSW1, a graph without links, is only refused where it is asked for something
+    except RuntimeError as error:
+        why = str(error).rpartition(": ")[2]
+        raise UserError(
+            f"faiss_index {faiss_index} is no index of {dimensions} dimensions ({why}). Type flat, {KINDS}."
+        ) from error
+    return index
+
+
+def cluster_count(index: Any) -> int | None:
+    """The number of clusters of an IVF index, also of one behind a transformation; None of another index."""
+    faiss = import_faiss()
+    assert faiss is not None
+    clusters = faiss.try_extract_index_ivf(index)
+    return None if clusters is None else clusters.nlist
+
+
+def held_bytes(index: Any, count: int) -> int:
+    """Memory of an index of so many vectors while it is built, without the vectors' file; about as many in its file."""
+    if (clusters := cluster_count(index)) is not None:
+        faiss = import_faiss()
+        assert faiss is not None
+        stored = faiss.extract_index_ivf(index).code_size
+        return count * (stored + _ID_BYTES) + clusters * index.d * _FLOAT_BYTES
+    if hasattr(index, "hnsw"):
+        return count * (index.storage.sa_code_size() + _FLOAT_BYTES * index.hnsw.nb_neighbors(0) + _ID_BYTES)
+    return count * index.sa_code_size()
+
+
+def check_memory(faiss_index: str, count: int, dimensions: int, free_bytes: int | None) -> None:
+    """Refuse an index that cannot be built, or does not fit the memory in which it is built.
+
+    Args:
+        faiss_index: `FLAT`, or a factory string.
         count: N.
         dimensions: D.
         free_bytes: Of RAM; None: unknown, which passes.
 
     Raises:
-        UserError: If it does not fit; names the sizes and what fits.
+        UserError: As `empty_index`, or if there are too few vectors; if it does not fit, names the sizes.
     """
-    needed = held_bytes(parameters, count, dimensions)
-    if free_bytes is None or needed <= free_bytes:
+    if faiss_index == FLAT:
         return
-    kind, smaller = parameters["faiss_index"], ""
-    if kind in ("ivf", "hnsw") and count >= PQ_CENTROIDS:
-        compressed = held_bytes(check_parameters("ivfpq", count, dimensions, None, 2), count, dimensions)
-        smaller = f"ivfpq, which takes {in_bytes(compressed)}, or "
-    raise UserError(
-        f"faiss_index {kind} takes {in_bytes(needed)} of memory for {count:,} vectors of {dimensions} dimensions, and "
-        f"{in_bytes(free_bytes)} are free. Choose {smaller}flat, which takes none while it is built."
-    )
+    index = empty_index(faiss_index, dimensions)
+    clusters, centroids = cluster_count(index), getattr(getattr(index, "pq", None), "ksub", 0)
+    if clusters == 0 or count < max(clusters or 0, centroids):
+        raise UserError(
+            f"faiss_index {faiss_index} of {count:,} passages is not possible: it needs at least one cluster, and as "
+            f"many passages as clusters, and {centroids} if it compresses. Choose fewer clusters, or flat."
+        )
+    needed = held_bytes(index, count)
+    if free_bytes is not None and needed > free_bytes:
+        raise UserError(
+            f"faiss_index {faiss_index} takes {in_bytes(needed)} of memory for {count:,} vectors of {dimensions} "
+            f"dimensions, and {in_bytes(free_bytes)} are free. Choose one that compresses them, such as "
+            "IVF4096,PQ64x8np, or flat, which takes none while it is built."
+        )

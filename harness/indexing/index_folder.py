@@ -26,7 +26,7 @@ from common.files import (
     sampled_sha256,
     sampled_share,
     scratch_folder,
-    verify,
+    sha256,
     whole_folder,
 )
 from common.outputs import OutputFolder, known_files
@@ -58,7 +58,7 @@ INDEX = OutputFolder(
     ),
 )
 
-Verify = Literal["sampled", "full", "size", "off"]
+Verify = Literal["sampled", "full", "off"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,22 @@ class CorpusSource:
     write_images: Callable[[Path], object] | None = None  # of documents into a folder, after all passages were read
 
 
+@dataclass(frozen=True, slots=True)
+class Build:
+    """How an index folder is built.
+
+    Args:
+        overwrite: Whether an index of another recipe, or an unfinished build of one, may be replaced.
+        source: Where the passages come from; None: an index of other passages is another index.
+        counts: See `harness.indexing.passage_store.write_passages`; of a dense index also of passages that the encoder
+            cuts.
+    """
+
+    overwrite: bool = False
+    source: CorpusSource | None = None
+    counts: RowCounts | None = None
+
+
 def recipe_of(kind: str, corpus: Corpus, source: CorpusSource | None = None, **parts: object) -> dict:
     """The recipe of an index.
 
@@ -112,10 +128,7 @@ def differs_in_content_only(recorded: dict, recipe: dict) -> bool:
     """Whether two recipes are the same work on other passages."""
 
     def work(each: dict) -> dict:
-        vectors = {
-            key: value for key, value in each.get("vectors", {}).items() if key != "nlist"
-        }  # goes by their number
-        return {key: value for key, value in each.items() if key not in ("corpus", "labels")} | {"vectors": vectors}
+        return {key: value for key, value in each.items() if key not in ("corpus", "labels")}
 
     return work(recorded) == work(recipe)
 
@@ -127,21 +140,14 @@ def _rebuild(folder: Path) -> str:
     )
 
 
-def is_built(
-    folder: Path,
-    recipe: dict,
-    overwrite: bool,
-    accepted: Sequence[dict] = (),
-    source: CorpusSource | None = None,
-) -> bool:
+def is_built(folder: Path, recipe: dict, build: Build, accepted: Sequence[dict] = ()) -> bool:
     """Whether the folder already holds a valid index of this recipe.
 
     Args:
         folder: The index folder.
         recipe: Of the index to build.
-        overwrite: Whether a corrupt index, or one of another recipe, may be replaced.
+        build: How it is built.
         accepted: Further recipes of indexes that serve as well.
-        source: Where its passages come from; None: an index of other passages is another index.
 
     Returns:
         True when there is nothing to do; False when the folder may be written.
@@ -157,25 +163,21 @@ def is_built(
     try:
         index = open_index(folder, verify_files="full")
     except ArtifactError:
-        if overwrite:
+        if build.overwrite:
             return False
         raise
-    if index.recipe in (recipe, *accepted):
+    recipes = (recipe, *accepted)
+    if index.recipe in recipes:
         say(f"{folder}: the index is up to date ({index.passages:,} passages, same recipe).")
         return True
-    if overwrite or is_earlier(index, (recipe, *accepted), source):
+    origin = build.source.origin.items() if build.source is not None else None
+    same_source = origin is not None and all(index.origin.get(key) == value for key, value in origin)
+    if build.overwrite or (same_source and any(differs_in_content_only(index.recipe, each) for each in recipes)):
         return False
     raise UserError(
         f"{folder} holds another index (differs in: {differences(index.recipe, recipe)}). "
         "Choose another --out, or replace it with --overwrite true."
     )
-
-
-def is_earlier(index: Index, recipes: Sequence[dict], source: CorpusSource | None) -> bool:
-    """Whether an index is one of these recipes, of what the same source held earlier."""
-    if source is None or any(index.origin.get(key) != value for key, value in source.origin.items()):
-        return False
-    return any(differs_in_content_only(index.recipe, recipe) for recipe in recipes)
 
 
 def build_index(
@@ -185,9 +187,7 @@ def build_index(
     parts: dict[str, object],
     write: Callable[[PassageStore, Path], str],
     libraries: list[str],
-    overwrite: bool = False,
-    source: CorpusSource | None = None,
-    counts: RowCounts | None = None,
+    build: Build,
 ) -> None:
     """Build an index folder that one process writes, unless it is up to date.
 
@@ -199,9 +199,7 @@ def build_index(
         write: Given the stored passages, writes the searchable files into a folder; returns what it has written, in
             words. It may leave files of its own in the folder of the passages, which is removed.
         libraries: Distributions whose versions the manifest records.
-        overwrite: Whether an index of another recipe may be replaced.
-        source: Where the passages come from.
-        counts: See `write_passages`.
+        build: How it is built.
 
     Raises:
         UserError: If `out` holds something else, or another process is writing it.
@@ -209,64 +207,53 @@ def build_index(
         ArtifactError: If writing to disk fails.
     """
     with INDEX.locked(out), scratch_folder(out) as staging:
-        corpus = write_passages(staging, track(passages, None, "reading passages"), counts)
-        recipe = recipe_of(kind, corpus, source, **parts)
-        if is_built(out, recipe, overwrite, source=source):
+        corpus = write_passages(staging, track(passages, None, "reading passages"), build.counts)
+        recipe = recipe_of(kind, corpus, build.source, **parts)
+        if is_built(out, recipe, build):
             return
         written: list[str] = []
         store = PassageStore(staging)
-        write_index(
-            out,
-            recipe,
-            corpus.passages,
-            staging,
-            lambda folder: written.append(write(store, folder)),
-            libraries,
-            source=source,
-        )
+        write_index(out, recipe, store, lambda folder: written.append(write(store, folder)), libraries, build.source)
     say(f"{out}: {written[0]}.")
 
 
 def write_index(
     folder: Path,
     recipe: dict,
-    passages: int,
-    corpus_in: Path,
+    corpus: PassageStore,
     write: Callable[[Path], object],
     libraries: list[str],
-    origin: dict | None = None,
-    source: CorpusSource | None = None,
+    source: CorpusSource | None,
+    **origin: str,
 ) -> None:
     """Write an index folder atomically.
 
     Args:
         folder: The index folder; an existing one is replaced (check with `is_built` first).
         recipe: See `recipe_of`.
-        passages: Number of passages.
-        corpus_in: Folder with the corpus files, which are linked, or copied where that is not possible.
+        corpus: The passages; its files are linked, or copied where that is not possible.
         write: Writes the searchable files into the folder passed to it.
         libraries: Distributions whose versions the manifest records.
-        origin: See `Index`.
         source: Where the corpus comes from.
+        origin: See `Index`.
 
     Raises:
         ArtifactError: If writing to disk fails.
     """
     with whole_folder(folder) as temporary:
         for name in (PASSAGES, OFFSETS, OTHER_IDS):
-            if name != OTHER_IDS or (corpus_in / name).is_file():
-                link_or_copy(corpus_in / name, temporary / name)
+            if name != OTHER_IDS or (corpus.folder / name).is_file():
+                link_or_copy(corpus.folder / name, temporary / name)
         write(temporary)
         if source is not None and source.write_images is not None:
             source.write_images(temporary / IMAGES)
-        files = {name: _recorded(temporary / name, digest) for name, digest in digests(temporary).items()}
         manifest = {
             "format": FORMAT,
             "recipe": recipe,
-            "passages": passages,
-            "origin": (origin or {}) | (source.origin if source is not None else {}),
+            "passages": len(corpus),
+            "origin": origin | (source.origin if source is not None else {}),
             "versions": {name: importlib.metadata.version(name) for name in libraries},
-            "files": files,
+            "files": {name: _recorded(temporary / name, digest) for name, digest in digests(temporary).items()},
         }
         write_sealed(temporary / MANIFEST, manifest)
 
@@ -285,8 +272,8 @@ def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sa
         folder: The index folder.
         kind: Required kind, `bm25`, `dense`, `keywords` or `links`; None accepts all.
         verify_files: `sampled` checks the sha256 of each file, and of files above 16 MiB that of 256 blocks of them;
-            `full` every file's sha256 (about 1 GB/s); `size` only the sizes; `off` nothing. Of an index built before
-            there were blocks, `sampled` is `full`.
+            `full` every file's sha256 (about 1 GB/s); `off` nothing. Of an index built before there were blocks,
+            `sampled` is `full`.
 
     Raises:
         MissingInputError: If there is no such folder.
@@ -316,27 +303,38 @@ def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sa
             f"{folder} was built with text format {recipe['text']!r}, this version uses {TEXT_FORMAT!r}. "
             f"{_rebuild(folder)}"
         )
-    if verify_files != "off":
-        _verify_sizes(folder, {name: file["bytes"] for name, file in files.items()})
     sampled = {name for name, file in files.items() if verify_files == "sampled" and "sampled_sha256" in file}
-    for name in sampled:
-        if sampled_sha256(folder / name) != files[name]["sampled_sha256"]:
-            raise ArtifactError(
-                f"{folder / name} is corrupt: its sampled sha256 differs from the manifest. {_rebuild(folder)}"
-            )
-    if verify_files in ("sampled", "full"):
-        whole = {name: file["sha256"] for name, file in files.items() if name not in sampled}
-        verify(folder, whole, _rebuild(folder))
+    for name in files if verify_files != "off" else ():
+        _check_file(folder, name, files[name], name in sampled)
     if sampled:
         shares = ", ".join(f"{sampled_share(files[name]['bytes']):.1%} of {name}" for name in sorted(sampled))
         say(f"{folder}: verified by samples, {shares}. After a copy, once: infer.py verify --index {folder}")
     return Index(folder, recipe, manifest["passages"], manifest["origin"])
 
 
-def _verify_sizes(folder: Path, sizes_bytes: dict[str, int]) -> None:
-    for name, size_bytes in sizes_bytes.items():
-        file = folder / name
-        if not file.is_file():
-            raise ArtifactError(f"{file} is missing but listed in the manifest. {_rebuild(folder)}")
-        if file.stat().st_size != size_bytes:
-            raise ArtifactError(f"{file} has {file.stat().st_size} bytes instead of {size_bytes}. {_rebuild(folder)}")
+def built_with(index: Index, **parts: object) -> Index:
+    """The index, whose recipe must have these parts.
+
+    Raises:
+        ArtifactError: If it was built by a version that tells words, keywords or titles apart otherwise.
+    """
+    if any(index.recipe.get(name) != value for name, value in parts.items()):
+        kind = index.recipe["kind"]
+        raise ArtifactError(
+            f"{index.folder} was built by another version (differs in: {', '.join(parts)}). Build it again: "
+            f"infer.py index --kind {kind} --out {index.folder} --overwrite true."
+        )
+    return index
+
+
+def _check_file(folder: Path, name: str, recorded: dict, sampled: bool) -> None:
+    """Compare a file with its entry in the manifest, by samples or whole."""
+    file = folder / name
+    if not file.is_file():
+        raise ArtifactError(f"{file} is missing but listed in the manifest. {_rebuild(folder)}")
+    if (size := file.stat().st_size) != recorded["bytes"]:
+        raise ArtifactError(f"{file} has {size} bytes instead of {recorded['bytes']}. {_rebuild(folder)}")
+    digest = sampled_sha256(file) if sampled else sha256(file)
+    if digest != recorded["sampled_sha256" if sampled else "sha256"]:
+        how = "sampled sha256" if sampled else "sha256"
+        raise ArtifactError(f"{file} is corrupt: its {how} differs from the manifest. {_rebuild(folder)}")

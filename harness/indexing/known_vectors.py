@@ -1,6 +1,7 @@
-"""Vectors by the text they were computed from, of an earlier index or build: unchanged texts are not encoded again."""
+"""Vectors by the text they were computed from, of an earlier index or an unfinished build: no text is encoded twice."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,59 +17,56 @@ from harness.indexing.vector_search import open_vectors
 if TYPE_CHECKING:
     from harness.indexing.sentence_encoder import SentenceEncoder
 
-KEY_BYTES = 16  # of a text's hash
+KEY = "S16"  # of a text: its hash
+
+Part = tuple[np.ndarray, Callable[[], np.ndarray]]  # keys (N,), and what opens their vectors, float32 (N, D)
 
 
 def text_keys(texts: Iterable[str], count: int = -1) -> np.ndarray:
-    """A hash of each text, (N,) of `KEY_BYTES` bytes; `count` is N where the texts are a stream."""
-    keys = (blake2b(text.encode(), digest_size=KEY_BYTES).digest() for text in texts)
-    return np.fromiter(keys, dtype=f"S{KEY_BYTES}", count=count)
+    """A hash of each text, (N,) of `KEY`; `count` is N where the texts are a stream."""
+    keys = (blake2b(text.encode(), digest_size=16).digest() for text in texts)
+    return np.fromiter(keys, dtype=KEY, count=count)
 
 
 class KnownVectors:
-    """Vectors of an index folder, and of chunks of an unfinished build.
+    """Vectors by the keys of their texts.
 
     Args:
-        folder: The index folder; one that does not exist, no dense index, a corrupt one, or one by another encoder or
-            in another precision: none of its vectors are known.
-        encoder: Encodes the texts that are not known.
-        chunks: Keys and vectors of texts that this encoder has encoded, [(N,), float32 (N, D)].
+        parts: Vectors are opened when one is asked for, not all at once: a file each is more than a process may open.
     """
 
-    def __init__(
-        self, folder: Path, encoder: "SentenceEncoder", chunks: Sequence[tuple[np.ndarray, np.ndarray]] = ()
-    ) -> None:
-        parts = [*_of_index(folder, encoder), *chunks]
-        keys_N = np.concatenate([np.empty(0, f"S{KEY_BYTES}"), *(keys for keys, _ in parts)])
-        self._rows_N = np.argsort(keys_N, kind="stable")  # in the order of the keys; with these 40 bytes a text
+    def __init__(self, parts: Sequence[Part]) -> None:
+        keys_N = np.concatenate([np.empty(0, KEY), *(keys for keys, _ in parts)])
+        self._rows_N = np.argsort(keys_N, kind="stable")  # in the order of the keys; with these 24 bytes a text
         self._keys_N = keys_N[self._rows_N]
-        self._vectors = [vectors_ND for _, vectors_ND in parts]
-        self._starts = np.cumsum([0, *map(len, self._vectors)])
+        self._open = [opened for _, opened in parts]
+        self._starts = np.cumsum([0, *(len(keys) for keys, _ in parts)])
 
-    def __len__(self) -> int:
-        return len(self._keys_N)
-
-    def completed(self, texts: Sequence[str], encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
-        """Vectors of texts, float32 (N, D): the known ones, and `encode` of the others."""
-        keys_N = text_keys(texts)
+    def has(self, keys_N: np.ndarray) -> np.ndarray:
+        """Which keys are known, bool (N,)."""
         places_N = np.searchsorted(self._keys_N, keys_N)
-        known_N = places_N < len(self)
+        known_N = places_N < len(self._keys_N)
         known_N[known_N] = self._keys_N[places_N[known_N]] == keys_N[known_N]
-        if not known_N.any():
-            return encode(list(texts))
-        vectors_ND = np.empty((len(texts), self._vectors[0].shape[1]), dtype=np.float32)
-        if not known_N.all():
-            vectors_ND[~known_N] = encode([texts[place] for place in np.flatnonzero(~known_N).tolist()])
-        wanted = np.flatnonzero(known_N)
-        rows = self._rows_N[places_N[wanted]]
-        parts = np.searchsorted(self._starts, rows, side="right") - 1
-        for part in np.unique(parts):
-            of_part = parts == part
-            vectors_ND[wanted[of_part]] = self._vectors[part][rows[of_part] - self._starts[part]]
+        return known_N
+
+    def of(self, keys_N: np.ndarray) -> np.ndarray:
+        """The vectors of N keys, at least one, that are all known: float32 (N, D)."""
+        rows_N = self._rows_N[np.searchsorted(self._keys_N, keys_N)]
+        parts_N = np.searchsorted(self._starts, rows_N, side="right") - 1
+        found = [self._open[part]()[rows_N[parts_N == part] - self._starts[part]] for part in np.unique(parts_N)]
+        vectors_ND = np.concatenate(found)  # part by part
+        vectors_ND[np.argsort(parts_N, kind="stable")] = vectors_ND.copy()
         return vectors_ND
 
 
-def _of_index(folder: Path, encoder: "SentenceEncoder") -> list[tuple[np.ndarray, np.ndarray]]:
+def vectors_of_index(folder: Path, encoder: "SentenceEncoder") -> list[Part]:
+    """The vectors of an index folder.
+
+    Args:
+        folder: One that does not exist, no dense index, a corrupt one, or one by another encoder or in another
+            precision has none.
+        encoder: By which they must be.
+    """
     if not folder.exists():
         return []
     try:
@@ -78,4 +76,4 @@ def _of_index(folder: Path, encoder: "SentenceEncoder") -> list[tuple[np.ndarray
     if (index.recipe["encoder"], index.recipe["dtype"]) != (encoder.recipe, encoder.dtype):
         return []
     passages = track(PassageStore(folder), index.passages, f"reading the texts of {folder}")
-    return [(text_keys(map(indexed_text, passages), index.passages), open_vectors(folder))]
+    return [(text_keys(map(indexed_text, passages), index.passages), partial(open_vectors, folder))]

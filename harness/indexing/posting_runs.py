@@ -7,6 +7,7 @@ whatever the number of processes.
 Shape legend: W different words, N passages, B passages of a block.
 """
 
+import pickle
 from array import array
 from collections.abc import Iterator
 from contextlib import closing
@@ -57,20 +58,6 @@ class PostingBlock:
         postings = np.empty(len(keys), dtype=POSTING)
         postings["passage"], postings["frequency"] = keys & 0xFFFFFFFF, frequencies
         return cls(list(vocabulary), np.bincount(keys >> 32, minlength=len(vocabulary)), postings, lengths_B)
-
-    def save(self, file: Path) -> None:
-        """Write it for another process."""
-        words = np.frombuffer("\n".join(self.words).encode(), dtype=np.uint8)
-        np.savez(file, words=words, passages_W=self.passages_W, postings=self.postings, lengths_B=self.lengths_B)
-
-    @classmethod
-    def load(cls, file: Path) -> "PostingBlock":
-        """The inverse of `save`."""
-        with np.load(file, allow_pickle=False) as arrays:
-            words = arrays["words"].tobytes().decode()
-            return cls(
-                words.split("\n") if words else [], *(arrays[name] for name in ("passages_W", "postings", "lengths_B"))
-            )
 
 
 class Runs:
@@ -146,13 +133,13 @@ def _blocks(
     calls = ((first, end, str(store.folder), str(folder), analyser.stop_words) for first, end in blocks)
     with closing(Killable("harness.indexing.posting_runs:save_block", workers)) as processes:
         for file in results(processes, calls, workers):
-            yield PostingBlock.load(Path(file))
+            yield pickle.loads(Path(file).read_bytes())
             Path(file).unlink()
 
 
 def save_block(first: int, end: int, passages: str, folder: str, stop_words: StopWords) -> str:
     """Write the block of some passages, in a process of its own; returns the file."""
-    file = Path(folder) / f"block-{first}.npz"
+    file = Path(folder) / f"block-{first}.pickle"
     store, analyser = PassageStore(Path(passages)), Analyser(stop_words)
-    PostingBlock.of(store, first, end, analyser).save(file)
+    file.write_bytes(pickle.dumps(PostingBlock.of(store, first, end, analyser)))
     return str(file)

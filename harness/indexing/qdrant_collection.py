@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from common.errors import ArtifactError, MissingInputError, UnavailableError, UserError
-from common.packages import require
-from common.progress import Progress, say
+from common.progress import say, track
 from common.records import Passage
 from harness.indexing.exact_rescoring import Candidates
 from harness.indexing.index_folder import Index
 from harness.indexing.passage_store import TEXT_FORMAT, PassageStore
+from harness.indexing.qdrant_place import CollectionPlace
 from harness.indexing.vector_search import open_vectors
 from harness.runtime.provenance import differences
-from harness.runtime.services import check_url, key_in_environment, one_line
+from harness.runtime.services import one_line
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -31,56 +31,7 @@ if TYPE_CHECKING:
 FORMAT = 1  # version of payload and metadata
 BATCH = 256  # points of one request: 400 KB of vectors of 384 dimensions, and their passages
 _READ = 1000  # passages of one request
-_SECONDS = 60  # that a request may take
 _KEY = "lightning_rag"  # of our metadata
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionPlace:
-    """Where a collection is.
-
-    Args:
-        url: Of the server; None for `path`.
-        path: Folder of the client's local mode, which searches in Python: for tests and small corpora.
-        collection: Its name.
-        key_variable: Environment variable that holds the server's API key, if it needs one.
-    """
-
-    url: str | None
-    path: Path | None
-    collection: str
-    key_variable: str | None = None
-
-    def check(self) -> None:
-        """Raise UserError unless there is one place, with a valid address, and qdrant-client is installed."""
-        if (self.url is None) == (self.path is None):
-            raise UserError(
-                "A Qdrant collection is on a server or in a folder: give url, such as http://localhost:6333, or path, "
-                "and not both."
-            )
-        if self.url is not None:
-            check_url("url", self.url, "http://localhost:6333")
-        require("qdrant", "a Qdrant collection")
-
-    def __str__(self) -> str:
-        return f"{self.url or self.path} collection {self.collection}"
-
-    def connect(self) -> "QdrantClient":
-        """A client; whether a server answers is seen at the first request.
-
-        Raises:
-            UserError: As `check`, or if another process has opened the folder.
-        """
-        self.check()
-        from qdrant_client import QdrantClient
-
-        if self.url is not None:
-            key = key_in_environment(self.key_variable) or None
-            return QdrantClient(url=self.url, api_key=key, timeout=_SECONDS, check_compatibility=False)
-        try:
-            return QdrantClient(path=str(self.path))
-        except RuntimeError as error:  # its lock
-            raise UserError(f"{self.path} is open in another process: end it, or use a Qdrant server (url).") from error
 
 
 @contextmanager
@@ -127,7 +78,7 @@ class CollectionPassages(Sequence[Passage]):
 
     def _read(self, positions: range) -> list[Passage]:
         with answers(self._place):
-            records = self._client.retrieve(self._place.collection, [*positions], with_payload=True)
+            records = self._client.retrieve(self._place.name, [*positions], with_payload=True)
         payloads = {record.id: record.payload for record in records}
         if missing := set(positions) - payloads.keys():
             raise ArtifactError(f"{self._place} lacks point {min(missing)}. Upload it again, with --overwrite true.")
@@ -148,9 +99,9 @@ def _metadata(client: "QdrantClient", place: CollectionPlace) -> dict[str, Any] 
         ArtifactError: If nothing, or another format, is recorded.
     """
     with answers(place):
-        if not client.collection_exists(place.collection):
+        if not client.collection_exists(place.name):
             return None
-        recorded = (client.get_collection(place.collection).config.metadata or {}).get(_KEY)
+        recorded = (client.get_collection(place.name).config.metadata or {}).get(_KEY)
     if not isinstance(recorded, dict):
         raise ArtifactError(f"{place} was not written by infer.py index: not used. Choose another collection.")
     if recorded.get("format") != FORMAT:
@@ -196,13 +147,13 @@ def upload(index: Index, place: CollectionPlace, overwrite: bool = False) -> Non
                     "Choose another collection, or replace it with --overwrite true."
                 )
             with answers(place):
-                client.delete_collection(place.collection)
+                client.delete_collection(place.name)
             recorded = None
         vectors_ND = open_vectors(index.folder)
         with answers(place):
             if recorded is None:
                 client.create_collection(
-                    place.collection,
+                    place.name,
                     models.VectorParams(size=vectors_ND.shape[1], distance=models.Distance.DOT, on_disk=True),
                     on_disk_payload=True,
                     metadata={_KEY: {**wanted, "complete": False}},
@@ -210,27 +161,18 @@ def upload(index: Index, place: CollectionPlace, overwrite: bool = False) -> Non
             elif recorded["complete"]:
                 say(f"{place}: the collection is up to date ({index.passages:,} passages, same recipe).")
                 return
-            done = client.count(place.collection, exact=True).count  # points are written in order, batch by batch
-        store = PassageStore(index.folder)
-        with Progress(f"uploading passages to {place}", index.passages) as progress:
-            progress.skip(done := done // BATCH * BATCH)
-            for start in range(done, index.passages, BATCH):
-                end = min(start + BATCH, index.passages)
-                points = models.Batch(
-                    ids=[*range(start, end)],
-                    vectors=vectors_ND[start:end].tolist(),
-                    payloads=[passage.row for passage in store.part(start, end)],
-                )
-                with answers(place):
-                    client.upsert(place.collection, points, wait=True)
-                progress.advance(end - start)
-        with answers(place):
-            held = client.count(place.collection, exact=True).count
+            # points are written in order, batch by batch
+            done = client.count(place.name, exact=True).count // BATCH * BATCH
+            left = PassageStore(index.folder).part(done, index.passages)
+            shown = track(left, index.passages - done, f"uploading passages to {place}")
+            rows, ids = (passage.row for passage in shown), range(done, index.passages)
+            client.upload_collection(place.name, vectors_ND[done:], rows, ids, BATCH, wait=True)
+            held = client.count(place.name, exact=True).count
             if held != index.passages:
                 raise ArtifactError(
                     f"{place} holds {held:,} of {index.passages:,} points: some were deleted. Type --overwrite true."
                 )
-            client.update_collection(place.collection, metadata={_KEY: {**wanted, "complete": True}})
+            client.update_collection(place.name, metadata={_KEY: {**wanted, "complete": True}})
     finally:
         client.close()
     say(f"{place}: {index.passages:,} passages x {vectors_ND.shape[1]} float32.")
@@ -253,7 +195,7 @@ class QdrantVectors:
     def __init__(self, place: CollectionPlace, exact: bool, hnsw_ef: int | None) -> None:
         self.place, self.client = place, place.connect()
         recorded = _metadata(self.client, place)
-        again = f"Type infer.py index --qdrant.url URL --qdrant.collection {place.collection} again."
+        again = f"Type infer.py index --qdrant.url URL --qdrant.collection {place.name} again."
         if recorded is None:
             raise MissingInputError(f"{place}: no such collection. Type infer.py index --qdrant.url URL.")
         if not recorded["complete"]:
@@ -287,7 +229,7 @@ class QdrantVectors:
             for query_D in queries_QD[rows]
         ]
         with answers(self.place):
-            responses = self.client.query_batch_points(self.place.collection, requests)
+            responses = self.client.query_batch_points(self.place.name, requests)
         for response in responses:
             found.update({int(point.id): Passage.from_row(point.payload or {}) for point in response.points})
             positions = np.array([int(point.id) for point in response.points], dtype=np.int64)

@@ -20,8 +20,8 @@ from common.files import check_space
 from common.progress import say
 from harness.indexing.exact_rescoring import Candidates, inner_products, search_exactly
 from harness.indexing.faiss_building import build_approximate
-from harness.indexing.faiss_devices import flat_on_gpus, lists_on_gpus, place, wants_gpu
-from harness.indexing.faiss_library import import_faiss
+from harness.indexing.faiss_devices import on_gpus, place, wants_gpu
+from harness.indexing.faiss_library import FLAT, import_faiss
 
 VECTORS, APPROXIMATE = "vectors.npy", "vectors.faiss"
 
@@ -34,8 +34,7 @@ def write_vectors(
     chunks: Iterator[np.ndarray],
     count: int,
     dimensions: int,
-    parameters: dict,
-    unfinished: Path | None = None,
+    faiss_index: str,
 ) -> None:
     """Write the searchable files.
 
@@ -44,8 +43,7 @@ def write_vectors(
         chunks: The vectors in order, float32 (n, D) each.
         count: Total number of vectors.
         dimensions: D.
-        parameters: From `harness.indexing.faiss_library.check_parameters`.
-        unfinished: See `harness.indexing.faiss_building.build_approximate`.
+        faiss_index: `FLAT`, or the factory string of an approximate index.
 
     Raises:
         ArtifactError: If writing fails, for example because the disk is too small.
@@ -60,8 +58,8 @@ def write_vectors(
             end += len(chunk_ND)
     if end != count:
         raise ArtifactError(f"{folder}: got {end} vectors for {count} passages. Start the build again.")
-    if parameters["faiss_index"] != "flat":
-        build_approximate(open_vectors(folder), parameters, folder / APPROXIMATE, unfinished)
+    if faiss_index != FLAT:
+        build_approximate(open_vectors(folder), faiss_index, folder / APPROXIMATE)
 
 
 def open_vectors(folder: Path) -> np.ndarray:
@@ -81,12 +79,13 @@ class Vectors:
 
     Args:
         folder: Written by `write_vectors`.
-        parameters: As passed to `write_vectors`.
+        faiss_index: As passed to `write_vectors`.
         device: FAISS's device: `cpu`, `cuda` (the GPU of LOCAL_RANK), `all` (split over all GPUs), or `auto`: `cuda` if
             FAISS sees a GPU and the index fits its free memory. The encoder's device is separate.
-        nprobe: Number of clusters searched of `ivf` and `ivfpq`.
-        ef_search: efSearch of `hnsw`: candidates kept during the graph search.
-        k_factor: Candidates of `ivfpq` for each passage asked for; their scores are computed from the stored vectors.
+        nprobe: Number of clusters searched of an IVF index.
+        ef_search: efSearch of an HNSW index: candidates kept during the graph search.
+        k_factor: Candidates of an index of compressed vectors for each passage asked for; their scores are computed
+            from the stored vectors.
 
     Raises:
         UserError: If the device or a parameter is not possible here.
@@ -96,7 +95,7 @@ class Vectors:
     def __init__(
         self,
         folder: Path,
-        parameters: dict,
+        faiss_index: str,
         device: str = "auto",
         nprobe: int = 16,
         ef_search: int = 64,
@@ -104,49 +103,50 @@ class Vectors:
     ) -> None:
         self.vectors_ND = open_vectors(folder)
         self._process, self._faiss = os.getpid(), import_faiss()
-        self._kind = parameters["faiss_index"]
-        self._k_factor = k_factor if self._kind == "ivfpq" else 1
+        self._k_factor = k_factor if "Q" in faiss_index else 1  # quantized: PQ, SQ, OPQ, ...
         self._index: Any = None
         self._max_candidates = len(self.vectors_ND)
         if self._faiss is None:
             say("FAISS is not installed: using exact numpy search, which is slower. For FAISS: pip install faiss-cpu.")
             return
-        on_gpu = self._put_on_gpus(folder, device)
-        if not on_gpu and self._kind != "flat":
+        on_gpu = self._put_on_gpus(folder, faiss_index, device)
+        if not on_gpu and faiss_index != FLAT:
             # of IVF indexes the lists stay in the file; a graph is read
-            mapped = self._faiss.IO_FLAG_MMAP if self._kind != "hnsw" else 0
+            mapped = self._faiss.IO_FLAG_MMAP if "IVF" in faiss_index else 0
             self._index = self._faiss.read_index(str(folder / APPROXIMATE), mapped)
-        if self._kind in ("ivf", "ivfpq"):
+        if "IVF" in faiss_index:
             space = self._faiss.GpuParameterSpace() if on_gpu else self._faiss.ParameterSpace()
             space.set_index_parameter(self._index, "nprobe", nprobe)
-        elif self._kind == "hnsw":
+        elif faiss_index.startswith("HNSW"):
             self._index.hnsw.efSearch = ef_search
 
-    def _put_on_gpus(self, folder: Path, device: str) -> bool:
+    def _put_on_gpus(self, folder: Path, faiss_index: str, device: str) -> bool:
         """Copy the index to the GPUs where it is to be searched; False if it is to be searched in RAM."""
-        faiss, flat = self._faiss, self._kind == "flat"
+        faiss = self._faiss
         assert faiss is not None
         gpus = faiss.get_num_gpus()
-        if not wants_gpu(device, self._kind, gpus):
+        if not wants_gpu(device, faiss_index, gpus):
             return False
         import torch
 
+        flat = faiss_index == FLAT
         searched = self.vectors_ND.nbytes if flat else (folder / APPROXIMATE).stat().st_size
         rank = int(os.environ.get("LOCAL_RANK", "0"))
-        placed = place(device, self._kind, searched, gpus, lambda gpu: torch.cuda.mem_get_info(gpu)[0], rank)
-        say(f"{folder}: {placed.why}.")
-        if not placed.gpus:
+        chosen, why = place(device, faiss_index, searched, gpus, lambda gpu: torch.cuda.mem_get_info(gpu)[0], rank)
+        say(f"{folder}: {why}.")
+        if not chosen:
             return False
-        if flat:
-            self._index = flat_on_gpus(faiss, self.vectors_ND, placed.gpus)
-        else:
-            try:
-                self._index = lists_on_gpus(faiss, faiss.read_index(str(folder / APPROXIMATE)), placed.gpus)
-            except UserError as error:
-                if device != "auto":
-                    raise
-                say(f"{folder}: in RAM after all: {error}")
-                return False
+        try:
+            if flat:  # straight from the mapped file, at once: FAISS reserves the memory and copies in pages
+                self._index = on_gpus(faiss, faiss.IndexFlatIP(self.vectors_ND.shape[1]), chosen)
+                self._index.add(self.vectors_ND)
+            else:
+                self._index = on_gpus(faiss, faiss.read_index(str(folder / APPROXIMATE)), chosen)
+        except UserError as error:
+            if device != "auto":
+                raise
+            say(f"{folder}: in RAM after all: {error}")
+            return False
         self._max_candidates = min(self._max_candidates, _GPU_MAX_CANDIDATES)
         return True
 
@@ -189,18 +189,5 @@ class Vectors:
             return self._index.search(queries_QD, wanted)[1]
         if self._faiss is not None:  # on the mapped vectors, without a copy of them
             return self._faiss.knn(queries_QD, self.vectors_ND, wanted, self._faiss.METRIC_INNER_PRODUCT)[1]
-        return self._search_with_numpy(queries_QD, wanted)
-
-    def _search_with_numpy(self, queries_QD: np.ndarray, wanted: int) -> np.ndarray:
-        best_QK = np.empty((len(queries_QD), 0), dtype=np.int64)
-        scores_QK = np.empty((len(queries_QD), 0), dtype=np.float32)
-        for start in range(0, len(self), _BLOCK):
-            block_QB = queries_QD @ self.vectors_ND[start : start + _BLOCK].T
-            rows_QB = np.broadcast_to(np.arange(start, start + block_QB.shape[1]), block_QB.shape)
-            best_QK = np.concatenate((best_QK, rows_QB), axis=1)
-            scores_QK = np.concatenate((scores_QK, block_QB), axis=1)
-            if scores_QK.shape[1] > wanted:
-                keep = np.argpartition(-scores_QK, wanted - 1, axis=1)[:, :wanted]
-                best_QK = np.take_along_axis(best_QK, keep, axis=1)
-                scores_QK = np.take_along_axis(scores_QK, keep, axis=1)
-        return best_QK
+        nearest = (np.argpartition(-self.similarities(query_D), wanted - 1)[:wanted] for query_D in queries_QD)
+        return np.stack([*nearest])

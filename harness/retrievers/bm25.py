@@ -6,45 +6,38 @@
 with f the frequency of w in d and n_w the number of passages that contain w.  Repeated query words count repeatedly.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from common.errors import ArtifactError, DataError
 from common.files import check_space, read_json
 from common.progress import in_bytes, say
 from common.ranges import PositiveInt
 from common.records import Passage, Ranked, as_texts, clean
-from datamodules.formats.row_counts import RowCounts
 from harness.indexing.analyser import Analyser, StopWords
 from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
 from harness.indexing.bm25_search import BatchSearch, Postings, Query
-from harness.indexing.index_folder import CorpusSource, Index, Verify, build_index, open_index
+from harness.indexing.index_folder import Build, Index, Verify, build_index, built_with, open_index
 from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.posting_runs import write_runs
 from harness.indexing.workers import worker_count
 
-if TYPE_CHECKING:
-    import bm25s
-
+K1, B = 1.5, 0.75  # saturation of term frequency, and strength of length normalization
 _FOLDER = "bm25"  # bm25s's own files, inside the index folder
 
 
 def build_bm25(
     passages: Iterable[Passage],
     out: Path,
-    k1: float = 1.5,
-    b: float = 0.75,
+    k1: float = K1,
+    b: float = B,
     stop_words: StopWords = "english",
-    overwrite: bool = False,
-    source: CorpusSource | None = None,
     workers: int | None = 1,
-    counts: RowCounts | None = None,
+    build: Build = Build(),  # noqa: B008 (frozen)
 ) -> None:
     """Build a BM25 index folder, unless it is up to date.
 
@@ -57,11 +50,9 @@ def build_bm25(
         k1: Saturation of term frequency, at least 0.
         b: Strength of length normalization, in [0, 1].
         stop_words: See `Analyser`.
-        overwrite: Whether an index of another recipe may be replaced.
-        source: See `build_index`.
         workers: Processes that split passages into words, of more than one block; None: one for each processor, at most
             8.
-        counts: See `harness.indexing.passage_store.write_passages`.
+        build: How it is built.
 
     Raises:
         UserError: If `out` holds something else, or another process is writing it.
@@ -77,26 +68,25 @@ def build_bm25(
         return f"BM25 index of {len(store):,} passages, {len(runs.vocabulary):,} words"
 
     parts = {"k1": k1, "b": b, "analyser": analyser.recipe}
-    build_index("bm25", passages, out, parts, write, ["bm25s", "numpy"], overwrite, source, counts)
+    build_index("bm25", passages, out, parts, write, ["bm25s", "numpy"], build)
 
 
-def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":
-    """Index a corpus.
+def bm25_scores(texts: Sequence[str], queries: Sequence[str]) -> Iterator[NDArray[np.float32]]:
+    """The BM25 scores (P,) of P texts for each query; all 0 for a query without a word of the texts.
 
     Words are numbered by first occurrence, because bm25s's own numbering differs between processes.
     """
     import bm25s
 
+    analyser = Analyser()
     vocabulary: dict[str, int] = {}
-    ids = [
-        [vocabulary.setdefault(word, len(vocabulary)) for word in analyser(indexed_text(passage))]
-        for passage in passages
-    ]
-    if not vocabulary:
-        raise DataError("No passage of the corpus contains a word that BM25 can index. Check the files and the layout.")
-    engine = bm25s.BM25(k1=k1, b=b, method="lucene")
-    engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
-    return engine
+    ids = [[vocabulary.setdefault(word, len(vocabulary)) for word in analyser(text)] for text in texts]
+    engine = bm25s.BM25(k1=K1, b=B, method="lucene")
+    if vocabulary:
+        engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
+    for query in queries:
+        words = engine.get_tokens_ids(analyser.of_query(clean(query), vocabulary)) if vocabulary else []
+        yield engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)
 
 
 def rank_by_bm25(query: str, passages: Sequence[Passage], k: int) -> list[Ranked]:
@@ -109,11 +99,7 @@ def rank_by_bm25(query: str, passages: Sequence[Passage], k: int) -> list[Ranked
         passages: A small collection, indexed in memory.
         k: Number of passages.
     """
-    analyser, scores_N = Analyser(), np.zeros(len(passages))
-    with suppress(DataError):  # no passage has a word that can be indexed
-        engine = _fit(passages, analyser, k1=1.5, b=0.75)
-        if word_ids := engine.get_tokens_ids(analyser.of_query(clean(query), engine.vocab_dict)):
-            scores_N = engine.get_scores_from_ids(word_ids)
+    (scores_N,) = bm25_scores([*map(indexed_text, passages)], [query])
     positions = np.argsort(-scores_N, kind="stable")[:k]
     return [Ranked(passages[position], float(scores_N[position])) for position in positions]
 
@@ -123,7 +109,7 @@ class Bm25Retriever:
 
     Args:
         index: Folder that `infer.py index --kind bm25` wrote.
-        verify: How its files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
+        verify: How its files are verified: `sampled` (parts of large files), `full` or `off`.
         workers: Processes that share a large batch of queries; None: one for each processor, at most 8.
 
     Raises:
@@ -147,13 +133,8 @@ class Bm25Retriever:
 
     @cached_property
     def _analyser(self) -> Analyser:
-        recorded = self.index.recipe["analyser"]
-        analyser = Analyser(recorded["stop_words"])
-        if analyser.recipe != recorded:
-            raise ArtifactError(
-                f"{self.folder} was built with another analyser (other words or stop words). "
-                f"Build it again: infer.py index --kind bm25 --out {self.folder} --overwrite true."
-            )
+        analyser = Analyser(self.index.recipe["analyser"]["stop_words"])
+        built_with(self.index, analyser=analyser.recipe)
         return analyser
 
     @cached_property

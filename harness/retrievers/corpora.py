@@ -58,23 +58,22 @@ def check_same_corpus(retrievers: Sequence[Retriever]) -> None:
             )
 
 
-def gold_not_in_index(searching: object, questions: Sequence[Question], count: bool = True) -> int | None:
+def gold_not_in_index(searching: object, questions: Sequence[Question]) -> int | None:
     """Number of gold passages that are in no index; None without an index folder or gold passages.
 
     Args:
         searching: A retriever or a system; one index of each corpus that it searches is read.
         questions: Their gold passages are looked up.
-        count: Whether to count them; otherwise the first one that is found ends the search, which returns 0.
 
     Raises:
         ArtifactError: If no gold passage is in the index: it is of another corpus.
     """
-    absent = _absent_gold(searching, _gold_of(questions), all_of_them=count)
-    return None if absent is None else len(absent) if count else 0
+    absent = _absent_gold(searching, gold_of(questions), all_of_them=True)
+    return None if absent is None else len(absent)
 
 
 def check_gold_in_index(searching: object, gold: Set[str]) -> None:
-    """As `gold_not_in_index` without counting, for questions that are not kept in memory.
+    """As `gold_not_in_index` without counting: the first passage that is found ends the search.
 
     Args:
         searching: A retriever or a system.
@@ -94,11 +93,12 @@ def with_gold_in_index(retriever: Retriever, questions: Sequence[Question]) -> l
     Raises:
         ArtifactError: If no gold passage is in the index: it is of another corpus.
     """
-    absent = _absent_gold(retriever, _gold_of(questions), all_of_them=True) or set()
+    absent = _absent_gold(retriever, gold_of(questions), all_of_them=True) or set()
     return [question for question in questions if set(question.support) - absent]
 
 
-def _gold_of(questions: Sequence[Question]) -> set[str]:
+def gold_of(questions: Sequence[Question]) -> set[str]:
+    """Ids of the gold passages of all questions."""
     return {id_ for question in questions for id_ in question.support}
 
 

@@ -7,14 +7,28 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from common.errors import ArtifactError
+from common.files import scratch_folder
 from common.progress import in_bytes, say, track
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts
-from datamodules.formats.row_counts import RowCounts
+from harness.indexing.corpus_encoding import (
+    PARTIAL,
+    discard,
+    encode_chunks,
+    encoded_chunks,
+    partial_folder,
+    read_vectors,
+    refuse_long_passages,
+    start_or_resume,
+)
+from harness.indexing.faiss_devices import check_gpu
+from harness.indexing.faiss_library import FLAT, check_memory, empty_index, factory_string
 from harness.indexing.index_folder import (
     INDEX,
-    CorpusSource,
+    Build,
     Index,
     Verify,
     is_built,
@@ -22,14 +36,13 @@ from harness.indexing.index_folder import (
     recipe_of,
     write_index,
 )
+from harness.indexing.known_vectors import KnownVectors, vectors_of_index
 from harness.indexing.passage_store import PassageStore, write_passages
+from harness.indexing.vector_search import Vectors, write_vectors
+from harness.runtime.distributed import join_process_group
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from harness.indexing.faiss_library import FaissIndex
     from harness.indexing.sentence_encoder import SentenceEncoder
-    from harness.indexing.vector_search import Vectors
 
 _FLOAT_BYTES = 4
 
@@ -39,13 +52,8 @@ def build_dense(
     out: Path,
     encoder: "SentenceEncoder",
     chunk_passages: int = 4096,
-    faiss_index: "FaissIndex" = "flat",
-    nlist: int | None = None,
-    hnsw_links: int = 32,
-    overwrite: bool = False,
-    source: CorpusSource | None = None,
-    pq_bytes: int | None = None,
-    counts: RowCounts | None = None,
+    faiss_index: str = FLAT,
+    build: Build = Build(),  # noqa: B008 (frozen)
 ) -> None:
     """Build a dense index folder, unless it is up to date.
 
@@ -58,15 +66,8 @@ def build_dense(
         out: The index folder.
         encoder: Encodes the passages; queries must be encoded by the same encoder, so its recipe is recorded.
         chunk_passages: Passages per saved chunk, at least 1.
-        faiss_index: `flat` (exact), `ivf` (clusters), `ivfpq` (clusters of compressed vectors) or `hnsw` (graph).
-        nlist: Number of clusters of `ivf` and `ivfpq`; None: 4 times the square root of the number of passages.
-        hnsw_links: Links per vector of `hnsw`.
-        overwrite: Whether another index, or another unfinished build, may be replaced.
-        source: See `build_index`.
-        pq_bytes: Bytes of a compressed vector of `ivfpq`; None: the greatest divisor of its dimensions that is at most
-            64.
-        counts: As of `harness.indexing.passage_store.write_passages`; on rank 0 also of the passages that the encoder
-            cuts.
+        faiss_index: `flat` (exact), or a string of `faiss.index_factory`, such as `IVF4096,Flat` or `HNSW32`.
+        build: How it is built.
 
     Raises:
         UserError: If the kind of FAISS index does not fit the corpus, `out` holds something else, or another process is
@@ -74,18 +75,6 @@ def build_dense(
         DataError: If the corpus is empty.
         ArtifactError: If writing to disk fails, or (on ranks other than 0) if rank 0 failed.
     """
-    from harness.indexing.corpus_encoding import (
-        chunk_count,
-        discard,
-        earlier_chunks,
-        encode_chunks,
-        partial_folder,
-        read_chunks,
-    )
-    from harness.indexing.known_vectors import KnownVectors
-    from harness.indexing.vector_search import write_vectors
-    from harness.runtime.distributed import join_process_group
-
     partial = partial_folder(out)
     processes = join_process_group()
     with ExitStack() as held:
@@ -94,17 +83,7 @@ def build_dense(
         if processes.rank == 0:
             try:
                 held.enter_context(INDEX.locked(out))  # for all ranks, until the index is written
-                recipe = _prepare(
-                    passages,
-                    out,
-                    partial,
-                    encoder,
-                    chunk_passages,
-                    (faiss_index, nlist, hnsw_links, pq_bytes),
-                    overwrite,
-                    source,
-                    counts,
-                )
+                recipe = _prepare(passages, out, partial, encoder, faiss_index, build)
                 status = "encode" if recipe is not None else "up to date"
             finally:
                 processes.broadcast(status)
@@ -115,50 +94,34 @@ def build_dense(
         if status == "up to date":
             return
         store = PassageStore(partial)
-        chunks = chunk_count(len(store), chunk_passages)
         vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
         say(
             f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
-            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}, {chunks} chunks over "
+            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}, over "
             f"{processes.size} process(es)."
         )
-        known = KnownVectors(out, encoder, earlier_chunks(partial, encoder))
-        encode_chunks(store, partial, encoder, chunk_passages, processes, known, counts)
-        del known  # its files are mapped, and replaced below
+        indexed = vectors_of_index(out, encoder)
+        known = KnownVectors([*indexed, *encoded_chunks(partial, encoder)])
+        encode_chunks(store, partial, encoder, chunk_passages, processes, known, build.counts)
         processes.barrier()
         if processes.rank != 0 or recipe is None:
             return
+        vectors = read_vectors(store, KnownVectors([*indexed, *encoded_chunks(partial, encoder)]), partial)
         write_index(
             out,
             recipe,
-            len(store),
-            partial,
-            lambda folder: write_vectors(
-                folder,
-                read_chunks(store, partial, encoder, chunk_passages),
-                len(store),
-                encoder.dimensions,
-                recipe["vectors"],
-                partial,
-            ),
+            store,
+            lambda folder: write_vectors(folder, vectors, len(store), encoder.dimensions, faiss_index),
             ["torch", "transformers", "numpy"],
-            origin={"encoder": encoder.name},
-            source=source,
+            build.source,
+            encoder=encoder.name,
         )
         discard(partial)
         say(f"{out}: dense index of {len(store):,} passages, {faiss_index}.")
 
 
 def _prepare(
-    passages: Iterable[Passage],
-    out: Path,
-    partial: Path,
-    encoder: "SentenceEncoder",
-    chunk_passages: int,
-    kind: "tuple[FaissIndex, int | None, int, int | None]",
-    overwrite: bool,
-    source: CorpusSource | None,
-    counts: RowCounts | None,
+    passages: Iterable[Passage], out: Path, partial: Path, encoder: "SentenceEncoder", faiss_index: str, build: Build
 ) -> dict | None:
     """On rank 0: write the corpus, determine the recipe and record it in the partial folder.
 
@@ -167,35 +130,23 @@ def _prepare(
     """
     import torch
 
-    from harness.indexing.corpus_encoding import PARTIAL, discard, refuse_long_passages, start_or_resume
-    from harness.indexing.faiss_library import check_memory, check_parameters
     from models.device_memory import available_bytes
 
+    if faiss_index != FLAT:
+        empty_index(faiss_index, encoder.dimensions)
     PARTIAL.check(partial)
-    fresh = not partial.exists()
-    partial.mkdir(parents=True, exist_ok=True)
-    try:
-        corpus = write_passages(partial, track(passages, None, "reading passages"), counts)
-        faiss_index, nlist, hnsw_links, pq_bytes = kind
-        size = (corpus.passages, encoder.dimensions)
-        vectors = check_parameters(faiss_index, *size, nlist, hnsw_links, pq_bytes)
-        recipe = recipe_of("dense", corpus, source, encoder=encoder.recipe, dtype=encoder.dtype, vectors=vectors)
-        if counts is not None and counts.strict:
-            refuse_long_passages(PassageStore(partial), encoder, counts)
+    with scratch_folder(out) as staging:
+        corpus = write_passages(staging, track(passages, None, "reading passages"), build.counts)
+        made = {"encoder": encoder.recipe, "dtype": encoder.dtype, "vectors": {"faiss_index": faiss_index}}
+        recipe = recipe_of("dense", corpus, build.source, **made)
+        if build.counts is not None and build.counts.strict:
+            refuse_long_passages(PassageStore(staging), encoder, build.counts)
         # `auto` is another precision on another machine: an index that exists is good in either
-        accepted = (
-            [{**recipe, "dtype": dtype} for dtype in ("float32", "bfloat16")] if encoder.precision == "auto" else []
-        )
-        if is_built(out, recipe, overwrite, accepted, source):
-            if fresh:
-                discard(partial)
+        dtypes = ("float32", "bfloat16") if encoder.precision == "auto" else ()
+        if is_built(out, recipe, build, [{**recipe, "dtype": dtype} for dtype in dtypes]):
             return None
-        check_memory(vectors, *size, available_bytes(torch.device("cpu")))
-        start_or_resume(partial, {**recipe, "chunk_passages": chunk_passages}, overwrite, source)
-    except BaseException:
-        if fresh:
-            discard(partial)
-        raise
+        check_memory(faiss_index, corpus.passages, encoder.dimensions, available_bytes(torch.device("cpu")))
+        start_or_resume(partial, recipe, build, staging)
     return recipe
 
 
@@ -242,16 +193,16 @@ class VectorRetriever:
         say(f"{self.index.folder}: encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}.")
         return encoder
 
-    def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
+    def encode_queries(self, queries: Sequence[str]) -> np.ndarray:
         """Embeddings of queries, float32 (Q, D): the first step of `search`, separate so that it can be timed."""
         return self.encoder.encode_queries(queries)
 
     @property
     def prefix_depth(self) -> float:
         """Up to this depth, a search for fewer passages finds the beginning of the list."""
-        return inf if self.index.recipe["vectors"]["faiss_index"] == "flat" else 0
+        return inf if factory_string(self.index.recipe["vectors"]) == FLAT else 0
 
-    def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
+    def search_vectors(self, queries_QD: np.ndarray, k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query vector: the second step of `search`."""
         raise NotImplementedError
 
@@ -281,11 +232,11 @@ class DenseRetriever(VectorRetriever):
             GPUs).
         precision: Of the encoder: `auto`, `fp32` or `bf16`.
         batch_tokens: Tokens per forward pass of the encoder; None: chosen by device.
-        nprobe: Number of clusters searched of `ivf` and `ivfpq`: more clusters give higher recall and take longer.
-        ef_search: efSearch of an `hnsw` index: greater values give higher recall and take longer.
-        verify: How the index files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
-        k_factor: Candidates of `ivfpq` for each passage asked for, whose scores are computed exactly: more give higher
-            recall.
+        nprobe: Number of clusters searched of an IVF index: more clusters give higher recall and take longer.
+        ef_search: efSearch of an HNSW index: greater values give higher recall and take longer.
+        verify: How the index files are verified: `sampled` (parts of large files), `full` or `off`.
+        k_factor: Candidates of an index of compressed vectors for each passage asked for, whose scores are computed
+            exactly: more give higher recall.
 
     Raises:
         MissingInputError: If the index or its encoder is not found.
@@ -310,8 +261,6 @@ class DenseRetriever(VectorRetriever):
         again = f"build the index again: infer.py index --dense.encoder NAME --out {index} --overwrite true"
         super().__init__(encoder, device, precision, batch_tokens, again)
         if index_device in ("cuda", "all"):
-            from harness.indexing.faiss_devices import check_gpu
-
             check_gpu(index_device)
         self._search = (index_device, nprobe, ef_search, k_factor)
 
@@ -325,20 +274,18 @@ class DenseRetriever(VectorRetriever):
         return open_index(self.folder, "dense", self.verify)
 
     @cached_property
-    def _vectors(self) -> "Vectors":
-        from harness.indexing.vector_search import Vectors
-
-        vectors = Vectors(self.index.folder, self.index.recipe["vectors"], *self._search)
+    def _vectors(self) -> Vectors:
+        vectors = Vectors(self.index.folder, factory_string(self.index.recipe["vectors"]), *self._search)
         say(f"{self.folder}: {self.index.passages:,} passages, vectors {in_bytes(vectors.vectors_ND.nbytes)}.")
         return vectors
 
-    def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
+    def search_vectors(self, queries_QD: np.ndarray, k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query vector: the second step of `search`."""
         return [
             [Ranked(self.index.stored[position], score) for position, score in hits]
             for hits in self._vectors.search(queries_QD, k)
         ]
 
-    def similarities(self, query_D: "np.ndarray") -> "np.ndarray":
+    def similarities(self, query_D: np.ndarray) -> np.ndarray:
         """Inner product of a query vector with every passage of the index, float64 (N,)."""
         return self._vectors.similarities(query_D)

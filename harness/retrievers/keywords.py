@@ -20,10 +20,9 @@ from common.progress import say, track
 from common.records import Passage, Ranked, as_texts
 from common.sealed_json import fingerprint
 from datamodules.formats.file_kinds import OtherKindError, opened
-from datamodules.formats.row_counts import RowCounts
 from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import RECIPE, KeywordMatcher, as_keyword, critical_keywords
-from harness.indexing.index_folder import CorpusSource, Index, Verify, build_index, open_index
+from harness.indexing.index_folder import Build, Index, Verify, build_index, built_with, open_index
 from harness.indexing.passage_store import PassageStore
 
 KEYWORDS = "keywords.jsonl"  # one object a line: "keyword" and "passages", the positions of those that contain it
@@ -34,9 +33,7 @@ def build_keywords(
     out: Path,
     max_share: float = 0.2,
     given: Path | None = None,
-    overwrite: bool = False,
-    source: CorpusSource | None = None,
-    counts: RowCounts | None = None,
+    build: Build = Build(),  # noqa: B008 (frozen)
 ) -> None:
     """Build a keyword index folder, unless it is up to date.
 
@@ -45,9 +42,7 @@ def build_keywords(
         out: The index folder.
         max_share: A name in a greater share of the passages is no critical keyword.
         given: File of further keywords, one a line.
-        overwrite: Whether an index of another recipe may be replaced.
-        source: See `build_index`.
-        counts: See `harness.indexing.passage_store.write_passages`.
+        build: How it is built.
 
     Raises:
         UserError: If `out` holds something else, or another process is writing it.
@@ -72,7 +67,7 @@ def build_keywords(
         return f"index of {len(found):,} critical keywords of {len(store):,} passages"
 
     parts = {"max_share": max_share, "given": fingerprint(own), **RECIPE}
-    build_index("keywords", passages, out, parts, write, [], overwrite, source, counts)
+    build_index("keywords", passages, out, parts, write, [], build)
 
 
 def _given(path: Path | None) -> list[str]:
@@ -97,7 +92,7 @@ class KeywordRetriever:
 
     Args:
         index: Folder that `infer.py index --kind keywords` wrote.
-        verify: How its files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
+        verify: How its files are verified: `sampled` (parts of large files), `full` or `off`.
 
     Raises:
         MissingInputError: If there is no such folder.
@@ -116,13 +111,7 @@ class KeywordRetriever:
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""
-        index = open_index(self.folder, "keywords", self.verify)
-        if {name: index.recipe.get(name) for name in RECIPE} != RECIPE:
-            raise ArtifactError(
-                f"{self.folder} was built by another version, which found keywords otherwise. "
-                f"Build it again: infer.py index --kind keywords --out {self.folder} --overwrite true."
-            )
-        return index
+        return built_with(open_index(self.folder, "keywords", self.verify), **RECIPE)
 
     @cached_property
     def _postings(self) -> dict[tuple[str, ...], NDArray[np.int64]]:

@@ -17,12 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from common.errors import ArtifactError
 from common.progress import in_bytes, say
 from common.ranges import NonNegativeInt, Share
 from common.records import Passage, Ranked, as_texts
-from datamodules.formats.row_counts import RowCounts
-from harness.indexing.index_folder import CorpusSource, Index, Verify, build_index, open_index
+from harness.indexing.index_folder import Build, Index, Verify, build_index, built_with, open_index
 from harness.indexing.passage_store import PassageStore
 from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
 from harness.indexing.titles import MATCHING, title_words
@@ -37,18 +35,14 @@ _READ = 512  # passages with equal scores whose words are compared with the quer
 def build_links(
     passages: Iterable[Passage],
     out: Path,
-    overwrite: bool = False,
-    source: CorpusSource | None = None,
-    counts: RowCounts | None = None,
+    build: Build = Build(),  # noqa: B008 (frozen)
 ) -> None:
     """Build an index folder of titles and links, unless it is up to date.
 
     Args:
         passages: The corpus; of passages with the same id only the first is indexed.
         out: The index folder.
-        overwrite: Whether an index of another recipe may be replaced.
-        source: See `build_index`.
-        counts: See `harness.indexing.passage_store.write_passages`.
+        build: How it is built.
 
     Raises:
         UserError: If `out` holds something else, or another process is writing it.
@@ -61,7 +55,7 @@ def build_links(
         links = TitleLinks(folder)
         return f"index of {links.forms:,} forms of titles and {links.links:,} links of {len(store):,} passages"
 
-    build_index("links", passages, out, {"matching": MATCHING}, write, ["numpy"], overwrite, source, counts)
+    build_index("links", passages, out, {"matching": MATCHING}, write, ["numpy"], build)
 
 
 class LinkRetriever:
@@ -71,8 +65,7 @@ class LinkRetriever:
         index: Folder that `infer.py index --kind links` wrote.
         hops: How often mentions are followed; 0: only passages whose title the query names.
         min_score: A passage with a lower score is not returned, nor are its mentions followed; 0 to 1.
-        verify: How the files of the index are verified: `sampled` (sizes, and parts of large files), `full`, `size` or
-            `off`.
+        verify: How the files of the index are verified: `sampled` (parts of large files), `full` or `off`.
 
     Raises:
         MissingInputError: If there is no such folder.
@@ -95,13 +88,7 @@ class LinkRetriever:
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""
-        index = open_index(self.folder, "links", self.verify)
-        if index.recipe["matching"] != MATCHING:
-            raise ArtifactError(
-                f"{self.folder} was built by another version, which found titles otherwise. "
-                f"Build it again: infer.py index --kind links --out {self.folder} --overwrite true."
-            )
-        return index
+        return built_with(open_index(self.folder, "links", self.verify), matching=MATCHING)
 
     @cached_property
     def _links(self) -> TitleLinks:

@@ -129,12 +129,12 @@ class MultiQueryRetriever:
 
     Args:
         retriever: Searches with all queries of all questions together.
-        rewriter: Makes the rewrites; None searches with the question alone.
+        rewriter: Makes the rewrites, such as harness.rewriters.llm.LlmRewriter; None searches with the question alone.
         strategies: Of the rewriter.
         per_query: Passages retrieved per query; as a retriever, at least k.
         fusion: `rerank`: by a scorer of (question, passage).  `rrf`: reciprocal rank fusion, as RAG-Fusion.
-        serving: For `rerank`: folder with an estimator that RE-RAG's training exported, or folder or hub id of a
-            cross-encoder.
+        serving: For `rerank`: folder with an estimator that RE-RAG's training exported, e.g.
+            checkpoints/rerag-nq/serving, or folder or hub id of a cross-encoder, e.g. BAAI/bge-reranker-base.
         judged_by: For `rerank`: what passages are judged by, the `question` (Eq. 3), or the rewrite by one of the
             strategies: a scorer that was trained on clean questions is misled by noise in them.
         original: Whether the question itself searches, too; if not, and with a rewriter, only its rewrites do.
@@ -143,7 +143,8 @@ class MultiQueryRetriever:
         device: Of the scorer: auto, cpu or cuda.
         precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
         max_queries: Only this many of a question's distinct queries search, the first ones; all when None.
-        feedback_retriever: Finds the passages that a `FeedbackRewriter` reads; `retriever` itself when None.
+        feedback_retriever: Finds the passages that a rewriter of words (`FeedbackRewriter`) reads, such as BM25 beside
+            a dense `retriever`; `retriever` itself when None.
         prior: For `rerank`: file that `infer.py tune` fitted: the order by reciprocal rank fusion
             counts beside the logits.
 

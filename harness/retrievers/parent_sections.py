@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from os.path import commonprefix
 
 from common.records import Passage
 from common.words import word_spans
@@ -161,10 +162,6 @@ def _words(places: Iterable[_Place]) -> int:
     return sum(place.words for place in places)
 
 
-def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def _common(paths: list[tuple[str, ...]]) -> tuple[str, ...]:
     """The headings that all paths begin with."""
-    shared = paths[0]
-    for path in paths[1:]:
-        length = next((n for n, (one, other) in enumerate(zip(shared, path, strict=False)) if one != other), None)
-        shared = shared[: min(len(shared), len(path)) if length is None else length]
-    return shared
+    return tuple(commonprefix(paths))  # noqa: RUF071 (of tuples)

@@ -3,16 +3,15 @@
 from functools import cached_property, partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked
+from harness.indexing.exact_rescoring import search_exactly
+from harness.indexing.qdrant_collection import CollectionIndex, QdrantVectors
+from harness.indexing.qdrant_place import CollectionPlace
 from harness.retrievers.dense import VectorRetriever
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from harness.indexing.qdrant_collection import CollectionIndex, QdrantVectors
 
 _QUERIES_AT_ONCE = 16  # of one request
 
@@ -55,8 +54,6 @@ class QdrantRetriever(VectorRetriever):
         exact: bool = False,
         hnsw_ef: PositiveInt | None = None,
     ) -> None:
-        from harness.indexing.qdrant_collection import CollectionPlace
-
         self._place = CollectionPlace(url, Path(path) if path is not None else None, collection, key_variable)
         self._place.check()
         again = "upload the collection again: infer.py index --qdrant.url URL --overwrite true"
@@ -68,9 +65,7 @@ class QdrantRetriever(VectorRetriever):
         _ = self.encoder
 
     @cached_property
-    def _vectors(self) -> "QdrantVectors":
-        from harness.indexing.qdrant_collection import QdrantVectors
-
+    def _vectors(self) -> QdrantVectors:
         return QdrantVectors(self._place, *self._search)
 
     @property
@@ -79,25 +74,21 @@ class QdrantRetriever(VectorRetriever):
         return inf if self._search[0] else 0
 
     @property
-    def index(self) -> "CollectionIndex":
+    def index(self) -> CollectionIndex:
         """The collection, as an index folder."""
         return self._vectors.index
 
-    def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
+    def search_vectors(self, queries_QD: np.ndarray, k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query vector: the second step of `search`.
 
         Raises:
             UnavailableError: If the server does not answer.
         """
-        from harness.indexing.exact_rescoring import search_exactly
-
         k = min(k, self.index.passages)
         results: list[list[Ranked]] = []
         for start in range(0, len(queries_QD), _QUERIES_AT_ONCE):
-            read: dict[int, Passage] = {}
-            proposed = partial(self._vectors.candidates, queries_QD[start : start + _QUERIES_AT_ONCE], read)
-            for hits in search_exactly(
-                queries_QD[start : start + _QUERIES_AT_ONCE], k, k, self.index.passages, proposed
-            ):
+            some_QD, read = queries_QD[start : start + _QUERIES_AT_ONCE], dict[int, Passage]()
+            proposed = partial(self._vectors.candidates, some_QD, read)
+            for hits in search_exactly(some_QD, k, k, self.index.passages, proposed):
                 results.append([Ranked(read[position], score) for position, score in hits])
         return results

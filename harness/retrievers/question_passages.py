@@ -3,12 +3,12 @@
 By the scores that their file gives, by a sentence encoder's cosine, or by BM25.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from common.errors import MissingInputError, UserError
 from common.progress import say
-from common.records import Question, Ranked, clean
+from common.records import Question, Ranked
 from common.retrieval import reciprocal_rank_fusion
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from harness.runtime.memo import Memo
 
 _QUESTIONS_AT_ONCE = 32  # bounds the memory of tokens and encoder states
-K1, B = 1.5, 0.75  # of BM25, as `infer.py index --kind bm25`
 
 
 def given_ranking(question: Question) -> list[Ranked]:
@@ -84,6 +83,7 @@ def cosine_rankings(questions: Sequence[Question], encoder: "SentenceEncoder", m
 def bm25_of_shipped(questions: Sequence[Question]) -> list[dict[str, float]]:
     """BM25 scores of each question's shipped passages, by id; word statistics over all questions' passages."""
     from harness.indexing.passage_store import indexed_text
+    from harness.retrievers.bm25 import bm25_scores
 
     texts = {passage.id: indexed_text(passage) for question in questions for passage in question.passages}
     row_of = {id_: row for row, id_ in enumerate(texts)}
@@ -93,24 +93,6 @@ def bm25_of_shipped(questions: Sequence[Question]) -> list[dict[str, float]]:
             questions, bm25_scores([*texts.values()], [q.text for q in questions]), strict=True
         )
     ]
-
-
-def bm25_scores(texts: Sequence[str], queries: Sequence[str]) -> "Iterator[NDArray[np.float32]]":
-    """The BM25 scores (P,) of P texts for each query; all 0 for a query without a word of the texts."""
-    import bm25s
-    import numpy as np
-
-    from harness.indexing.analyser import Analyser
-
-    analyser = Analyser()
-    vocabulary: dict[str, int] = {}
-    ids = [[vocabulary.setdefault(word, len(vocabulary)) for word in analyser(text)] for text in texts]
-    engine = bm25s.BM25(k1=K1, b=B, method="lucene")
-    if vocabulary:
-        engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
-    for query in queries:
-        words = engine.get_tokens_ids(analyser.of_query(clean(query), vocabulary)) if vocabulary else []
-        yield engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)
 
 
 def shipped_rankings(questions: Sequence[Question]) -> dict[str, list[list[Ranked]]]:

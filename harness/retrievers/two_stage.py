@@ -62,47 +62,21 @@ def search_twice(
     retriever: Retriever,
     questions: Sequence[Question],
     ranking_size: int,
-    concatenations: int,
-    concatenated_size: int,
-    question_weight: int = 1,
-    second_retriever: Retriever | None = None,
-    search: Search = plain_search,
-    search_again: Search = plain_search,
-) -> Retrieval:
-    """Retrieve for every question, then for every question concatenated with each of its best documents.
-
-    Args:
-        retriever: Used for both stages, or for the first.
-        questions: The questions.
-        ranking_size: Documents per question.
-        concatenations: Number of best documents to concatenate each question with; 0 skips the second stage.
-        concatenated_size: Documents per q*_i, d_i and other first-stage documents included.
-        question_weight: See `concatenate`.
-        second_retriever: Searches with q*_i, on the same corpus; `retriever` when None.
-        search: Calls the first retriever.
-        search_again: Calls the second one.
-    """
-    second = {question_weight: (concatenations, concatenated_size)}
-    searches = search, search_again
-    return search_by_weight(retriever, questions, ranking_size, second, second_retriever, *searches)[question_weight]
-
-
-def search_by_weight(
-    retriever: Retriever,
-    questions: Sequence[Question],
-    ranking_size: int,
     second: Mapping[int, tuple[int, int]],
     second_retriever: Retriever | None = None,
     search: Search = plain_search,
     search_again: Search = plain_search,
 ) -> dict[int, Retrieval]:
-    """As `search_twice`, for several weights of the question in q*_i: the first stage is searched once.
+    """Retrieve for every question, then for every question concatenated with each of its best documents.
+
+    The first stage is searched once, the second for each weight of the question in q*_i.
 
     Args:
         retriever: Used for both stages, or for the first.
         questions: The questions.
         ranking_size: Documents per question.
-        second: `concatenations` and `concatenated_size` by question weight.
+        second: By question weight (see `concatenate`) the number of best documents to concatenate each question with,
+            0: no second stage; and of documents per q*_i, d_i and other first-stage documents included.
         second_retriever: Searches with q*_i, on the same corpus; `retriever` when None.
         search: Calls the first retriever.
         search_again: Calls the second one.

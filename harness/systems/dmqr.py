@@ -8,29 +8,19 @@ false a rewrite replaces the question (LLM Rewrite, HyDE), with `fusion` rrf and
 
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from common.ranges import NonNegativeInt, PositiveInt, Precision
+from common.ranges import PositiveInt
 from common.records import Answer, Asked, as_questions
-from harness.interfaces import Reader, Retriever, Rewriter
+from harness.interfaces import Reader
 from harness.readers.read_answers import plain_read, read_answers
-from harness.retrievers.multi_query import (
-    EVERY,
-    ORIGINAL,
-    MultiQueryFusion,
-    MultiQueryRetriever,
-)
+from harness.retrievers.multi_query import EVERY, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
 from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.failures import each_apart, with_cuts
 from harness.runtime.loading import load
 from harness.runtime.memo import FOR_STUDY, NEEDED, Memo
 from harness.runtime.turns import reads_history, turn_notes, with_turns
-from models.dmqr.strategies import PAPER
-
-if TYPE_CHECKING:
-    from models.cross_encoder import RelevanceEstimator
 
 
 class Dmqr:
@@ -43,28 +33,12 @@ class Dmqr:
     `harness.rewriters.dialogue.stand_alone`.
 
     Args:
-        retriever: Searches with all queries of all questions together.
-        rewriter: Makes the rewrites, such as harness.rewriters.llm.LlmRewriter; None searches with the question alone
-            (OQR).
-        strategies: Of the rewriter.
-        per_query: Passages retrieved per query.
+        args: Options of its search, which `harness.retrievers.multi_query.MultiQueryRetriever` explains; a config and
+            the command line name them beside those of the system, where jsonargparse finds them.
         k: Number of passages after fusion.
-        fusion: `rerank`: by a scorer of (question, passage).  `rrf`: reciprocal rank fusion, as RAG-Fusion.
-        serving: For `rerank`: folder with an estimator that RE-RAG's training exported, e.g.
-            checkpoints/rerag-nq/serving, or folder or hub id of a cross-encoder, e.g. BAAI/bge-reranker-base.
-        judged_by: For `rerank`: what passages are judged by, the `question` (Eq. 3), or the rewrite by one of the
-            strategies.
-        original: Whether the question itself searches, too; if not, only its rewrites do.
-        rank_constant: Of `rrf`.
-        scorer: A loaded scorer, instead of `serving`.
         reader: Generates the answer from the question and the k passages; without a reader only the evidence is
             returned.
-        device: Of the scorer: auto, cpu or cuda.
-        precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
-        feedback_retriever: Finds the passages that a rewriter of words reads, such as BM25 beside a dense `retriever`;
-            `retriever` itself when None.
-        prior: For `rerank`: file that `infer.py tune` fitted: the order by reciprocal rank fusion
-            counts beside the logits.
+        kwargs: As `args`.
 
     Raises:
         UserError: If `rerank` has no scorer, or `feedback_retriever` is given to a rewriter that reads no passage.
@@ -77,31 +51,10 @@ class Dmqr:
     tuning = "harness.tuning.dmqr:Tuning"
     memo: Memo | None = None  # of an evaluation
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        rewriter: Rewriter | None = None,
-        strategies: tuple[str, ...] = PAPER,
-        per_query: PositiveInt = 10,
-        k: PositiveInt = 5,
-        fusion: MultiQueryFusion = "rerank",
-        serving: Path | None = None,
-        original: bool = True,
-        rank_constant: NonNegativeInt = 60,
-        scorer: "RelevanceEstimator | None" = None,
-        reader: Reader | None = None,
-        device: str = "auto",
-        precision: Precision = "auto",
-        judged_by: str = ORIGINAL,
-        feedback_retriever: Retriever | None = None,
-        prior: Path | None = None,
-    ) -> None:
-        self.retriever, self.rewriter, self.reader, self.k = retriever, rewriter, reader, k
-        self.feedback_retriever = feedback_retriever
-        self.search = MultiQueryRetriever(
-            retriever, rewriter, strategies, per_query, fusion, serving, original, rank_constant, scorer, device,
-            precision, judged_by, feedback_retriever=feedback_retriever, prior=prior,
-        )  # fmt: skip
+    def __init__(self, *args: Any, k: PositiveInt = 5, reader: Reader | None = None, **kwargs: Any) -> None:
+        self.search, self.reader, self.k = MultiQueryRetriever(*args, **kwargs), reader, k
+        self.retriever, self.rewriter = self.search.retriever, self.search.rewriter
+        self.feedback_retriever = self.search.feedback_retriever
 
     def with_settings(self, **settings: Any) -> Self:
         """This system with other settings of its search (`MultiQueryRetriever`); its parts are the same objects."""

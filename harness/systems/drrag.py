@@ -141,12 +141,10 @@ class DrRag:
             self.retriever,
             questions,
             options.ranking_size,
-            options.concatenations,
-            options.concatenated_size,
-            options.question_copies,
+            {options.question_copies: (options.concatenations, options.concatenated_size)},
             self.second_retriever,
             *(map(self.memo.searches, (FIRST, SECOND)) if self.memo else ()),
-        )
+        )[options.question_copies]
         first = [tuple(results.hits[0][: options.ranking_size]) for results in retrieval.results]
         stage_ended("retrieval", [Answer(each.id, "", hits) for each, hits in zip(questions, first, strict=True)])
         started, tokens = time.perf_counter(), tokens_read(self.scorer)

@@ -25,8 +25,8 @@ from common.retrieval import share_found
 from harness.evaluation.serialization import digest
 from harness.evaluation.settings import Settings
 from harness.interfaces import Retriever
-from harness.retrievers.corpora import gold_not_in_index, index_records
-from harness.retrievers.two_stage import StageResults, search_by_weight
+from harness.retrievers.corpora import check_gold_in_index, gold_of, index_records
+from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.memo import Triple
 from harness.selection import algorithms
 from harness.selection.algorithms import Rankings
@@ -95,7 +95,7 @@ def search_grid(
     most = max(size for k in ks for size in grid.first_sizes(k))
     size = most + max(depth for k in ks for depth in grid.pool_depths(k))
     second = dict.fromkeys(grid.weights, (most, size))
-    found = search_by_weight(retriever, questions, max(*ks, most), second, second_retriever)
+    found = search_twice(retriever, questions, max(*ks, most), second, second_retriever)
     return {weight: retrieval.results for weight, retrieval in found.items()}
 
 
@@ -155,7 +155,7 @@ class Tuning:
         known = [question for question in questions if question.support and not question.unshipped_support]
         if not known:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
-        gold_not_in_index(system, known, count=False)
+        check_gold_in_index(system, gold_of(known))
         results = search_grid(system.retriever, known, self.ks, self.grid, system.second_retriever)
         score = partial(settings.shared_memo().scores, system.scorer)
         tried = try_grid(known, results, self.ks, self.grid, score, system.scorer.threshold)

@@ -37,7 +37,8 @@ from datamodules.formats.rewrites import read_rewrites
 from datamodules.formats.word_labels import WordLabels, to_row
 from harness.evaluation.bootstrap import paired_intervals
 from harness.indexing.sentence_encoder import SentenceEncoder
-from harness.retrievers.question_passages import bm25_scores, cosines
+from harness.retrievers.bm25 import bm25_scores
+from harness.retrievers.question_passages import cosines
 from harness.rewriters.extractive import STRATEGIES, ExtractiveRewriter
 from harness.rewriters.trained import TrainedRewriter
 from harness.runtime.memo import Values

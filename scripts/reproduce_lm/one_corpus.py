@@ -23,7 +23,7 @@ from common.files import write_text
 from common.records import Question
 from datamodules.formats.reading import read_questions
 from harness.indexing.passage_store import indexed_text
-from harness.retrievers.question_passages import bm25_scores
+from harness.retrievers.bm25 import bm25_scores
 from scripts.reproduce_lm.contexts import digest
 
 COMMAND = "python -m scripts.reproduce_lm.one_corpus"

@@ -18,7 +18,7 @@ from datamodules.world.world import WorldConfig
 from harness.commands import evaluate, export, label, mine, score
 from harness.evaluation import report
 from harness.indexing import index_folder
-from harness.indexing.index_folder import open_index
+from harness.indexing.index_folder import Build, open_index
 from harness.indexing.passage_store import PassageStore
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
@@ -158,7 +158,7 @@ def test_files_added_to_an_index_or_a_world_are_not_deleted_with_it(tmp_path: Pa
     build_bm25(CORPUS, tmp_path / "index")
     (tmp_path / "index" / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match=r"index holds notes\.txt"):
-        build_bm25(CORPUS[1:], tmp_path / "index", overwrite=True)
+        build_bm25(CORPUS[1:], tmp_path / "index", build=Build(overwrite=True))
     small = WorldConfig(questions=50, singles=0, open_singles=0, web_questions=4, manuals=0)
     writing.write_world(small, tmp_path / "world")
     (tmp_path / "world" / "mined.jsonl").write_text("mine")

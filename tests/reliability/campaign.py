@@ -136,7 +136,7 @@ def indexing(work: Path) -> Job:
         return ", ".join(sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)))
 
     def chunks(out: Path) -> int:
-        return 94 if out.exists() else sum(1 for path in out.parent.glob(f"*{out.name}*/*.npy"))
+        return 94 if out.exists() else sum(1 for path in out.parent.glob(f"*{out.name}*/chunk-*"))
 
     return Job("index", command, lambda run: work / "indexes" / run, chunks, difference)
 

@@ -8,22 +8,23 @@ model.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from common.chat import Chat, Message, Reply, reply_costs
 from common.errors import UnavailableError
 from common.progress import Progress
-from common.ranges import NonNegativeInt, PositiveInt, Share
+from common.ranges import NonNegativeInt, PositiveInt
 from documents.folder.options import NO_REPLY
 from documents.normal_form import normalized
 from documents.records import Block, Document
 from documents.segments.splitting import word_count
-from harness.indexing.documents.output import OutputLimits, blocks_markdown, converted
+from harness.indexing.documents.output import blocks_markdown, converted
 from harness.indexing.documents.windows import Window, windows
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 
+_MAX_GARBLED = 0.5  # of a document's windows: with more it keeps its first reading, as levels would not fit together
 _TOKENS_PER_WORD, _SPARE_TOKENS = 3, 256  # of a reply: tables and numbers take more tokens than prose
 
 
@@ -34,34 +35,16 @@ class LlmFormatter:
         llm: The language model.
         window_words: W, the words of a window; the paper's released code uses 3,000 characters.
         padding_words: K, the words shown before and after it; 300 characters there.
-        max_lost: Share of a window's words that a conversion may lose before it counts as garbled.
-        max_invented: Share of the conversion's words that the window may lack.
-        max_torn: Share of a window's pairs of neighbouring words that a conversion may lose.
-        max_garbled: Share of a document's windows that may be garbled; with more, the whole document keeps its first
-            reading, because its levels would not fit together.
-        prompt: Name of a prompt, or a .yaml file, with the places before, window and after.
     """
 
-    def __init__(
-        self,
-        llm: LanguageModel,
-        window_words: PositiveInt = 500,
-        padding_words: NonNegativeInt = 50,
-        max_lost: Share = 0.1,
-        max_invented: Share = 0.1,
-        max_torn: Share = 0.3,
-        max_garbled: Share = 0.5,
-        prompt: str = "format_document",
-    ) -> None:
-        self.llm, self._prompt = llm, prompt
-        self.window_words, self.padding_words, self.max_garbled = window_words, padding_words, max_garbled
-        self.limits = OutputLimits(max_lost, max_invented, max_torn)
+    def __init__(self, llm: LanguageModel, window_words: PositiveInt = 500, padding_words: NonNegativeInt = 50) -> None:
+        self.llm, self.window_words, self.padding_words = llm, window_words, padding_words
         self._replies: list[Reply] = []  # of all calls of this object
 
     @cached_property
     def prompt(self) -> Prompt:
         """Shows a window to the model."""
-        return Prompt.load(self._prompt)
+        return Prompt.load("format_document")
 
     @property
     def costs(self) -> dict[str, float]:
@@ -88,7 +71,7 @@ class LlmFormatter:
                 replies = self.llm.reply([self._chat(work, step) for work in open_works])
                 asked += [reply for reply in replies if not reply.cached]
                 for work, reply in zip(open_works, replies, strict=True):
-                    work.take(reply, self.limits)
+                    work.take(reply)
                 progress.advance(len(open_works))
         self._replies += asked
         if asked and all(reply.error for reply in asked):
@@ -112,32 +95,33 @@ class LlmFormatter:
     def _finished(self, document: Document, work: "_Work") -> Document:
         """The document of its windows, or as it was read without the model."""
         count, failed = len(work.windows), sum(work.failures.values())
-        notes = list(document.left_out)
+        garbled = failed > _MAX_GARBLED * count
         if failed:
+            which = "all" if garbled else f"{failed} of {count}"
             reasons = ", ".join(f"{times} x {reason}" for reason, times in work.failures.most_common())
-            notes.append(f"{failed} of {count} windows as read without {self.llm.name}: {reasons}")
-        if failed > self.max_garbled * count:
-            notes[-1] = notes[-1].replace(f"{failed} of {count} windows", "all windows", 1)
-            return replace(document, left_out=tuple(notes))
+            note = f"{which} windows as read without {self.llm.name}: {reasons}"
+            document = replace(document, left_out=(*document.left_out, note))
+        if garbled:
+            return document
         blocks = tuple(block for of_window in work.blocks for block in of_window)
-        return normalized(replace(document, blocks=blocks, left_out=tuple(notes)))
+        return normalized(replace(document, blocks=blocks))
 
 
+@dataclass
 class _Work:
     """A document on its way through the model."""
 
-    def __init__(self, of_document: Sequence[Window]) -> None:
-        self.windows = of_document
-        self.blocks: list[list[Block]] = []  # of each window so far
-        self.failures: Counter[str] = Counter()
+    windows: Sequence[Window]
+    blocks: list[list[Block]] = field(default_factory=list)  # of each window so far
+    failures: Counter[str] = field(default_factory=Counter)
 
-    def take(self, reply: Reply, limits: OutputLimits) -> None:
+    def take(self, reply: Reply) -> None:
         """The conversion of the next window; the reading without the model where it cannot be used."""
         window = self.windows[len(self.blocks)]
         try:
             if reply.error:
                 raise ValueError(f"{NO_REPLY}{reply.error})")
-            self.blocks.append(converted(reply.text, window, limits))
+            self.blocks.append(converted(reply.text, window))
         except ValueError as error:
             self.failures[str(error)] += 1
             self.blocks.append(window.blocks)

@@ -6,7 +6,7 @@ Headings with levels by their numbers, padding taken out, pages given back, garb
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from documents.fidelity import fidelity, words
 from documents.markdown_writing import block_markdown
@@ -20,32 +20,24 @@ _NUMBER = re.compile(
     r"|(?P<plain>\d{1,3}(?:\.\d{1,3})*|[A-Z](?:\.\d{1,3})+)\.?(?=\s)"
 )
 _RUN = 3  # words in a row by which a block is found in the source
+# Shares beyond which a conversion counts as garbled: of the source's words that it loses, of its words that it invents,
+# and of the source's pairs of neighbouring words that it loses, as it does when it mixes up the text.
+_MAX_LOST, _MAX_INVENTED, _MAX_TORN = 0.1, 0.1, 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLimits:
-    """Limits on the words that a conversion loses and invents, as shares; beyond them it counts as garbled."""
-
-    lost: float
-    invented: float
-    torn: float  # of pairs of neighbouring words: these are lost when the text is mixed up
-
-
-def converted(reply: str, window: Window, limits: OutputLimits) -> list[Block]:
+def converted(reply: str, window: Window) -> list[Block]:
     """The blocks of a reply.
 
     Args:
         reply: Markdown.
         window: What was to be converted.
-        limits: When the reply is not used.
 
     Raises:
         ValueError: If the reply is garbled; says how.
     """
     if fenced := _FENCE.fullmatch(reply):
         reply = fenced[1]
-    images = {f"images/{block.file}": block for block in window.blocks if isinstance(block, Image)}
-    files = {source: image.data for source, image in images.items()}
+    files = {f"images/{block.file}": block.data for block in window.blocks if isinstance(block, Image)}
     blocks = [_levelled(block) for block in parse_blocks(reply, files.get)]
     blocks = _with_all_images(_own(blocks, window), window)
     source = plain(window.blocks)
@@ -54,11 +46,11 @@ def converted(reply: str, window: Window, limits: OutputLimits) -> list[Block]:
     if not words(result) and words(source):
         raise ValueError("no text")
     single, pairs = fidelity(source, result), fidelity(source, result, in_a_row=2)
-    if single.lost > limits.lost:
+    if single.lost > _MAX_LOST:
         raise ValueError(f"{single.lost:.0%} of the words lost")
-    if single.invented > limits.invented:
+    if single.invented > _MAX_INVENTED:
         raise ValueError(f"{single.invented:.0%} of the words invented")
-    if pairs.lost > limits.torn:
+    if pairs.lost > _MAX_TORN:
         raise ValueError("the text mixed up")
     return _with_pages(blocks, window)
 
@@ -97,16 +89,12 @@ def _is_of(block: Block, padding: Counter[tuple[str, ...]], own: Counter[tuple[s
 
 def _with_all_images(blocks: list[Block], window: Window) -> list[Block]:
     """The blocks with each image of the window once: repeated ones are left out, forgotten ones stand at the end."""
-    made: list[Block] = []
-    seen: set[str] = set()
-    for block in (*blocks, *(block for block in window.blocks if isinstance(block, Image))):
-        if isinstance(block, Image):
-            if block.file in seen:
-                continue
-            seen.add(block.file)
-        made.append(block)
     given = {block.file: block for block in window.blocks if isinstance(block, Image)}
-    return [given.get(block.file, block) if isinstance(block, Image) else block for block in made]
+    made: dict[str | int, Block] = {}
+    for place, block in enumerate((*blocks, *given.values())):
+        key = block.file if isinstance(block, Image) else place
+        made.setdefault(key, given.get(key, block) if isinstance(key, str) else block)
+    return [*made.values()]
 
 
 def _with_pages(blocks: Sequence[Block], window: Window) -> list[Block]:

@@ -13,6 +13,7 @@ from common.errors import exit_code
 from common.records import Passage
 from datamodules.formats.mined_negatives import read_mined
 from harness.commands.mine import QUESTIONS_AT_ONCE
+from harness.indexing.index_folder import Build
 from harness.retrievers.bm25 import build_bm25
 from harness.retrievers.links import build_links
 from tests.helpers.commands import apart
@@ -78,7 +79,7 @@ def test_both_stages_are_mined_and_gold_is_left_out(place: Path, capsys: pytest.
 
 def test_copies_of_gold_passages_are_no_negatives(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copies = [Passage.of("north (copy)", "Kiln  amber"), Passage.of("", "west: kiln delta meadow")]
-    build_bm25([*CORPUS, *copies], place / "index", overwrite=True)
+    build_bm25([*CORPUS, *copies], place / "index", build=Build(overwrite=True))
     assert run() == 0
     assert set(mined()) == {NOISE, BEHIND_GOLD, BEHIND_HIDDEN}
     said = "mined.jsonl: 3 hard negatives for 1 questions; 2 passages with a gold passage's text are none."

@@ -252,7 +252,7 @@ def test_without_a_rewriter_the_baselines_are_measured(bm25: Bm25Retriever, tmp_
     assert list(found.systems) == ["dmqr", "OQR deep"]
     assert not {"rewrites", "ablation"} & {each.name for each in found.findings.tables}
     assert "OQR deep" not in measured(dmqr_of(bm25, None), tmp_path).systems  # as deep as OQR
-    only = Dmqr(bm25, TableRewriter(TABLE), ("par",), 5, 4, "rrf", original=False)
+    only = Dmqr(bm25, TableRewriter(TABLE), ("par",), 5, "rrf", original=False, k=4)
     assert list(measured(only, tmp_path).systems) == ["dmqr", "OQR"]  # one query: OQR deep would be OQR
 
 
@@ -397,7 +397,7 @@ def test_the_number_of_rewrites_and_the_cases(tmp_path: Path) -> None:
     rewriter = TableRewriter(
         {"alba river": {"kwr": ["elbe mountain"], "par": ["alba brune"]}, "elbe": {"par": ["dorn"]}}
     )
-    found = measured(Dmqr(retriever, rewriter, ("kwr", "par"), 3, 2, "rrf"), tmp_path, asked)
+    found = measured(Dmqr(retriever, rewriter, ("kwr", "par"), 3, "rrf", k=2), tmp_path, asked)
     # a: the question finds Alba, Calder, Alba (ship); kwr Elbe, Fulda; par Alba (ship), Alba, Brune. b: Elbe; Elbe;
     # Calder, Dorn
     assert [value(found, "rewrites", "DMQR-RAG", column) for column in ("mean", "0 %", "1 %", "2 %")] == [

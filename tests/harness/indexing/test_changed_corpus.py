@@ -60,7 +60,7 @@ def vectors(folder: Path) -> dict[str, np.ndarray]:
     return {passage.id: stored[row] for row, passage in enumerate(PassageStore(folder))}
 
 
-@pytest.mark.parametrize("kind", ["flat", "ivf", "hnsw"])
+@pytest.mark.parametrize("kind", ["flat", "IVF33,Flat", "HNSW32"])
 def test_only_new_texts_are_encoded_and_the_others_keep_their_vectors(
     tmp_path: Path, typed: Callable[..., Ended], encoded: list[str], kind: str
 ) -> None:
@@ -71,7 +71,7 @@ def test_only_new_texts_are_encoded_and_the_others_keep_their_vectors(
     ended = typed(CHANGED, *options)
     assert ended.code == 0, ended.err
     assert sorted(encoded) == NEW
-    assert f"{len(CHANGED) - 4} vectors were taken from what was indexed before, 4 passages encoded." in ended.err
+    assert f"{len(CHANGED) - 4} vectors were taken from what was encoded before, 4 passages encoded." in ended.err
     after = vectors(tmp_path / "index")
     for passage in CHANGED:
         if passage.id in before:
@@ -156,8 +156,7 @@ def test_what_an_unfinished_build_has_encoded_serves_a_changed_corpus(
         (["--dense.max_tokens", "8"], "encoder"),
         (["--dense.encoder", "other"], "encoder"),
         (["--dense.precision", "bf16"], "dtype"),
-        (["--dense.faiss_index", "hnsw"], "vectors"),
-        (["--dense.nlist", "3"], "vectors"),
+        (["--dense.faiss_index", "HNSW32"], "vectors"),
         (["--corpus", "copy.jsonl"], "corpus"),
         (["--corpus", "[corpus.jsonl, copy.jsonl]"], "corpus"),
     ],
@@ -166,10 +165,10 @@ def test_what_was_not_typed_before_needs_leave_to_overwrite(
     tmp_path: Path, typed: Callable[..., Ended], encoded: list[str], options: list[str], part: str
 ) -> None:
     write_encoder(tmp_path / "other", seed=1)
-    assert typed(FIRST, "--dense.faiss_index", "ivf").code == 0
+    assert typed(FIRST, "--dense.faiss_index", "IVF33,Flat").code == 0
     before = digests(tmp_path / "index")
     write_jsonl(tmp_path / "copy.jsonl", CHANGED)
-    options = ["--dense.faiss_index", "ivf", *options]
+    options = ["--dense.faiss_index", "IVF33,Flat", *options]
     encoded.clear()
     refused(typed(CHANGED, *options), 2, "holds another index", part, "--overwrite true")
     assert digests(tmp_path / "index") == before

@@ -13,7 +13,7 @@ from common.files import digests
 from common.records import Passage
 from harness.commands.verify import verify
 from harness.indexing import analyser, index_folder, passage_store
-from harness.indexing.index_folder import open_index
+from harness.indexing.index_folder import Build, open_index
 from harness.indexing.passage_store import PassageStore, write_passages
 from harness.retrievers import keywords, links
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -95,7 +95,7 @@ def test_every_byte_of_the_manifest_is_sealed(folder) -> None:
             open_index(folder, verify_files="off")
 
 
-@pytest.mark.parametrize("verify", ["full", "size"])
+@pytest.mark.parametrize("verify", ["full", "sampled"])
 def test_truncated_and_missing_files_are_found(folder, verify) -> None:
     for file in sorted(p for p in folder.rglob("*") if p.is_file()):
         whole = file.read_bytes()
@@ -108,10 +108,9 @@ def test_truncated_and_missing_files_are_found(folder, verify) -> None:
         file.write_bytes(whole)
 
 
-def test_size_alone_does_not_read_and_off_does_not_look(folder) -> None:
+def test_off_does_not_look(folder) -> None:
     text = folder / "passages.jsonl"
     text.write_bytes(text.read_bytes().replace(b"amber", b"AMBER"))
-    Bm25Retriever(folder, verify="size").load()
     (folder / "stray.txt").write_text("")  # an unlisted file is ignored
     Bm25Retriever(folder, verify="off").load()
     with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt"):
@@ -228,7 +227,7 @@ def test_an_index_of_other_words_is_refused(tmp_path, monkeypatch, kind, module,
         retriever(out).load()
     with pytest.raises(UserError, match=r"differs in: .*--overwrite true"):
         build(corpus, out)
-    build(corpus, out, overwrite=True)
+    build(corpus, out, build=Build(overwrite=True))
     assert len(retriever(out).search(["A100"], 1)[0]) == (kind != "links")
 
 
@@ -250,7 +249,7 @@ def test_the_same_index_is_not_built_again_and_another_only_when_told(tmp_path, 
     with pytest.raises(UserError, match=r"differs in: corpus.*--overwrite true"):
         build(CORPUS[1:], out)
     assert {p: p.stat().st_mtime_ns for p in out.rglob("*")} == before
-    build(CORPUS[1:], out, overwrite=True)
+    build(CORPUS[1:], out, build=Build(overwrite=True))
     assert open_index(out).passages == len(CORPUS) - 1
     assert [p.name for p in tmp_path.iterdir()] == ["index"]  # no temporary left
 
@@ -264,7 +263,7 @@ def test_a_broken_index_is_replaced_only_when_told(folder) -> None:
     (folder / "bm25" / "data.csc.index.npy").write_bytes(b"torn")
     with pytest.raises(ArtifactError):
         build_bm25(CORPUS, folder)
-    build_bm25(CORPUS, folder, overwrite=True)
+    build_bm25(CORPUS, folder, build=Build(overwrite=True))
     Bm25Retriever(folder).load()
 
 
@@ -272,7 +271,7 @@ def test_what_is_no_index_is_never_replaced(tmp_path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("the only copy")
     with pytest.raises(UserError, match="is not an index"):
-        build_bm25(CORPUS, tmp_path / "thesis", overwrite=True)
+        build_bm25(CORPUS, tmp_path / "thesis", build=Build(overwrite=True))
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "the only copy"
     (tmp_path / "empty").mkdir()
     build_bm25(CORPUS, tmp_path / "empty")
@@ -287,7 +286,7 @@ def test_a_failed_build_leaves_the_old_index(folder, monkeypatch) -> None:
 
     monkeypatch.setattr("bm25s.BM25.save", fails)
     with pytest.raises(ArtifactError, match="No space left"):
-        build_bm25(CORPUS[1:], folder, overwrite=True)
+        build_bm25(CORPUS[1:], folder, build=Build(overwrite=True))
     assert digests(folder) == before
     assert [p.name for p in folder.parent.iterdir()] == ["index"]
 

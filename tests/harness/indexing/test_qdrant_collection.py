@@ -13,11 +13,12 @@ from common.errors import ArtifactError, MissingInputError, UnavailableError, Us
 from common.records import Question
 from common.retrieval import search_for
 from harness.commands.index import index
-from harness.commands.index_options import DenseOptions, QdrantOptions
+from harness.commands.index_options import DenseOptions
 from harness.evaluation.gold_in_index import with_gold_in_index
 from harness.indexing import qdrant_collection
 from harness.indexing.index_folder import open_index
-from harness.indexing.qdrant_collection import CollectionPlace, QdrantVectors, upload
+from harness.indexing.qdrant_collection import QdrantVectors, upload
+from harness.indexing.qdrant_place import CollectionPlace
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, passages_of
 from harness.retrievers.dense import DenseRetriever, build_dense
@@ -72,7 +73,7 @@ def test_equal_vectors_come_in_the_order_of_the_corpus(tmp_path: Path, encoder) 
     vectors_ND = np.load(file)
     vectors_ND[:] = 1.0
     np.save(file, vectors_ND)
-    upload(open_index(tmp_path / "dense", verify_files="size"), CollectionPlace(None, tmp_path / "db", "ties"))
+    upload(open_index(tmp_path / "dense", verify_files="off"), CollectionPlace(None, tmp_path / "db", "ties"))
     opened = QdrantRetriever("ties", path=tmp_path / "db", device="cpu")
     assert [hit.passage for hit in opened.search(["kiln"], 3)[0]] == corpus(50)[:3]
     opened._vectors.client.close()
@@ -82,26 +83,27 @@ def test_an_interrupted_upload_goes_on_and_is_not_searched_before(tmp_path: Path
     from qdrant_client import QdrantClient
 
     monkeypatch.setattr(qdrant_collection, "BATCH", 16)
-    place, real, sizes = CollectionPlace(None, tmp_path / "db", "tiny"), QdrantClient.upsert, []
+    place, real, sizes = CollectionPlace(None, tmp_path / "db", "tiny"), QdrantClient.upload_collection, []
 
-    def dies_at_the_third(client, name, points, **options):
-        if len(sizes) == 2:
+    def uploads(client, name, vectors, payload, ids, *batch, **options):
+        sizes.append(len(ids))
+        if len(sizes) == 1:
+            real(client, name, vectors[:35], payload, ids[:35])
             raise KeyboardInterrupt
-        sizes.append(len(points.ids))
-        return real(client, name, points, **options)
+        real(client, name, vectors, payload, ids, *batch, **options)
 
-    monkeypatch.setattr(QdrantClient, "upsert", dies_at_the_third)
+    monkeypatch.setattr(QdrantClient, "upload_collection", uploads)
     with pytest.raises(KeyboardInterrupt):
         upload(open_index(built / "dense"), place)
     with pytest.raises(ArtifactError, match="upload was interrupted"):
         QdrantRetriever("tiny", path=tmp_path / "db", device="cpu").load()
-    monkeypatch.setattr(
-        QdrantClient, "upsert", lambda c, n, points, **o: sizes.append(len(points.ids)) or real(c, n, points, **o)
-    )
     upload(open_index(built / "dense"), place)
-    assert sizes == [16, 16, 16, 16, 5]
+    assert sizes == [69, 69 - 32]
     upload(open_index(built / "dense"), place)  # up to date
-    assert len(sizes) == 5
+    assert len(sizes) == 2
+    vectors = QdrantVectors(place, True, None)
+    assert list(vectors.index.stored) == list(open_index(built / "dense").stored)
+    vectors.client.close()
     client = place.connect()
     client.delete("tiny", [3])
     client.update_collection(
@@ -154,7 +156,7 @@ def test_a_server_that_does_not_answer_is_one_line_with_the_cure(tmp_path: Path)
     file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES)
     with pytest.raises(UnavailableError, match=r"no Qdrant server answers at http://127\.0\.0\.1:9 .*docker run"):
         QdrantRetriever("tiny", url="http://127.0.0.1:9").load()
-    at, dense = QdrantOptions("http://127.0.0.1:9"), DenseOptions("no/such/encoder")
+    at, dense = CollectionPlace("http://127.0.0.1:9"), DenseOptions("no/such/encoder")
     with pytest.raises(UnavailableError, match="no Qdrant server answers"):  # before anything is encoded
         index(tmp_path / "out", [str(file)], dense=dense, qdrant=at)
     assert sorted(os.listdir(tmp_path)) == ["corpus.jsonl"]
@@ -164,11 +166,11 @@ def test_the_command_builds_and_uploads(tmp_path: Path, encoder_folder: str) -> 
     file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES[:12])
     for _ in range(2):  # the second time all is up to date
         dense = DenseOptions(encoder_folder, precision="fp32")
-        index(tmp_path / "out", [str(file)], dense=dense, qdrant=QdrantOptions(path=tmp_path / "db"), device="cpu")
+        index(tmp_path / "out", [str(file)], dense=dense, qdrant=CollectionPlace(path=tmp_path / "db"), device="cpu")
     vectors = QdrantVectors(CollectionPlace(None, tmp_path / "db", "out"), True, None)
     assert [passage.text for passage in vectors.index.stored] == [passage.text for passage in PASSAGES[:12]]
     vectors.client.close()
     with pytest.raises(UserError, match="takes a dense index, got --kind bm25"):
-        index(tmp_path / "out", [str(file)], kind="bm25", qdrant=QdrantOptions(path=tmp_path / "db"))
+        index(tmp_path / "out", [str(file)], kind="bm25", qdrant=CollectionPlace(path=tmp_path / "db"))
     with pytest.raises(UserError, match="give url"):
-        index(tmp_path / "out", [str(file)], qdrant=QdrantOptions(collection="new"))
+        index(tmp_path / "out", [str(file)], qdrant=CollectionPlace(collection="new"))

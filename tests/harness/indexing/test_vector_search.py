@@ -8,17 +8,14 @@ import pytest
 
 from common.errors import UserError
 from harness.indexing import faiss_library, vector_search
-from harness.indexing.faiss_library import check_parameters
 from harness.indexing.vector_search import Vectors, write_vectors
 
 pytestmark = pytest.mark.numeric
 
 
-def write(folder: Path, vectors_ND: np.ndarray, **parameters) -> Vectors:
-    kind, nlist, pq_bytes = (parameters.pop(name, None) for name in ("faiss_index", "nlist", "pq_bytes"))
-    checked = check_parameters(kind or "flat", *vectors_ND.shape, nlist, 8, pq_bytes)
-    write_vectors(folder, iter(np.array_split(vectors_ND, 3)), *vectors_ND.shape, checked)
-    return Vectors(folder, checked, "cpu", **parameters)
+def write(folder: Path, vectors_ND: np.ndarray, faiss_index: str = "flat", **searched) -> Vectors:
+    write_vectors(folder, iter(np.array_split(vectors_ND, 3)), *vectors_ND.shape, faiss_index)
+    return Vectors(folder, faiss_index, "cpu", **searched)
 
 
 def test_equal_vectors_come_in_the_order_of_the_corpus(tmp_path) -> None:
@@ -42,15 +39,18 @@ def test_numpy_finds_what_faiss_finds(tmp_path, monkeypatch, block) -> None:
     with_faiss = write(tmp_path, vectors_ND)
     monkeypatch.setattr(vector_search, "import_faiss", lambda: None)
     monkeypatch.setattr(vector_search, "_BLOCK", block)
-    without = Vectors(tmp_path, {"faiss_index": "flat"})
+    without = Vectors(tmp_path, "flat")
     for k in (1, 10, 60, 100):
         assert without.search(queries_QD, k) == with_faiss.search(queries_QD, k)
 
 
 EXHAUSTIVE = {
-    "ivf": {"nlist": 8, "nprobe": 8},
-    "ivfpq": {"nlist": 8, "nprobe": 8, "pq_bytes": 2, "k_factor": 40},
-    "hnsw": {"ef_search": 400},
+    "IVF8,Flat": {"nprobe": 8},
+    "IVF8_HNSW8,Flat": {"nprobe": 8},
+    "IVF8,PQ2x8np": {"nprobe": 8, "k_factor": 40},
+    "OPQ4,IVF8,PQ4": {"nprobe": 8, "k_factor": 40},
+    "SQ8": {"k_factor": 40},
+    "HNSW8": {"ef_search": 400},
 }
 
 
@@ -61,7 +61,7 @@ def test_an_approximate_index_that_looks_everywhere_is_exact(tmp_path, kind, exh
     (tmp_path / "exact").mkdir(), (tmp_path / kind).mkdir()
     exact, near = (
         write(tmp_path / "exact", vectors_ND),
-        write(tmp_path / kind, vectors_ND, faiss_index=kind, **exhaustive),
+        write(tmp_path / kind, vectors_ND, kind, **exhaustive),
     )
     assert (tmp_path / kind / "vectors.faiss").is_file()
     assert near.search(queries_QD, 10) == exact.search(queries_QD, 10)
@@ -71,11 +71,10 @@ def test_more_candidates_of_compressed_vectors_find_more(tmp_path) -> None:
     rng = np.random.default_rng(4)
     vectors_ND, queries_QD = (rng.standard_normal((n, 16), dtype=np.float32) for n in (1000, 40))
     exact = np.argsort(-(queries_QD.astype(np.float64) @ vectors_ND.T.astype(np.float64)), axis=1)[:, :10]
-    write(tmp_path, vectors_ND, faiss_index="ivfpq", nlist=8, pq_bytes=4)
-    parameters = check_parameters("ivfpq", 1000, 16, 8, 8, 4)
+    write(tmp_path, vectors_ND, "IVF8,PQ4x8np")
     shares = []
     for k_factor in (1, 8):
-        found = Vectors(tmp_path, parameters, "cpu", nprobe=8, k_factor=k_factor).search(queries_QD, 10)
+        found = Vectors(tmp_path, "IVF8,PQ4x8np", "cpu", nprobe=8, k_factor=k_factor).search(queries_QD, 10)
         shares.append(
             np.mean([len({n for n, _ in hits} & set(rows)) / 10 for hits, rows in zip(found, exact, strict=True)])
         )
@@ -92,7 +91,7 @@ def test_more_candidates_of_compressed_vectors_find_more(tmp_path) -> None:
 def test_fewer_clusters_find_less(tmp_path) -> None:
     rng = np.random.default_rng(3)
     vectors_ND, queries_QD = (rng.standard_normal((n, 8), dtype=np.float32) for n in (400, 5))
-    one = write(tmp_path, vectors_ND, faiss_index="ivf", nlist=40, nprobe=1)
+    one = write(tmp_path, vectors_ND, "IVF40,Flat", nprobe=1)
     assert all(0 < len(found) < 400 for found in one.search(queries_QD, 400))  # and no -1 among them
 
 
@@ -114,7 +113,7 @@ def test_a_forked_process_is_told_instead_of_hanging(tmp_path) -> None:
 )
 @pytest.mark.parametrize(
     ("kind", "tried"),
-    [("flat", {}), ("ivf", {"nlist": 8, "nprobe": 8}), ("ivfpq", {"nlist": 8, "nprobe": 8, "k_factor": 40})],
+    [("flat", {}), ("IVF8,Flat", {"nprobe": 8}), ("IVF8,PQ32x8np", {"nprobe": 8, "k_factor": 40})],
 )
 def test_faiss_on_a_gpu_finds_the_same_ids(tmp_path, kind, tried, device) -> None:
     faiss = faiss_library.import_faiss()
@@ -122,9 +121,8 @@ def test_faiss_on_a_gpu_finds_the_same_ids(tmp_path, kind, tried, device) -> Non
         pytest.skip("needs a GPU and faiss-gpu: equal ids and scores of FAISS on CPU and GPU")
     rng = np.random.default_rng(0)
     vectors_ND, queries_QD = (rng.standard_normal((n, 32), dtype=np.float32) for n in (5000, 20))
-    on_cpu = write(tmp_path, vectors_ND, faiss_index=kind, **tried)
-    parameters = check_parameters(kind, *vectors_ND.shape, tried.get("nlist"), 8)
-    searched = Vectors(tmp_path, parameters, device, nprobe=8, k_factor=40)
+    on_cpu = write(tmp_path, vectors_ND, kind, **tried)
+    searched = Vectors(tmp_path, kind, device, nprobe=8, k_factor=40)
     assert searched.search(queries_QD, 50) == on_cpu.search(queries_QD, 50)
 
 
@@ -138,7 +136,7 @@ def test_two_faiss_distributions_are_refused(monkeypatch) -> None:
 def test_opening_and_searching_a_flat_index_copies_no_vectors(tmp_path: Path) -> None:
     count, dimensions = 5 * 65536, 64
     chunk = np.random.default_rng(0).standard_normal((65536, dimensions), dtype=np.float32)
-    write_vectors(tmp_path, iter([chunk] * 5), count, dimensions, {"faiss_index": "flat"})
+    write_vectors(tmp_path, iter([chunk] * 5), count, dimensions, "flat")
     queries_QD = chunk[:3]
 
     def held() -> int:
@@ -146,7 +144,7 @@ def test_opening_and_searching_a_flat_index_copies_no_vectors(tmp_path: Path) ->
         return int(line.split()[1]) * 1024
 
     before = held()
-    opened = Vectors(tmp_path, {"faiss_index": "flat"}, "cpu")
+    opened = Vectors(tmp_path, "flat", "cpu")
     assert held() - before < 2**20
     assert len(opened.search(queries_QD, 3)[0]) == 3
     assert held() - before < 0.5 * count * dimensions * 4

@@ -135,7 +135,7 @@ def test_it_can_read_what_another_retriever_finds(serving: Path, bm25: Bm25Retri
         assert [each.query for each in result.searches] == [*queries]
         assert result.searches[0].hits == tuple(WorstFirst(bm25).search([question.text], 4)[0])
         assert counts(result, 0.0)["retriever_calls"] == len(result.searches) + 1
-    system = Dmqr(searched, rewriter, ("kwr", "par"), 4, 5, "rrf", feedback_retriever=read)
+    system = Dmqr(searched, rewriter, ("kwr", "par"), 4, "rrf", feedback_retriever=read)
     assert [answer.evidence for answer in system.answer(ASKED)] == [each.ranked for each in found]
     assert bm25 in [*inner(system)]
 

@@ -154,7 +154,7 @@ def test_a_question_with_earlier_turns_is_searched_reranked_and_read_alone(bm25,
     pairs: list[tuple[str, object]] = []
     scorer.scores = lambda asked: pairs.extend(asked) or scored(asked)
     counting, reader = CountingRetriever(bm25), EchoReader()
-    system = Dmqr(counting, rewriter, ("gqr", "kwr"), 3, 2, scorer=scorer, reader=reader)
+    system = Dmqr(counting, rewriter, ("gqr", "kwr"), 3, k=2, scorer=scorer, reader=reader)
     first, later = system.answer([FIRST, LATER])
     assert counting.asked == [(["alba river", "alba, dorn", "calder river", "calder, dorn"], 3)]
     assert [each["made_by"] for each in later.notes["queries"]] == [["question", "gqr"], ["kwr"]]

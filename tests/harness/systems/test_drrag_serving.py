@@ -79,9 +79,8 @@ def test_batched_rounds_equal_one_forward_per_pair(folders, selection):
     system = load(folders, selection=SelectionOptions(selection, k=4))
     options = system.selection
     texts = [question.text for question in QUESTIONS]
-    retrieval = search_twice(
-        system.retriever, QUESTIONS, options.ranking_size, options.concatenations, options.concatenated_size
-    )
+    second = {1: (options.concatenations, options.concatenated_size)}
+    retrieval = search_twice(system.retriever, QUESTIONS, options.ranking_size, second)[1]
     by_id = {passage.id: passage for passage in PASSAGES}
 
     def one_by_one(asked):

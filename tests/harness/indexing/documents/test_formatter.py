@@ -166,8 +166,6 @@ def test_one_garbled_window_keeps_its_first_reading_and_calibrates_the_next() ->
     assert document.left_out == ("1 of 4 windows as read without formatting: 1 x no text",)
     assert document.blocks == (*EXPECTED[:2], Heading("Power supply", 1, 1), *EXPECTED[3:])
     assert lm.asked[2][0].messages[2].content.startswith("# Power supply\n\nbeta0 ")
-    (document,) = convert(lm, max_garbled=0.1)
-    assert document.blocks == manual().blocks
 
 
 def test_levels_of_numbered_and_unnumbered_headings() -> None:
