@@ -4,7 +4,7 @@ import json as json_format
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import count, islice
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from common.errors import DataError, UserError
 from common.progress import say
 from common.ranges import NonNegativeInt, PositiveInt, at_least
-from common.records import Answer, Question, clean
+from common.records import Question, clean
 from common.shown_text import terminal
 from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.answer_text import answer_text
-from harness.runtime.failures import Apart, FailedQuestions, as_answers, failure_of, with_cuts
+from harness.runtime.failures import FailedQuestions, as_answers, each_apart, failure_of, with_cuts
 from harness.runtime.loading import load
 from harness.runtime.long_questions import cut_passages
 from harness.runtime.passage_lines import MIN_WIDTH
@@ -76,14 +76,17 @@ def ask(
     width = width or shutil.get_terminal_size().columns
     reads, earlier = reads_history(system), list[str]()  # questions and answers by turns, oldest first
     printed, failed = 0, FailedQuestions()
-    apart = Apart[Question, Answer](lambda batch: system.answer(_checked(batch, questions)), stream=questions is None)
     escaped = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
     for typed in _batches(system, question, questions, layout, limit):
         batch = [replace(each, history=tuple(filter(None, earlier))) for each in typed] if earlier else typed
         cut = {} if reads else {each.id: turn_notes(system, each) for each in batch}
         batch = batch if reads else [with_turns(each, system) for each in batch]
         batch = [each.excluding_self() for each in batch] if exclude_self else batch
-        answers = system.answer(batch) if question is not None else as_answers(batch, apart(batch))
+        answers = (
+            system.answer(batch)
+            if question is not None
+            else as_answers(batch, each_apart(system.answer, batch, not printed))
+        )
         answers = [with_cuts(answer, cut.get(answer.question_id, {})) for answer in answers]
         failed.add(typed, answers)
         for as_typed, asked, answer in zip(typed, batch, answers, strict=True):
@@ -100,7 +103,6 @@ def ask(
                     text = terminal(f"({REWRITTEN if reads else PREPENDED}, typed: {as_typed.text})") + f"\n{text}"
             print(text, flush=True)
             printed += 1
-    apart.end()
     for line in cut_passages(system):
         say(f"{line}.")
     failed.check()
@@ -234,15 +236,6 @@ def _line(at_terminal: bool) -> str:
         return sys.stdin.readline()
     except UnicodeDecodeError:
         return "\udcff"
-
-
-def _checked(batch: Sequence[Question], file: str | None) -> Sequence[Question]:
-    """The questions.  Raises DataError if one is not UTF-8 text."""
-    for each in batch:
-        if not _is_unicode(each.text):
-            where = f"line {each.id} of standard input" if file is None else f"question {each.id}"
-            raise DataError(f"{where} is not UTF-8 text: convert it, e.g. with iconv.")
-    return batch
 
 
 def _is_unicode(text: str) -> bool:

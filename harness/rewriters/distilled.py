@@ -21,7 +21,7 @@ from datamodules.formats.rewrites import REWRITE_LAYOUTS, read_rewrites
 from datamodules.formats.row_counts import RowCounts
 from harness.rewriters.fallbacks import call_failed, with_fallbacks
 from harness.rewriters.llm import LlmRewriter
-from harness.runtime.failures import Apart, FailedQuestions, Failure
+from harness.runtime.failures import FailedQuestions, Failure, each_apart, telling_what_is_kept
 from harness.runtime.journal import Journal
 from models.dmqr.rewrite_outputs import SEPARATOR, words_of
 from models.dmqr.strategies import PAPER
@@ -138,21 +138,21 @@ def distill(
         if mine:
             say(f"{file}: reusing the rewrites of {len(mine):,} of {len(questions):,} questions from an earlier run.")
         todo = [question for question in questions if _key(question) not in answered]
-        apart = Apart[Question, Rewrites](lambda batch: rewriter.ask(batch, strategies))
         with Progress("rewriting questions", len(questions)) as progress:
             progress.skip(len(mine))
             for start in range(0, len(todo), QUESTIONS_AT_ONCE):
                 batch = todo[start : start + QUESTIONS_AT_ONCE]
+                with telling_what_is_kept(f"{len(answered):,} of {len(questions):,} questions are kept"):
+                    found = each_apart(lambda batch: rewriter.ask(batch, strategies), batch, first=not answered)
                 made = {
                     _key(question): _failed(question, strategies, each) if isinstance(each, Failure) else each
-                    for question, each in zip(batch, apart(batch), strict=True)
+                    for question, each in zip(batch, found, strict=True)
                 }
                 answered |= made
                 lasting = [[*key, asdict(each)] for key, each in made.items() if not call_failed(each)]
                 if journal and lasting:
                     journal.append(lasting)
                 progress.advance(len(batch))
-    apart.end()
     distilled = Distilled(reused=len(mine))
     distilled.failed.asked = len(questions)
     for question in questions:

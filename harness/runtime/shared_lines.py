@@ -20,7 +20,7 @@ from common.files import seal, seal_of, write_atomically
 from common.outputs import Output, OutputFolder
 from common.progress import Progress, say
 from harness.runtime.distributed import ProcessGroup
-from harness.runtime.failures import Apart, FailedQuestions, Failure
+from harness.runtime.failures import FailedQuestions, Failure, each_apart, telling_what_is_kept
 from harness.runtime.journal import Journal
 from harness.runtime.provenance import library_versions
 
@@ -91,13 +91,13 @@ def write_shared(
         stream = items() if mine else iter(())
         journal = Journal(partial / f"rank-{processes.rank}.jsonl", head)
         journal.read(lambda *_: None)
-        apart = Apart[Item, str](lambda batch: list(lines(batch)))
         with Progress(f"{what}, batches of {at_once}", len(mine)) as progress:
             for batch in range(mine[-1] + 1 if mine else 0):
                 asked = list(islice(stream, at_once))
                 if batch not in mine:  # another rank's, or finished
                     continue
-                found = [*zip(asked, apart(asked), strict=True)]
+                with telling_what_is_kept(f"{mine.index(batch):,} new batches of {at_once} are kept in {partial}"):
+                    found = [*zip(asked, each_apart(lines, asked, batch == mine[0]), strict=True)]
                 made = [each for _, each in found if not isinstance(each, Failure)]
                 lost = {name(item): each.reason for item, each in found if isinstance(each, Failure)}
                 journal.append([batch, made, lost])
