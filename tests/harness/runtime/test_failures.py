@@ -173,7 +173,7 @@ def test_a_question_that_is_too_long_is_cut_with_a_note_and_the_others_answer_as
             assert re.fullmatch(r"reads the first \d\d of the question's 1\d\d tokens", note)
         assert failure_of(cut) == ""
         assert cut.evidence
-        assert "Cut: RelevanceEstimator reads the first " in answer_text(Question("1", long), cut)
+        assert "RelevanceEstimator: reads the first " in answer_text(Question("1", long), cut)
         (alone,) = system.answer([TEXTS[0]])
         assert alone.text == first.text
         assert [hit.passage for hit in alone.evidence] == [hit.passage for hit in first.evidence]

@@ -146,7 +146,7 @@ def test_every_question_is_answered_and_says_what_was_lost(
     assert lost == {"Alba": {"generated"}, "Brune": {"none"}, "Dorn": {"web"}}
     assert by_river["Dorn"].notes["lost"]["web"] == "HTTP 500 (retries: 1)"
     assert by_river["Dorn"].costs["failed_searches"] == 3
-    assert "Lost: web, HTTP 500 (retries: 1)" in answer_text(QUESTIONS[3], by_river["Dorn"], 500)
+    assert "Lost: web: HTTP 500 (retries: 1)" in answer_text(QUESTIONS[3], by_river["Dorn"], 500)
     assert "length of the Elbe" in answer_text(QUESTIONS[4], by_river["Elbe"], 500)
     assert [each.get("error", "") for each in by_river["Elbe"].notes["queries"]] == ["", "", "HTTP 500 (retries: 1)"]
     assert by_river["Calder"].notes["fallbacks"]  # its sub-questions failed: the question itself was searched
