@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from io import TextIOWrapper
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
@@ -198,12 +199,14 @@ def _typed() -> Iterator[Question]:
         UserError: If it is no terminal and holds no question.
     """
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if isinstance(sys.stdin, TextIOWrapper):  # wrong bytes are read as in file names; a pipe is UTF-8 in every locale
+        sys.stdin.reconfigure(encoding=None if at_terminal else "utf-8", errors="surrogateescape")
     asked = False
     for number in count(1):
         try:
             if at_terminal:
                 print(("\n" if asked else "") + PROMPT, end="", file=sys.stderr, flush=True)
-            line = _line(at_terminal)
+            line = sys.stdin.readline() if sys.stdin else ""
         except KeyboardInterrupt:
             _end_line(at_terminal)
             raise
@@ -220,22 +223,6 @@ def _typed() -> Iterator[Question]:
             "no question is given: type --question TEXT or --questions FILE, or write one question a line to standard "
             "input."
         )
-
-
-def _line(at_terminal: bool) -> str:
-    """The next line of standard input, empty at its end.
-
-    A pipe is UTF-8 whatever the locale; its wrong bytes are read as Python reads them in file names.
-    """
-    if sys.stdin is None:
-        return ""
-    raw = None if at_terminal else getattr(sys.stdin, "buffer", None)
-    if raw is not None:
-        return str(raw.readline().decode("utf-8", "surrogateescape"))
-    try:
-        return sys.stdin.readline()
-    except UnicodeDecodeError:
-        return "\udcff"
 
 
 def _is_unicode(text: str) -> bool:
