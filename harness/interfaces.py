@@ -100,6 +100,16 @@ class Rewriter(Protocol):
 
 
 @runtime_checkable
+class ChoosingRewriter(Rewriter, Protocol):
+    """A rewriter that may choose among the strategies for each question."""
+
+    adaptive: bool  # whether it does
+
+    def without_choice(self) -> Rewriter:
+        """The same rewriter with all strategies for each question."""
+
+
+@runtime_checkable
 class FeedbackRewriter(Protocol):
     """A rewriter that reads what a first search with the question found."""
 

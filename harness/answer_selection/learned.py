@@ -17,7 +17,7 @@ from harness.answer_selection.answer_texts import NO_ANSWER
 from harness.answer_selection.estimator import ContextProbability
 from harness.answer_selection.features import FEATURES, answer_features
 from harness.runtime.loading import load
-from models.msrag.answer_model import AnswerModel
+from models.msrag.answer_model import ANSWER_MODEL, AnswerModel
 
 FOLDS = 5
 
@@ -64,7 +64,7 @@ class LearnedSelector:
     @cached_property
     def model(self) -> AnswerModel:
         """The fitted model."""
-        model = AnswerModel.load(self.file)
+        model = ANSWER_MODEL.read(self.file)
         if model.features != FEATURES:
             raise ArtifactError(
                 f"{self.file} was fitted on other features by another release: fit it again by infer.py tune."

@@ -5,7 +5,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,13 +99,14 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
     _check_all_taken(given)
     _check_shared(given)
     from harness.evaluation.comparison import write_comparison
-    from harness.evaluation.judging.system import judge_several
     from harness.evaluation.report import OUTPUT
-    from harness.evaluation.study import build, partial_folder
+    from harness.evaluation.settings import partial_folder
+    from harness.evaluation.study import build
 
     first = next(iter(given.values()))
-    out, judge = Path(first["out"]), first["judge"]
-    files, settings = files_and_settings(**{name: first[name] for name in signature(files_and_settings).parameters})
+    out = Path(first["out"])
+    of_evaluate = {"system", "study", "studies", "llm"}
+    files, settings = files_and_settings(**{name: each for name, each in first.items() if name not in of_evaluate})
     studies = {
         name: build(options["system"], "study", _own_options(**options), out, files.layout)
         for name, options in given.items()
@@ -114,9 +114,8 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
     files.check()
     OUTPUT.check_writable(out)
     measured: dict[str, MeasuredSystem] = {}
-    if judge is not None:
-        load(judge)
-    with report_folder(out, judge, settings) as folder:
+    load(settings.judge)
+    with report_folder(out, settings) as folder:
         for number, name in enumerate(given, 1):
             say(f"System {number} of {len(given)}: {name}.")
             # taken out: what a system has loaded is freed before the next one loads
@@ -125,11 +124,11 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
             load(system)
             own = replace(settings, partial=partial_folder(settings.partial / name))
             (folder / name).mkdir()
-            found = evaluate_into(folder / name, system, study if first["studies"] else None, files, own, judge)
+            found = evaluate_into(folder / name, system, study if first["studies"] else None, files, own)
             # the system's report is written: what only it needs may hold all that was retrieved
             found.findings.plots, found.findings.records = {}, ()
             measured[name], settings = found, settings.for_questions(found.questions)
-        write_comparison(folder, measured, files, settings, judge_several(judge, measured, settings))
+        write_comparison(folder, measured, files, settings)
     for folder in (*(partial_folder(settings.partial / name) for name in given), settings.partial):
         remove_saved(folder)
     if failed := [f"{name}: {each.failed.failed}" for name, each in measured.items() if each.failed.failed]:

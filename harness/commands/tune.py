@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 from common.answer_metrics import Normalization
 from common.errors import UserError
 from common.progress import say
-from common.ranges import OpenShare, PositiveInt
 from harness.commands.evaluate import files_and_settings
-from harness.evaluation.question_files import Gold
 from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.journal import remove_saved
@@ -19,35 +17,26 @@ if TYPE_CHECKING:
 
 def tune(
     system: System,
-    questions: list[str] | str,
     out: Path,
-    layout: str = "auto",
-    limit: PositiveInt | None = None,
-    validation_split: OpenShare | None = None,
-    gold: Gold = "auto",
     normalization: Normalization | None = None,
     tuning: dict[str, Any] | None = None,
     llm: LanguageModel | None = None,
     memo: Path | None = None,
+    **questions: Any,
 ) -> None:
-    """Fit the options, weights, selection or temperature that a system reads from a file.
+    """Fit the options, weights, selection or temperature that a system reads from a file, on validation questions.
 
     Prints what was chosen. An interrupted run resumes: run it again.
 
     Args:
         system: The system.
-        questions: Validation questions: official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]'.
         out: File for what is fitted; one of an earlier run is replaced.
-        layout: Layout of the file; auto: by the fields of its first row (docs/data.md).
-        limit: Use only this many questions, from the beginning.
-        validation_split: Of a training file, use only the questions that a training holds out whose
-            data.validation_fraction this is.
-        gold: Where gold passages come from: file (those that it ships), index or auto, as in evaluate.
         normalization: How answers are normalized before they are compared; without it as in evaluate.
         tuning: Options of what is fitted for this system, such as --tuning.ks '[3,4]'; an unknown one lists all.
         llm: Language model that reads, in the place of the system's reader: a class, or a file such as
             configs/llm/openai.yaml.
         memo: Folder that keeps what is computed for the fit, such as pair scores, for further fits and evaluations.
+        questions: See `QuestionFiles`.
     """
     read_by(system, llm)
     from harness.evaluation.engine import answers_after
@@ -59,7 +48,7 @@ def tune(
     if fitting is None:
         raise UserError(f"{word_of(system)} has nothing that is fitted on validation questions.")
     files, settings = files_and_settings(
-        out, questions, layout, limit, validation_split, gold, normalization, memo=memo
+        out, normalization, paper=None, ks=(1,), resamples=1, seed=0, judge=None, memo=memo, **questions
     )
     with fitting.output.locked(out):
         asked = files.read(system)

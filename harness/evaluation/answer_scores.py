@@ -4,35 +4,21 @@ Shape legend: N questions, R rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, inclusion, is_unspaced
+from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, inclusion
 from common.errors import UserError
 from common.records import Answer, Question, nfkc
 from harness.answer_selection.answer_texts import is_refusal
 from harness.evaluation.bootstrap import paired_intervals
+from harness.evaluation.settings import Bootstrap, Settings, unspaced
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 
-if TYPE_CHECKING:
-    from harness.evaluation.study import Settings
-
-YES_NO_LAYOUTS = frozenset(
-    {"hotpotqa", "twowiki", "strategyqa"}
-)  # their official F1 gives no partial credit for yes and no
 MEASURES = ("EM %", "F1 %", "Acc %")
-
-
-@dataclass(frozen=True, slots=True)
-class Bootstrap:
-    """Options of the bootstrap intervals."""
-
-    resamples: int = 10_000
-    seed: int = 0
 
 
 def with_answers(questions: Sequence[Question]) -> list[Question]:
@@ -47,11 +33,6 @@ def with_answers(questions: Sequence[Question]) -> list[Question]:
             f"None of the {len(questions)} questions has a gold answer: choose a file with answers, such as a dev file."
         )
     return usable
-
-
-def unspaced(questions: Sequence[Question]) -> list[Question]:
-    """The questions with a gold answer in a script without blanks between words."""
-    return [question for question in questions if any(map(is_unspaced, question.answers))]
 
 
 def script_facts(questions: Sequence[Question], normalization: Normalization) -> list[str]:
@@ -188,9 +169,12 @@ def masks_of_kinds(questions: Sequence[Question]) -> dict[str, NDArray[np.bool_]
     return {str(kinds[place]): kinds_N == kinds[place] for place in np.argsort(-counts, kind="stable")}
 
 
-def answer_values(
-    questions: Sequence[Question], answers: Sequence[Answer], settings: "Settings"
-) -> NDArray[np.float64]:
+def has_read(answers: Sequence[Answer]) -> bool:
+    """Whether a reader gave one of the answers, or failed to; it may have given an empty text."""
+    return any(each.text or each.logprob is not None or each.costs.get("failed_calls") for each in answers)
+
+
+def answer_values(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> NDArray[np.float64]:
     """(3, N) in the order of `MEASURES`, NaN for questions without gold answers."""
     known = [place for place, question in enumerate(questions) if question.answers]
     values = np.full((3, len(questions)), np.nan)
@@ -199,7 +183,7 @@ def answer_values(
     return values
 
 
-def answer_tables(questions: Sequence[Question], answers: Sequence[Answer], settings: "Settings") -> list[ReportTable]:
+def answer_tables(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> list[ReportTable]:
     """Scores with every normalization, the chosen one first; scores by kind of question with the chosen one.
 
     `characters` is among them where a gold answer needs it.
@@ -225,9 +209,7 @@ def answer_tables(questions: Sequence[Question], answers: Sequence[Answer], sett
     return tables
 
 
-def withheld_tables(
-    questions: Sequence[Question], answers: Sequence[Answer], settings: "Settings"
-) -> list[ReportTable]:
+def withheld_tables(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> list[ReportTable]:
     """Shares of answered and refused questions, among answerable and unanswerable ones; none without unanswerable ones.
 
     An answer is refused if it is empty or says that there is none; a failed call is neither.  A pair are an answerable
@@ -240,7 +222,7 @@ def withheld_tables(
         np.array([is_refusal(a.text) or not (a.text or a.costs.get("failed_calls")) for a in answers]),
         np.array([bool(a.text) and not is_refusal(a.text) for a in answers]),
     )
-    withheld_N, known_N = (np.array([bool(getattr(q, name)) for q in questions]) for name in ("withheld", "answers"))
+    withheld_N, known_N = np.array([(bool(q.withheld), bool(q.answers)) for q in questions]).T
     said = [replace(question, answers=question.withheld) for question in questions if question.withheld]
     texts = [answer.text for answer, question in zip(answers, questions, strict=True) if question.withheld]
     guessed_N = np.full(len(questions), np.nan)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from common.files import write_json, write_text
 from common.records import Answer
 from harness.evaluation.answer_scores import (
-    Bootstrap,
     differences_table,
     known_percent_cells,
     masks_of_kinds,
@@ -24,12 +23,12 @@ from harness.evaluation.answer_scores import (
     script_facts,
 )
 from harness.evaluation.engine import MeasuredSystem, Measures
-from harness.evaluation.judgements import Judgements
+from harness.evaluation.judging import costs_table, judge_record, not_judged
 from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.report import REPORT, defined, notes_of, write_tables
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR", "Log-Rank")
@@ -64,9 +63,10 @@ def comparison_tables(measured: Mapping[str, MeasuredSystem], settings: Settings
         settings: Of the evaluation.
     """
     systems = all_systems(measured)
-    known = [name for name in QUALITY if any(_is_known(each[name]) for _, each in systems.values())]
-    first = next(iter(systems))
-    values = {name: [measures[each] for each in known] for name, (_, measures) in systems.items()}
+    judged = dict.fromkeys(name for each in measured.values() for name in each.judged.measures)
+    known = [name for name in (*QUALITY, *judged) if any(_is_known(each.get(name)) for _, each in systems.values())]
+    first, none_N = next(iter(systems)), np.full(len(next(iter(measured.values())).questions), np.nan)
+    values = {name: [measures.get(each, none_N) for each in known] for name, (_, measures) in systems.items()}
     cells = row_cells(values, settings.bootstrap)
     quality = {
         name: [*cells[name], Cell(float(np.mean([len(answer.evidence) for answer in answers])))]
@@ -80,7 +80,7 @@ def comparison_tables(measured: Mapping[str, MeasuredSystem], settings: Settings
             quality,
             note=(
                 "Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number. An "
-                "empty cell: the system has no reader, or the file lacks what the measure needs."
+                "empty cell: the system has no reader, the file lacks what the measure needs, or no judge was asked."
             ),
         ),
         differences_table(
@@ -161,7 +161,7 @@ def best_of(values: Mapping[str, Values], bootstrap: Bootstrap) -> str:
 
 
 def write_comparison(
-    folder: Path, measured: Mapping[str, MeasuredSystem], files: QuestionFiles, settings: Settings, judged: Judgements
+    folder: Path, measured: Mapping[str, MeasuredSystem], files: QuestionFiles, settings: Settings
 ) -> None:
     """Write the comparison's report.md, report.csv, report.json, report.html and quality_and_cost.png into a folder.
 
@@ -170,7 +170,6 @@ def write_comparison(
         measured: System -> its results, on the same questions.
         files: The questions.
         settings: Of the evaluation.
-        judged: What a judge found of all systems, or the reason why none was asked.
     """
     first = next(iter(measured.values()))
     questions = first.questions
@@ -181,9 +180,17 @@ def write_comparison(
         f"normalization: {settings.normalization}; bootstrap: {settings.bootstrap.resamples:,} resamples, seed "
         f"{settings.bootstrap.seed}",
         *script_facts(questions, settings.normalization),
-        *judged.facts,
+        *first.judged.facts,
     ]
-    tables = [*comparison_tables(measured, settings), *judged.tables]
+    judge, record = settings.judge, None
+    tables = comparison_tables(measured, settings)
+    if judge is None:
+        tables.append(not_judged())
+    else:
+        kinds = dict.fromkeys(kind for each in measured.values() for kind in each.judged.verdicts)
+        of_all = {kind: [v for each in measured.values() for v in each.judged.verdicts.get(kind, ())] for kind in kinds}
+        tables.append(costs_table(of_all))
+        record = judge_record(judge, of_all, {name: each.judged.record["means"] for name, each in measured.items()})
     notes = notes_of(replace(settings, paper=None))  # the paper's figures are in the reports of the systems
     write_tables(folder, title, facts, tables, notes)
     picture = folder / "quality_and_cost.png"
@@ -194,7 +201,6 @@ def write_comparison(
             for name, each in measured.items()
             for case in each.cases_of(number)
         ]
-        + [*judged.cases_of(number)]
         for number in range(len(questions))
     ]
     systems = all_systems(measured)
@@ -206,8 +212,8 @@ def write_comparison(
     measures = {name: defined(each) for name, (_, each) in systems.items()}
     plots = {"quality and cost": picture.read_bytes()}
     write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))
-    record = files.record(len(questions), first.read)
-    write_json(folder / REPORT, {"questions": record, "systems": list(measured), "judge": judged.record or None})
+    asked = files.record(len(questions), first.read)
+    write_json(folder / REPORT, {"questions": asked, "systems": list(measured), "judge": record})
 
 
 def costs_of(systems: Mapping[str, Sequence[Answer]]) -> ReportTable:
@@ -259,5 +265,5 @@ def plot_quality_and_cost(measured: Mapping[str, MeasuredSystem], path: Path) ->
     save(figure, panels, path)
 
 
-def _is_known(values_N: NDArray[np.float64]) -> bool:
-    return not bool(np.isnan(values_N).all())
+def _is_known(values_N: Values | None) -> bool:
+    return values_N is not None and not np.isnan(values_N).all()

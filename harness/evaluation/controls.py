@@ -16,6 +16,7 @@ Shape legend: N questions.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ from numpy.typing import NDArray
 from common.other_questions import FEWEST, MOST, other_texts
 from common.records import Answer, Question, Ranked, clean, nfkc
 from harness.answer_selection.estimator import most_relevant
-from harness.evaluation.answer_scores import Bootstrap, percent_cells
+from harness.evaluation.answer_scores import percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, ReportTable
 from harness.retrievers.question_passages import shipped_rankings
 from harness.retrievers.rerank import shortened
@@ -101,7 +103,7 @@ def _is_part(value: object) -> bool:
     """Whether it answers, searches or decides something, or holds an estimator."""
     methods = ("answer", "search", *(method for method, _ in PARTS.values()))
     return hasattr(value, "__dict__") and (
-        "estimator" in vars(value) or any(callable(getattr(type(value), name, None)) for name in methods)
+        "estimator" in vars(value) or any(hasattr(type(value), name) for name in methods)
     )
 
 
@@ -161,10 +163,11 @@ def asked_otherwise(kind: str, part: Any, texts: Mapping[str, str], asked: list[
     def ask(own: Sequence[Any], *further: Any) -> Any:
         if kind in ("estimator", "pair scorer"):
             asked.extend((nfkc(text), *rest) for text, *rest in own)
-            return getattr(part, method)([(texts.get(nfkc(text), text), *rest) for text, *rest in own], *further)
+            others = [(texts.get(nfkc(text), text), *rest) for text, *rest in own]
+            return methodcaller(method, others, *further)(part)
         asked.extend((key_of(one),) for one in own)
-        others = [replace(one, text=texts.get(key_of(one), one.text)) for one in own]
-        found = getattr(part, method)(others, *further)
+        questions = [replace(one, text=texts.get(key_of(one), one.text)) for one in own]
+        found = methodcaller(method, questions, *further)(part)
         if kind == "rewriter":  # where a strategy has no query, the question is searched, not the other one
             for place, (one, each) in enumerate(zip(own, found, strict=True)):
                 own_text = dict.fromkeys(each.fallbacks, (clean(one.text),))
@@ -266,7 +269,7 @@ class Controls:
         if strange := sum(text not in texts for text, *_ in seen):
             rows.note = f"{OTHER}: not measured, the trained part was asked {strange} times about other texts."
             return
-        if kind == "estimator" and not any(getattr(each, "prior", None) for each in parts(system)):
+        if kind == "estimator" and not any(vars(each).get("prior") for each in parts(system)):
             floor_N = np.array([self._chance(one, seen) for one in asked])
         elif kind != "rewriter":
             floor_N = measured(_with(part, PARTS[kind][0], lambda own, *_: [0.0] * len(own)))

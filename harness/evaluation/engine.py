@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +11,25 @@ from numpy.typing import NDArray
 from common.errors import UserError
 from common.progress import track
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import MEASURES, answer_tables, answer_values, costs_table, withheld_tables
+from harness.evaluation.answer_scores import (
+    MEASURES,
+    answer_tables,
+    answer_values,
+    costs_table,
+    has_read,
+    withheld_tables,
+)
 from harness.evaluation.controls import Controls, verdict
-from harness.evaluation.judgements import Judgements
+from harness.evaluation.judging import Judgements, judgements
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.retrieval_tables import evidence_table
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
-from harness.evaluation.study import Asked, Findings, Settings, Study, word_of
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Findings, RowAnswers, Study, word_of
 from harness.evaluation.tables import ReportTable, not_measured
-from harness.interfaces import System
+from harness.interfaces import Retriever, System
 from harness.retrievers.corpora import passages_of
 from harness.runtime.failures import (
     ERROR,
@@ -53,7 +61,7 @@ class MeasuredSystem:
     seconds: float  # computing time, that of interrupted runs included
     facts: list[str] = field(default_factory=list)  # on the questions (first, the same for all systems) and the indexes
     verdict: str = ""  # on the trained part: `harness.evaluation.controls`
-    judged: Judgements | None = None  # None without a judge
+    judged: Judgements = field(default_factory=Judgements)
     read: int = 0  # number of questions read, those without gold answers and gold passages included
 
     @property
@@ -70,12 +78,11 @@ class MeasuredSystem:
 
     def cases_of(self, number: int) -> Sequence[QuestionCase]:
         """The study's tables about one question, and the judge's."""
-        own = self.findings.cases[number] if self.findings.cases else ()
-        return [*own, *(self.judged.cases_of(number) if self.judged else ())]
+        return [each for cases in (self.findings.cases, self.judged.cases) if cases for each in cases[number]]
 
 
 def measure(system: System, questions: Sequence[Question], study: Study | None, settings: Settings) -> MeasuredSystem:
-    """Ask the system and the other rows of its study, score all answers, and control the trained part.
+    """Ask the system and the other rows of its study, score and judge all answers, and control the trained part.
 
     Args:
         system: The system.
@@ -84,11 +91,12 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
         settings: Shared by all systems.
     """
     started, memo, word = time.perf_counter(), settings.shared_memo(), word_of(system)
+    reused = settings.seconds_of_verdicts
     made = study.rows_of(system) if study else {word: system}
-    own = next(row for row, each in made.items() if each is system)
-    asked = Asked(ask_rows(made, questions, memo, whole=study is None), own, memo)
-    for question, answer in zip(questions, asked.answers, strict=True):
-        _check_excluded(system, question, answer)
+    own = next((row for row, each in made.items() if each is system), None)
+    if own is None:
+        raise TypeError(f"{type(study).__name__}.rows_of({word}) has no row with the system that it was given")
+    asked = RowAnswers(ask_rows(made, questions, memo, whole=study is None, own=system), own, memo)
     findings = study.measure(system, questions, asked, settings) if study else Findings()
     findings.facts += _failed_elsewhere(asked)
     answers = with_cut_notes(system, questions, shown(asked.answers))
@@ -96,21 +104,27 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     del asked  # may hold all that was retrieved
     verdict, controls = _controlled(system, questions, answers, settings, memo)
     systems: dict[str, Sequence[Answer]] = {word: answers, **variants}
-    costs = costs_table(answers)
+    costs, judged = costs_table(answers), judgements(settings.judge, questions, answers, settings.bootstrap)
     tables = [
         *controls,
         *_answer_tables(questions, answers, settings, findings),
         evidence_table(questions, answers, settings, indexed),
         *([costs] if costs else []),
         *findings.tables,
+        *judged.tables,
     ]
     measures = {name: measures_of(questions, each, settings, indexed) for name, each in systems.items()}
-    seconds = memo.seconds_before + time.perf_counter() - started
-    return MeasuredSystem(word, list(questions), systems, findings, tables, measures, seconds, verdict=verdict)
+    measures[word] |= judged.measures
+    seconds = memo.seconds_before + settings.seconds_of_verdicts - reused + time.perf_counter() - started
+    return MeasuredSystem(word, list(questions), systems, findings, tables, measures, seconds, [], verdict, judged)
 
 
 def ask_rows(
-    rows: Mapping[Any, System], questions: Sequence[Question], memo: Memo, whole: bool = False
+    rows: Mapping[Any, System],
+    questions: Sequence[Question],
+    memo: Memo,
+    whole: bool = False,
+    own: System | None = None,
 ) -> dict[Any, list[Answer]]:
     """The answers of the rows of a study.
 
@@ -122,6 +136,10 @@ def ask_rows(
         questions: All of them.
         memo: Of this evaluation.
         whole: Whether answers are remembered, instead of what the parts compute for them.
+        own: The row that must not retrieve what `exclude_self` leaves out; None checks none.
+
+    Raises:
+        UserError: If this one does.
     """
     found: dict[Any, list[Answer]] = {row: [] for row in rows}
     of_parts = {row: made for row, made in rows.items() if not whole and hasattr(type(made), "memo")}
@@ -133,8 +151,11 @@ def ask_rows(
         for start in track(starts, len(starts), "answering, batches"):
             batch = questions[start : start + QUESTIONS_AT_ONCE]
             with telling_what_is_kept(_kept(start, questions, memo)):
-                for row in rows:
-                    found[row] += as_answers(batch, each_apart(ask[row], batch, first=start == 0))
+                for row, made in rows.items():
+                    answers = as_answers(batch, each_apart(ask[row], batch, first=start == 0))
+                    if made is own:
+                        _check_excluded(own, batch, answers)
+                    found[row] += answers
             memo.end_batch()
     finally:
         for made in of_parts.values():
@@ -173,7 +194,7 @@ def shown(answers: Sequence[Answer]) -> list[Answer]:
     return [replace(answer, notes=each) for answer, each in zip(answers, notes, strict=True)]
 
 
-def _failed_elsewhere(asked: Asked) -> list[str]:
+def _failed_elsewhere(asked: RowAnswers) -> list[str]:
     """What is said of questions that failed in some row, and not in the system's own."""
     lines = []
     for row, each in asked.rows.items():
@@ -202,9 +223,14 @@ def _controlled(
     return line, [table]
 
 
+@runtime_checkable
+class _Searching(Protocol):
+    retriever: Retriever | None
+
+
 def indexed_passages(system: System) -> int | None:
     """Number of passages that a system ranks, of the first index that it searches; None if it searches none."""
-    passages = passages_of(getattr(system, "retriever", None))
+    passages = passages_of(system.retriever) if isinstance(system, _Searching) else None
     return None if passages is None else len(passages)
 
 
@@ -228,11 +254,6 @@ def measures_of(
     return measures
 
 
-def has_read(answers: Sequence[Answer]) -> bool:
-    """Whether a reader gave one of the answers, or failed to; it may have given an empty text."""
-    return any(each.text or each.logprob is not None or each.costs.get("failed_calls") for each in answers)
-
-
 def _answer_tables(
     questions: Sequence[Question], answers: Sequence[Answer], settings: Settings, findings: Findings
 ) -> list[ReportTable]:
@@ -250,14 +271,15 @@ def _answer_tables(
     return [*tables, *(withheld_tables(questions, answers, settings) if has_read(answers) else [])]
 
 
-def _check_excluded(system: System, question: Question, answer: Answer) -> None:
+def _check_excluded(system: System, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
     """Raise UserError if a system retrieves a question itself that is to be left out; other sources may repeat it."""
-    found = (hit.passage for hit in answer.evidence if not hit.passage.source)
-    if question.exclude_self and any(question.is_itself(passage) for passage in found):
-        raise UserError(
-            f"{word_of(system)} retrieves question {question.id!r} itself: with exclude_self it must search by "
-            "common.retrieval.search_for, which leaves it out."
-        )
+    for question, answer in zip(questions, answers, strict=True):
+        found = (hit.passage for hit in answer.evidence if not hit.passage.source)
+        if question.exclude_self and any(question.is_itself(passage) for passage in found):
+            raise UserError(
+                f"{word_of(system)} retrieves question {question.id!r} itself: with exclude_self it must search by "
+                "common.retrieval.search_for, which leaves it out."
+            )
 
 
 def answers_after(
@@ -278,9 +300,9 @@ def answers_after(
     """
     if not may_be_of_one(error):
         raise error
-    first = questions[:QUESTIONS_AT_ONCE]
+    first, memo = questions[:QUESTIONS_AT_ONCE], settings.shared_memo()
     for asked in (first, questions) if type(error) is UserError else (questions,):
-        answers = ask_rows({"": system}, asked, settings.shared_memo())[""]
+        answers = ask_rows({"": system}, asked, memo)[""]
         if all(map(failure_of, answers)) or not any(map(failure_of, answers)):
             raise error
     return answers

@@ -9,12 +9,11 @@ from dataclasses import replace
 from common.errors import UserError
 from common.records import Passage, Question, nfkc
 from datamodules.formats.gold_in_corpus import in_corpus, parts
-from harness.evaluation.question_files import MissingGold
 from harness.retrievers.corpora import indexes_of
 
 
 def with_gold_in_index(
-    searching: object, questions: Sequence[Question], missing_gold: MissingGold = "left_out"
+    searching: object, questions: Sequence[Question], missed: bool = False
 ) -> tuple[list[Question], list[str]]:
     """The questions with their gold passages in an index.
 
@@ -25,8 +24,8 @@ def with_gold_in_index(
     Args:
         searching: A retriever or a system; its first index is read once, in order.
         questions: With or without gold passages.
-        missing_gold: A question some of whose gold passages are not in the index is `left_out`, or these are `missed`:
-            in `support`, and never found, as in BEIR.
+        missed: Whether gold passages that are not in the index count as never found, as in BEIR: they are in `support`;
+            else their questions are left out.
 
     Returns:
         The questions, and lines for a report on those some of whose gold passages are not there.
@@ -67,7 +66,7 @@ def with_gold_in_index(
             unknown += 1
         elif any(len(each) > 1 for each in titled.values()):
             unclear += 1
-        elif missing and missing_gold == "left_out":
+        elif missing and not missed:
             absent += 1
         else:
             absent += bool(missing)
@@ -84,9 +83,9 @@ def with_gold_in_index(
                 )
             )
     outcome = {
-        "left_out": "are left out, for want of some of theirs (missing_gold missed counts these as missed)",
-        "missed": "have some that are not there and count as missed",
-    }[missing_gold]
+        False: "are left out, for want of some of theirs (missing_gold missed counts these as missed)",
+        True: "have some that are not there and count as missed",
+    }[missed]
     said = f"{absent:,} of {len(questions):,} questions {outcome}" if absent else "all of them are there"
     lines = [f"gold passages looked up in {indexes[0].folder}: {said}"]
     if unclear:

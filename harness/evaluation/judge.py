@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 from common.chat import Chat
@@ -27,7 +26,7 @@ from harness.llm.structured import (
     true_or_false,
 )
 from harness.runtime.loading import load
-from harness.runtime.memo import Values
+from harness.runtime.memo import Values, identity_of
 
 Kind = Literal["answers", "passages"]
 KINDS: tuple[Kind, ...] = ("answers", "passages")
@@ -36,7 +35,6 @@ REQUESTS_AT_ONCE = 64  # asked in one call of the model, then saved
 _PLACES: dict[Kind, tuple[str, ...]] = {  # of the prompts, what is judged first
     "answers": ("answer", "question", "gold"), "passages": ("documents", "question"),
 }  # fmt: skip
-_FORMAT = 2  # version of the saved lines; increase it when their meaning changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ class Judge:
         self.llm, self.passages, self.repairs = llm, passages, repairs
         files = (answer_prompt, passage_prompt)
         self._files = {kind: file for kind, file in zip(KINDS, files, strict=True) if kind in verdicts}
-        self.verdicts = Values()
+        self.verdicts = Values()  # in an evaluation those of its memo
 
     @cached_property
     def prompts(self) -> dict[Kind, Prompt]:
@@ -110,21 +108,11 @@ class Judge:
         prompts = "; ".join(f"{kind}: {prompt.fact}" for kind, prompt in self.prompts.items())
         return [f"judge: {self.llm.name}; {prompts}"]
 
-    def keep_in(self, folder: Path) -> None:
-        """Save the verdicts in a folder of resumable results, and reuse those that an interrupted run saved there.
-
-        Nothing is saved if the model's configuration is unknown, which it is unless the command line built it.
-        """
-        from harness.runtime.provenance import configuration, hardware
-
-        if (model := configuration(self.llm)) is not None:
-            head = {"model": model, "repairs": self.repairs, "hardware": hardware(), "format": _FORMAT}
-            self.verdicts = Values(folder / "verdicts.jsonl", head, "verdicts")
-
     @property
-    def seconds_before(self) -> float:
-        """Computing time of verdicts that were reused from an interrupted run."""
-        return self.verdicts.seconds_before
+    def identity(self) -> Mapping[str, object] | None:
+        """What determines a verdict besides the request, for a memo; None if that is not known of the model."""
+        known = identity_of(self.llm)
+        return known and {"model": known, "repairs": self.repairs}
 
     def on_answers(self, cases: Sequence[tuple[Question, str]]) -> list[Verdict]:
         """Verdicts `{"reason", "verdict"}` on answers, by the gold answers of their questions.

@@ -1,7 +1,7 @@
 """The questions of an evaluation: their files, which of them are asked, and where their gold passages come from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from common.errors import UserError
 from common.files import sha256
 from common.progress import track
+from common.ranges import OpenShare, PositiveInt
 from common.validation_split import held_out
 
 if TYPE_CHECKING:
@@ -32,29 +33,55 @@ class AskedQuestions:
 
 @dataclass(frozen=True, slots=True)
 class QuestionFiles:
-    """Files of questions, all of one layout; a question that is in two files is asked once.
+    """Files of questions, all of one layout.
 
     Args:
-        sources: As `datamodules.formats.reading.read_questions` takes them.
-        layout: Of all of them.
-        limit: Use only this many questions, from the beginning; None: all.
-        validation_split: Use only the questions that a training holds out whose `validation_fraction` this is; None:
-            all.
-        exclude_self: Whether the passage that is the question itself is not retrieved (`Question.exclude_self`).
-        gold: `file`: the gold passages that a question ships; `index`: those of its title or id in the system's index;
-            `auto`: index if a question names some by the corpus's ids, else file.
-        missing_gold: See `harness.evaluation.gold_in_index.with_gold_in_index`.
+        questions: Official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]', of which a question
+            in two is asked once.
+        layout: Layout of the file; auto: by the fields of its first row (docs/data.md).
+        limit: Use only this many questions, from the beginning.
+        validation_split: Of a training file, use only the questions that a training holds out whose
+            data.validation_fraction this is; for choosing options.
+        gold: Where gold passages come from: file (those that it ships), index (looked up there by title or by the
+            corpus's id), or auto: index if the file names them by ids, else file.
+        missing_gold: With gold index, the treatment of a question that has gold passages outside the index: left_out,
+            or missed (such passages count as not found, as in BEIR).
+        exclude_self: Leave the passage that is the question itself out of what is retrieved: the one with the
+            question's id in the corpus, or with its text, as in ArguAna; k passages are still retrieved.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
     """
 
-    sources: tuple[str, ...]
-    layout: str
-    limit: int | None = None
-    validation_split: float | None = None
+    questions: list[str] | str
+    layout: str = "auto"
+    limit: PositiveInt | None = None
+    validation_split: OpenShare | None = None
     gold: Gold = "auto"
-    exclude_self: bool = False
     missing_gold: MissingGold = "left_out"
+    exclude_self: bool = False
     strict: bool = False
+
+    @property
+    def sources(self) -> list[str]:
+        """The files, as `datamodules.formats.reading.read_questions` takes them."""
+        return [self.questions] if isinstance(self.questions, str) else self.questions
+
+    def recognized(self) -> "QuestionFiles":
+        """The files with the name of their layout, where it is to be recognized and is the same for all.
+
+        Raises:
+            UserError: If the layout is unknown, no file is named, or `missing_gold` does nothing.
+        """
+        from datamodules.formats.recognition import AUTO, check_layout, layout_of, name_of
+
+        if self.missing_gold == "missed" and self.gold != "index":
+            raise UserError("missing_gold missed is for gold passages of the index: type --gold index too, or omit it.")
+        check_layout(self.layout, questions=True)
+        if not self.questions:
+            raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
+        if self.layout != AUTO:
+            return self
+        known = {name_of(layout_of(AUTO, source, questions=True)) for source in self.sources}
+        return replace(self, layout=known.pop()) if len(known) == 1 else self
 
     @property
     def name(self) -> str:
@@ -92,7 +119,7 @@ class QuestionFiles:
         facts: list[str] = []
         gold = self.gold if self.gold != "auto" else "index" if any(each.gold_corpus_ids for each in loaded) else "file"
         if gold == "index":
-            usable, facts = with_gold_in_index(system, loaded, self.missing_gold)
+            usable, facts = with_gold_in_index(system, loaded, self.missing_gold == "missed")
         else:
             usable = [
                 each for each in loaded if each.answers or each.withheld or each.gold_segments or _ships_gold(each)

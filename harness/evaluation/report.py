@@ -17,7 +17,7 @@ from harness.evaluation.engine import MeasuredSystem, Measures
 from harness.evaluation.page import page
 from harness.evaluation.paper_figures import paper_name
 from harness.evaluation.question_files import QuestionFiles
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Settings
 from harness.evaluation.tables import ReportTable, tables_csv, tables_markdown, tables_not_measured
 from harness.interfaces import System
 from harness.readers.llm import LlmReader
@@ -68,7 +68,7 @@ def write_report(
         + (", HotpotQA's yes/no rule" * settings.yes_no_rule),
         *script_facts(measured.questions, settings.normalization),
         *measured.findings.facts,
-        *(measured.judged.facts if measured.judged else ()),
+        *measured.judged.facts,
         f"bootstrap: {settings.bootstrap.resamples:,} resamples, seed {settings.bootstrap.seed}; "
         f"total time {measured.seconds:.0f} s",
     ]
@@ -94,7 +94,7 @@ def write_report(
             },
             "verdict": measured.verdict,
             "study": measured.findings.settings,
-            "judge": measured.judged.record if measured.judged else None,
+            "judge": measured.judged.record or None,
             "means": {
                 system: {name: _mean(values) for name, values in each.items()}
                 for system, each in measured.measures.items()
@@ -137,7 +137,7 @@ def model_facts(system: System) -> list[str]:
     facts: list[str] = []
     alone = hasattr(system, "context_reader")  # one passage per call, as in RE-RAG
     for part in models_of(system).values():
-        facts += part.facts(alone) if isinstance(part, LlmReader) else getattr(part, "facts", ())
+        facts += part.facts(alone) if isinstance(part, LlmReader) else facts_of(part)
     return facts
 
 
@@ -185,7 +185,7 @@ def question_records(measured: MeasuredSystem) -> Iterator[str]:
             "notes": answer.notes,
         }
         further = measured.findings.records[number] if measured.findings.records else {}
-        judged = measured.judged.records[number] if measured.judged else {}
+        judged = measured.judged.records[number] if measured.judged.records else {}
         yield json.dumps({**record, **further, **judged}, ensure_ascii=False)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import known_percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Settings
 from harness.evaluation.tables import Cells, ReportTable, not_measured
 
 ROWS = {  # score -> its row

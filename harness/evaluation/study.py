@@ -1,68 +1,31 @@
 """A study: the measures of one system's paper, found by the system's word.
 
-Also the settings and records that an evaluation shares with it.
+Also the records that an evaluation shares with it.
 """
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from common.answer_metrics import Normalization
 from common.command_line import in_one_line
 from common.errors import UserError
 from common.outputs import OutputFile
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap, unspaced
 from harness.evaluation.page import QuestionCase
-from harness.evaluation.paper_figures import Paper
+from harness.evaluation.settings import Settings
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
 from harness.runtime.memo import Memo
 from harness.runtime.provenance import reusing
 
-if TYPE_CHECKING:
-    from harness.evaluation.judge import Judge
-
 What = Literal["study", "tuning"]
-TUNE = "`infer.py tune`"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """The settings of all systems in an evaluation."""
-
-    layout: str
-    normalization: Normalization
-    ks: tuple[int, ...]
-    paper: Paper | None
-    bootstrap: Bootstrap
-    partial: Path  # folder for resumable results
-    memo: Path | None = None  # folder of the memo, where it is kept
-    judge: "Judge | None" = None  # for a study whose rows are judged, too
-    by_script: bool = False  # whether `for_questions` chooses the normalization
-
-    def shared_memo(self) -> Memo:
-        """A memo of one command, kept where `--memo` says or in the folder for resumable results."""
-        return Memo(self.memo or self.partial, "--memo" if self.memo else "--out")
-
-    def for_questions(self, questions: Sequence[Question]) -> "Settings":
-        """These settings, with the normalization `characters` if nobody named one and most gold answers need it."""
-        answered = [question for question in questions if question.answers]
-        if self.by_script and 2 * len(unspaced(answered)) > len(answered):
-            return replace(self, normalization="characters")
-        return self
-
-    @property
-    def yes_no_rule(self) -> bool:
-        """Whether the data set's F1 gives no partial credit for yes and no."""
-        return self.layout in YES_NO_LAYOUTS
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
+class RowAnswers:
     """What the rows of a study answered."""
 
     rows: Mapping[Any, Sequence[Answer]]  # by what the study calls them; one answer per question
@@ -91,11 +54,6 @@ class Findings:
     budget: int | None = None  # of the system's passages, where a paper's tables have rows for several
 
 
-def partial_folder(out: Path) -> Path:
-    """The folder beside a report in which unfinished results are kept; removed with the finished report."""
-    return out.parent / f"{out.name}.partial"
-
-
 class Study(Protocol):
     """The measures of one system's paper.
 
@@ -113,7 +71,7 @@ class Study(Protocol):
             system: Loaded. It is one of the rows, and its parts are those of the others.
         """
 
-    def measure(self, system: Any, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: Any, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """Make tables of the answers to questions with gold answers or gold passages.
 
         Args:
@@ -144,6 +102,21 @@ class Tuning(Protocol):
         """
 
 
+@runtime_checkable
+class _Studied(Protocol):
+    study: str | None
+
+
+@runtime_checkable
+class _Fitted(Protocol):
+    tuning: str | None
+
+
+@runtime_checkable
+class _Checked(Protocol):
+    def check(self, *about: Any) -> None: ...
+
+
 def word_of(system: System) -> str:
     """A system's word: the name of its module, or of the package if the module is `system`."""
     *packages, module = type(system).__module__.split(".")
@@ -156,7 +129,11 @@ def class_of(system: System, what: What) -> type | None:
     Raises:
         UserError: If there is no such class.
     """
-    named: str | None = getattr(system, what, None)
+    named = None
+    if what == "study" and isinstance(system, _Studied):
+        named = system.study
+    elif what == "tuning" and isinstance(system, _Fitted):
+        named = system.tuning
     if named is None:
         return None
     try:
@@ -205,6 +182,6 @@ def build(system: System, what: What, options: Mapping[str, Any] | None, *checke
     except ArgumentError as error:
         raise UserError(f"{in_one_line(str(error))}.") from error
     built = parser.instantiate(given, instantiators=[(reusing(system), object, True)])[what]
-    if check := getattr(built, "check", None):
-        check(system, *checked)
+    if isinstance(built, _Checked):
+        built.check(system, *checked)
     return built

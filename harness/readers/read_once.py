@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from common.records import Passage, Question
 from harness.interfaces import PerContextReader
 from harness.readers.read_answers import costs_so_far, spent_since
-from harness.runtime.memo import Values, digest_of
+from harness.runtime.memo import Values, digest_of, key_of_texts
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import AnswerMatrix
@@ -32,7 +32,7 @@ def read_once(
 
     A matrix of which a call failed is made again by the next run.
     """
-    ids = [[passage.id for passage in own] for own in contexts]
+    ids = [[key_of_texts(passage.title, passage.text) for passage in own] for own in contexts]
 
     def work(places: Sequence[int]) -> list[dict[str, Any]]:
         before = costs_so_far(reader)

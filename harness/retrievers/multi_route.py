@@ -28,7 +28,7 @@ from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.fusion import Scaling
 from harness.retrievers.keywords import KeywordRetriever
 from harness.retrievers.parent_sections import ParentSections
-from harness.retrievers.route_weights import read_weights, weights_of_collection
+from harness.retrievers.route_weights import WEIGHTS, weights_of_collection
 from harness.runtime.loading import load
 
 _KEPT_SCORES = 4_000_000  # of queries and segments, 24 bytes each: 96 MB
@@ -130,7 +130,7 @@ class MultiRouteRetriever:
 
     @cached_property
     def _known(self) -> tuple[float, float]:
-        return weights_of_collection(self.index.stored) if self._weights is None else read_weights(Path(self._weights))
+        return weights_of_collection(self.index.stored) if self._weights is None else WEIGHTS.read(Path(self._weights))
 
     @cached_property
     def alpha(self) -> float:

@@ -13,17 +13,15 @@ from dataclasses import asdict, dataclass, field
 from math import inf, log
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import read_json
-from common.sealed_json import check_fields, unsealed, write_sealed
+from common.errors import ArtifactError
+from common.fitted_files import CURE, FittedFile
 from models.serving_manifest import manifest_sha256
 
 if TYPE_CHECKING:
     from models.calibration import Calibration
 
-_CURE = "Fit it again: infer.py tune on validation questions."
 _FIELDS = {
     "prior_weight": float,
     "calibration": {"scale": float, "offset": float},
@@ -54,36 +52,14 @@ class RerankPrior:
             rank_of.setdefault(score, rank)
         return [logit - self.weight * log(rank_of[own]) for logit, own in zip(logits, retrieved, strict=True)]
 
-    def save(self, path: Path) -> None:
-        """Write the file.
+    @property
+    def content(self) -> dict[str, Any]:
+        """Of its file."""
+        own = {"prior_weight": self.weight, "calibration": asdict(self.calibration), "estimator": self.estimator}
+        return {**own, "fitted_on": self.fitted_on}
 
-        Raises:
-            ArtifactError: If writing fails.
-        """
-        content = {"prior_weight": self.weight, "calibration": asdict(self.calibration), "estimator": self.estimator}
-        write_sealed(path, {**content, "fitted_on": self.fitted_on})
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a file.
-
-        Raises:
-            MissingInputError: If there is no such file.
-            ArtifactError: If it is corrupt or another file.
-        """
-        from models.calibration import Calibration  # loads torch
-
-        if not path.is_file():
-            raise MissingInputError(f"{path}: no file of a rerank prior. {_CURE}")
-        value = unsealed(path, read_json(path, _CURE), _CURE)
-        check_fields(str(path), value, _FIELDS, _CURE)
-        if not 0 <= value["prior_weight"] < inf:
-            raise ArtifactError(f"{path}: prior_weight {value['prior_weight']} is out of range. {_CURE}")
-        calibration = Calibration(**value["calibration"])
-        return cls(float(value["prior_weight"]), calibration, value["estimator"], value["fitted_on"])
-
-    @classmethod
-    def of(cls, path: Path | None, serving: Path | None) -> Self | None:
+    @staticmethod
+    def of(path: Path | None, serving: Path | None) -> "RerankPrior | None":
         """The prior of a file for an estimator; None without a file.
 
         Args:
@@ -96,16 +72,19 @@ class RerankPrior:
         """
         if path is None:
             return None
-        prior = cls.load(Path(path))
+        prior = PRIOR.read(Path(path))
         if serving is not None and prior.estimator != manifest_sha256(Path(serving)):
-            raise ArtifactError(f"{path} was fitted for another estimator than {serving}. {_CURE}")
+            raise ArtifactError(f"{path} was fitted for another estimator than {serving}. {CURE}")
         return prior
 
 
-def is_prior_file(path: Path) -> bool:
-    """Whether `RerankPrior.save` wrote a file."""
-    try:
-        RerankPrior.load(path)
-    except UserError:
-        return False
-    return True
+def _prior(content: dict[str, Any]) -> RerankPrior:
+    from models.calibration import Calibration  # loads torch
+
+    if not 0 <= content["prior_weight"] < inf:
+        raise ValueError(f"prior_weight {content['prior_weight']} is out of range")
+    calibration = Calibration(**content["calibration"])
+    return RerankPrior(float(content["prior_weight"]), calibration, content["estimator"], content["fitted_on"])
+
+
+PRIOR = FittedFile("a file of a rerank prior", _prior, _FIELDS)

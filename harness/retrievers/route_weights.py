@@ -11,12 +11,10 @@ The paper gives the directions, not the numbers.  Ours:
 
 from collections.abc import Iterable
 from math import inf
-from pathlib import Path
+from typing import Any
 
-from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import read_json
+from common.fitted_files import FittedFile
 from common.records import Passage
-from common.sealed_json import unsealed, write_sealed
 
 ALPHA, BETA = 0.5, 0.1  # for passages that are no segments of documents
 _ENOUGH_LEVELS = 2
@@ -44,40 +42,12 @@ def weights_of_collection(passages: Iterable[Passage]) -> tuple[float, float]:
     return 0.4 + 0.2 * structure, 0.2 * ratio / (1 + ratio)
 
 
-_CURE = "Choose the weights again: infer.py tune on validation questions."
-
-
-def write_weights(path: Path, alpha: float, beta: float, chosen_on: dict[str, object]) -> None:
-    """Write chosen weights and what they were chosen on.
-
-    Raises:
-        ArtifactError: If writing fails.
-    """
-    write_sealed(path, {"alpha": alpha, "beta": beta, "chosen_on": chosen_on})
-
-
-def is_weights_file(path: Path) -> bool:
-    """Whether `write_weights` wrote a file."""
-    try:
-        read_weights(path)
-    except UserError:
-        return False
-    return True
-
-
-def read_weights(path: Path) -> tuple[float, float]:
-    """alpha and beta of a file.
-
-    Raises:
-        MissingInputError: If there is no such file.
-        ArtifactError: If it is corrupt.
-    """
-    if not path.is_file():
-        raise MissingInputError(f"{path}: no file of weights. {_CURE}")
-    value = unsealed(path, read_json(path, _CURE), _CURE)
-    alpha, beta = value.get("alpha"), value.get("beta")
-    if not isinstance(alpha, int | float) or not isinstance(beta, int | float):
-        raise ArtifactError(f"{path} has no weights alpha and beta. {_CURE}")
+def _checked(content: dict[str, Any]) -> tuple[float, float]:
+    """alpha and beta of a file."""
+    alpha, beta = float(content["alpha"]), float(content["beta"])
     if not 0 <= alpha <= 1 or not 0 <= beta < inf:
-        raise ArtifactError(f"{path} has weights out of range: alpha {alpha}, beta {beta}. {_CURE}")
-    return float(alpha), float(beta)
+        raise ValueError(f"weights out of range: alpha {alpha}, beta {beta}")
+    return alpha, beta
+
+
+WEIGHTS = FittedFile("a file of weights", _checked, {"alpha": float, "beta": float})

@@ -248,7 +248,7 @@ class Memo:
 
     def scores(self, scorer: PairScorer, triples: Sequence[Triple]) -> list[float]:
         """P(positive | q, d1, d2) of every triple, in order."""
-        keys = ["\n".join([_sha16(question), d1.id, d2.id]) for question, d1, d2 in triples]
+        keys = [key_of_texts(q, d1.title, d1.text, d2.title, d2.text) for q, d1, d2 in triples]
 
         def score(places: Sequence[int]) -> list[float]:
             return [float(each) for each in scorer.probabilities([triples[place] for place in places])]
@@ -265,7 +265,7 @@ class Memo:
     ) -> list[list[float]]:
         """As `harness.retrievers.rerank.relevance`: the logits, in nats, of each question's passages, in order."""
         pairs = [(q, passage) for q, own in zip(questions, passages, strict=True) for passage in own]
-        keys = [_sha16("\n".join([question, passage.title, passage.text])) for question, passage in pairs]
+        keys = [key_of_texts(question, passage.title, passage.text) for question, passage in pairs]
 
         def score(places: Sequence[int]) -> list[float]:
             return [float(each) for each in estimator.scores([pairs[place] for place in places])]
@@ -306,7 +306,7 @@ class Memo:
         """
         asked = [each for each in zip(questions, evidence, strict=True) if every or _is_read(each[0])]
         keys = [
-            digest_of(question, *((hit.passage.id, hit.passage.text, hit.score) for hit in hits))
+            digest_of(question, *((hit.passage.id, hit.passage.title, hit.passage.text, hit.score) for hit in hits))
             for question, hits in asked
         ]
 
@@ -361,16 +361,13 @@ def identity_of(part: object) -> Mapping[str, object] | None:
 
 def digest_of(question: Question, *further: object) -> str:
     """A key: what a part is asked about a question, JSON types only."""
-    return _sha16(_all_of(question) + json.dumps(further))
+    return key_of_texts(*(repr(getattr(question, each.name)) for each in fields(question)), json.dumps(further))
+
+
+def key_of_texts(*texts: str) -> str:
+    """A key: the texts that a part is asked about."""
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16]
 
 
 def _is_read(question: Question) -> bool:
     return bool(question.answers or question.withheld)
-
-
-def _all_of(question: Question) -> str:
-    return "\n".join(repr(getattr(question, each.name)) for each in fields(question))
-
-
-def _sha16(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]

@@ -9,13 +9,11 @@ scores it was chosen with.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import read_json
-from common.sealed_json import unsealed, write_sealed
+from common.errors import ArtifactError, UserError
+from common.fitted_files import CURE, FittedFile
 from harness.selection.options import SelectionOptions
-
-_CURE = "Choose the options again: infer.py tune on validation questions."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,49 +31,22 @@ class Tuned:
         return SelectionOptions("cfs", k, **asdict(self))
 
 
-def write_selection(
-    path: Path, by_k: Mapping[int, Tuned], classifier: str | None, chosen_on: Mapping[str, object]
-) -> None:
-    """Write the options of every k, sealed.
-
-    Args:
-        path: The file; replaced if it exists.
-        by_k: Options by k.
-        classifier: sha256 of the manifest of the classifier's serving folder; None if it came from none.
-        chosen_on: Questions, indexes and limits, for the reader of the file.
-
-    Raises:
-        ArtifactError: If writing fails.
-    """
-    selection = {str(k): asdict(tuned) for k, tuned in by_k.items()}
-    write_sealed(path, {"selection": selection, "classifier": classifier, "chosen_on": chosen_on})
-
-
-def is_selection_file(path: Path) -> bool:
-    """Whether `write_selection` wrote a file, for whichever classifier."""
-    try:
-        _read(path)
-    except UserError:
-        return False
-    return True
-
-
 def read_selection(path: Path, classifier: str | None) -> dict[int, Tuned]:
     """The options of every k.
 
     Args:
         path: The file.
-        classifier: As in `write_selection`: of the classifier that is to use them.
+        classifier: sha256 of the manifest of the classifier that is to use them; None: of no serving folder.
 
     Raises:
         MissingInputError: If there is no such file.
         ArtifactError: If it is corrupt, was edited, is of another version, or belongs to another classifier.
     """
-    of, by_k = _read(path)
+    of, by_k = SELECTION.read(path)
     if of != classifier:
         raise ArtifactError(
             f"{path} was chosen for the classifier {_short(of)}, not for this one ({_short(classifier)}): their scores "
-            f"differ. {_CURE}"
+            f"differ. {CURE}"
         )
     return by_k
 
@@ -100,21 +71,20 @@ def completed(options: SelectionOptions, by_k: Mapping[int, Tuned], path: Path) 
     chosen = asdict(by_k[options.k])
     if options.method != "cfs":
         del chosen["threshold"], chosen["symmetric"]
-    return replace(options, **{name: value for name, value in chosen.items() if getattr(options, name) is None})
+    open_ones = {name for name, value in asdict(options).items() if value is None}
+    return replace(options, **{name: value for name, value in chosen.items() if name in open_ones})
 
 
-def _read(path: Path) -> tuple[str | None, dict[int, Tuned]]:
+def _chosen(content: dict[str, Any]) -> tuple[str | None, dict[int, Tuned]]:
     """The classifier and the options of a file."""
-    if not path.is_file():
-        raise MissingInputError(f"{path}: no file of selection options. {_CURE}")
-    value = unsealed(path, read_json(path, _CURE), _CURE)  # its content is what `write_selection` has written
-    try:
-        by_k = {int(k): Tuned(**chosen) for k, chosen in value["selection"].items()}
-        for k, tuned in by_k.items():
-            tuned.cfs(k)
-        return value["classifier"], by_k
-    except (AttributeError, LookupError, TypeError, ValueError, UserError) as error:
-        raise ArtifactError(f"{path} is no file of selection options of this release: {error}. {_CURE}") from error
+    by_k = {int(k): Tuned(**chosen) for k, chosen in content["selection"].items()}
+    for k, tuned in by_k.items():
+        tuned.cfs(k)  # refuses what is out of range
+    return content["classifier"], by_k
+
+
+# classifier: sha256 of the manifest of its serving folder, None if it came from none; chosen_on: for the reader
+SELECTION = FittedFile("a file of selection options", _chosen)
 
 
 def _short(classifier: str | None) -> str:

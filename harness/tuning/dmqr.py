@@ -5,10 +5,11 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.records import Question, Ranked
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Settings
 from harness.retrievers.multi_query import EVERY
+from harness.retrievers.rerank_prior import PRIOR
 from harness.systems.dmqr import Dmqr
-from harness.tuning.rerank_prior import PRIOR_FILE, Labels, fit_prior, score_all
+from harness.tuning.rerank_prior import Labels, fit_prior, score_all
 
 
 class Tuning:
@@ -18,7 +19,7 @@ class Tuning:
         labels: What is relevant: `gold` passages, or passages that have an answer (`has_answer`).
     """
 
-    output = PRIOR_FILE
+    output = PRIOR.output
 
     def __init__(self, labels: Labels = "gold") -> None:
         self.labels: Labels = labels
@@ -52,5 +53,5 @@ class Tuning:
         prior, told = fit_prior(
             questions, scored, system.k, system.search.serving, {"per_query": system.search.per_query}
         )
-        prior.save(out)
+        PRIOR.write(out, prior.content)
         return told

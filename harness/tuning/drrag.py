@@ -8,7 +8,7 @@ Shape legend: V settings of the grid, N questions.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import UserError
-from common.outputs import OutputFile
 from common.progress import track
 from common.ranges import PositiveInt, ranged
 from common.records import Question
 from common.retrieval import share_found
 from harness.evaluation.serialization import digest
-from harness.evaluation.study import TUNE, Settings
+from harness.evaluation.settings import Settings
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import gold_not_in_index, index_records
 from harness.retrievers.two_stage import StageResults, search_by_weight
@@ -32,7 +31,7 @@ from harness.runtime.memo import Triple
 from harness.selection import algorithms
 from harness.selection.algorithms import Rankings
 from harness.selection.options import SelectionOptions
-from harness.selection.tuned import Tuned, is_selection_file, write_selection
+from harness.selection.tuned import SELECTION, Tuned
 from harness.systems.drrag import DrRag
 from models.serving_manifest import manifest_sha256
 
@@ -118,7 +117,7 @@ class Tuning:
         UserError: If a k is given twice, or there is not one limit per k.
     """
 
-    output = OutputFile(TUNE, "a file of selection options", is_selection_file)
+    output = SELECTION.output
 
     def __init__(
         self,
@@ -168,7 +167,8 @@ class Tuning:
             "max_documents": limits,
             "indexes": index_records({"": system})[""],
         }
-        write_selection(out, chosen, manifest_sha256(system.serving), chosen_on)
+        selection, of = {str(k): asdict(each) for k, each in chosen.items()}, manifest_sha256(system.serving)
+        SELECTION.write(out, {"selection": selection, "classifier": of, "chosen_on": chosen_on})
         return [told(each, limits[each.k]) for each in tried]
 
 

@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from common.errors import UserError
 from common.gold_segments import is_relevant
-from common.outputs import OutputFile
 from common.progress import track
 from common.ranges import PositiveFloat
 from common.records import Question
 from harness.evaluation.hiqa.study import document_of
 from harness.evaluation.log_rank import log_rank_index
 from harness.evaluation.serialization import digest
-from harness.evaluation.study import TUNE, Settings
+from harness.evaluation.settings import Settings
 from harness.retrievers.multi_route import MultiRouteRetriever, Scores, combined
-from harness.retrievers.route_weights import is_weights_file, write_weights
+from harness.retrievers.route_weights import WEIGHTS
 from harness.systems.hiqa import HiQa
 
 ALPHAS = tuple(round(0.1 * n, 1) for n in range(11))
@@ -34,7 +33,7 @@ class Tuning:
         gamma: Of the Log-Rank Index.
     """
 
-    output = OutputFile(TUNE, "a file of weights", is_weights_file)
+    output = WEIGHTS.output
 
     def __init__(self, gamma: PositiveFloat = 1.0) -> None:
         self.gamma = gamma
@@ -56,7 +55,8 @@ class Tuning:
         assert isinstance(system.retriever, MultiRouteRetriever)  # checked above
         values_ABQ = grid(system.retriever, asked, self.gamma)
         alpha, beta = best_weights(values_ABQ)
-        write_weights(out, alpha, beta, {"questions": len(asked), "sha256": digest(asked)[:12]})
+        chosen_on = {"questions": len(asked), "sha256": digest(asked)[:12]}
+        WEIGHTS.write(out, {"alpha": alpha, "beta": beta, "chosen_on": chosen_on})
         mean = 100 * values_ABQ[ALPHAS.index(alpha), BETAS.index(beta)].mean()
         return [f"alpha {alpha:g}, beta {beta:g}, chosen on {len(asked)} questions: Log-Rank Index {mean:.2f} %"]
 

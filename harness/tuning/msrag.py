@@ -10,20 +10,19 @@ from pathlib import Path
 import numpy as np
 
 from common.context_sources import SelectedSource
-from common.outputs import OutputFile
 from common.ranges import PositiveFloat
 from common.records import Answer, Question
 from harness.answer_selection.answer_encoder import AnswerEncoder
-from harness.answer_selection.estimator import ContextProbability
+from harness.answer_selection.estimator import ContextProbability, EstimatedRelevance
 from harness.answer_selection.features import answer_features
-from harness.answer_selection.learned import choices, fit, out_of_fold
+from harness.answer_selection.learned import LearnedSelector, choices, fit, out_of_fold
 from harness.evaluation.answer_scores import MEASURES
 from harness.evaluation.msrag.tables import is_yes_no, scores_of
 from harness.evaluation.serialization import digest
-from harness.evaluation.study import TUNE, Settings
+from harness.evaluation.settings import Settings
 from harness.runtime.turns import with_turns
 from harness.systems.msrag import Msrag
-from models.msrag.answer_model import is_answer_model
+from models.msrag.answer_model import ANSWER_MODEL
 from models.pretrained import MINILM
 
 
@@ -35,7 +34,7 @@ class Tuning:
         penalty: L2.
     """
 
-    output = OutputFile(TUNE, "a fitted selector", is_answer_model)
+    output = ANSWER_MODEL.output
 
     def __init__(self, encoder: str = MINILM, penalty: PositiveFloat = 1.0) -> None:
         self.encoder, self.penalty = encoder, penalty
@@ -58,7 +57,9 @@ class Tuning:
         remembering.memo = settings.shared_memo()
         answers = remembering.read(asked, *remembering.gather(asked))
         encoder = AnswerEncoder(self.encoder)
-        probability = getattr(system.selector, "probability", None) or ContextProbability(None)
+        probability = ContextProbability(None)
+        if isinstance(system.selector, EstimatedRelevance | LearnedSelector):
+            probability = system.selector.probability
         features = answer_features(asked, answers, encoder, probability)
         measure = 2 if is_yes_no(asked) else 0
         by_source = {s: scores_of([each[s] for each in answers], asked, settings)[measure] for s in system.names}
@@ -66,7 +67,7 @@ class Tuning:
         model = fit(features, right, self.penalty)
         fitted = {"questions": len(asked), "sha256": digest(asked)[:12]}
         model = replace(model, encoder=encoder.name, encoder_sha256=encoder.recipe, fitted=fitted)
-        model.save(out)
+        ANSWER_MODEL.write(out, model.content)
         reached = {
             "on other questions": out_of_fold(asked, answers, features, right, self.penalty),
             "on these": choices(model, answers, features),

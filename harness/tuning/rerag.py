@@ -5,6 +5,7 @@ retriever (Eq. 1); the system reads the file of a prior as `prior`.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
@@ -12,24 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import UserError
-from common.outputs import OutputFile
 from common.records import Question, Ranked
 from harness.evaluation.answer_scores import with_answers
 from harness.evaluation.rerag.candidates import has_answer_labels
-from harness.evaluation.rerag.temperatures import (
-    Fitted,
-    encoder_of,
-    identity,
-    is_temperatures_file,
-    write_temperatures,
-)
-from harness.evaluation.study import TUNE, Settings
+from harness.evaluation.rerag.temperatures import TEMPERATURES, Fitted, encoder_of, identity
+from harness.evaluation.settings import Settings
 from harness.retrievers.question_passages import cosine_rankings, given_ranking
+from harness.retrievers.rerank_prior import PRIOR
 from harness.systems.rerag import ReRag, Source
-from harness.tuning.rerank_prior import PRIOR_FILE, Labels, batches_of, fit_prior, score_all
+from harness.tuning.rerank_prior import Labels, batches_of, fit_prior, score_all
 from models.rerag.temperature import fit_temperature
-
-_TEMPERATURES = OutputFile(TUNE, "a file of temperatures", is_temperatures_file)
 
 
 class Tuning:
@@ -53,7 +46,7 @@ class Tuning:
     ) -> None:
         self.fits, self.encoder = fits, encoder
         self.labels: Labels = labels
-        self.output = _TEMPERATURES if fits == "temperatures" else PRIOR_FILE
+        self.output = (TEMPERATURES if fits == "temperatures" else PRIOR).output
 
     def check(self, system: ReRag) -> None:
         """Raise UserError if the prior that is fitted is given."""
@@ -89,7 +82,7 @@ class Tuning:
                         scores.append(np.array([hit.score for hit in hits]))
                         labels.append(has_answer_labels(question, [hit.passage for hit in hits]))
             fitted[source] = Fitted(fit_temperature(scores, labels), len(known), identity(system, encoder))
-        write_temperatures(out, fitted)
+        TEMPERATURES.write(out, {"temperatures": {source: asdict(each) for source, each in fitted.items()}})
         return [
             f"temperature {each.temperature:.4g} of {source} scores, fitted on {each.questions:,} questions"
             for source, each in fitted.items()
@@ -109,5 +102,5 @@ class Tuning:
         scored = score_all(questions, score, self.labels)
         facts = {"candidates": system.candidates if system.retriever is not None else None}
         prior, told = fit_prior(questions, scored, system.contexts, system.serving, facts)
-        prior.save(out)
+        PRIOR.write(out, prior.content)
         return told

@@ -16,18 +16,15 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import has_answer
 from common.errors import UserError
-from common.outputs import OutputFile
 from common.progress import track_batches
 from common.records import Question, Ranked
 from harness.evaluation.retrieval_scores import by_document, holders_of
 from harness.evaluation.serialization import digest
-from harness.evaluation.study import TUNE
-from harness.retrievers.rerank_prior import RerankPrior, is_prior_file
+from harness.retrievers.rerank_prior import RerankPrior
 from models.calibration import Calibration
 from models.serving_manifest import manifest_sha256
 
 WEIGHTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0)  # nats
-PRIOR_FILE = OutputFile(TUNE, "a file of a rerank prior", is_prior_file)
 Labels = Literal["gold", "has_answer"]
 _QUESTIONS_AT_ONCE = 32
 

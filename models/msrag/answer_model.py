@@ -7,15 +7,12 @@ Shape legend: N answers, F features.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import ArtifactError, MissingInputError
-from common.files import read_json
-from common.sealed_json import check_fields, unsealed, write_sealed
+from common.fitted_files import FittedFile
 
 KIND = "answer selector"
 _FORMAT = 1
@@ -28,7 +25,7 @@ _FIELDS = {
     "offset": float,
 }
 _LISTS = ("features", "means", "scales", "weights")
-_CURE = "Fit it again: infer.py tune."
+_OTHERS = ("offset", "penalty", "encoder", "encoder_sha256", "fitted")
 _STEPS, _TOLERANCE = 100, 1e-10
 
 
@@ -90,40 +87,20 @@ class AnswerModel:
         x_NF = (np.asarray(values_NF, dtype=np.float64) - np.array(self.means)) / np.array(self.scales)
         return _sigmoid(x_NF @ np.array(self.weights) + self.offset)
 
-    def save(self, file: Path) -> None:
-        """Write the model as sealed JSON.
-
-        Raises:
-            ArtifactError: If that fails.
-        """
-        write_sealed(file, {"kind": KIND, "format": _FORMAT, **asdict(self)})
-
-    @classmethod
-    def load(cls, file: Path) -> Self:
-        """Read a model.
-
-        Raises:
-            MissingInputError: If the file does not exist.
-            ArtifactError: If it is corrupt, was edited or is another file.
-        """
-        if not file.is_file():
-            raise MissingInputError(f"{file} does not exist. {_CURE}")
-        content = unsealed(file, read_json(file, _CURE), _CURE)
-        check_fields(str(file), content, _FIELDS, _CURE)
-        lists: dict[str, Any] = {name: tuple(content.get(name, ())) for name in _LISTS}
-        if len({len(each) for each in lists.values()}) > 1:
-            raise ArtifactError(f"{file} has lists of different lengths. {_CURE}")
-        return cls(
-            **lists, **{name: content[name] for name in ("offset", "penalty", "encoder", "encoder_sha256", "fitted")}
-        )
+    @property
+    def content(self) -> dict[str, Any]:
+        """Of its file."""
+        return {"kind": KIND, "format": _FORMAT, **asdict(self)}
 
 
-def is_answer_model(file: Path) -> bool:
-    """Whether a file is such a model, intact or not."""
-    try:
-        return file.is_file() and read_json(file, "").get("kind") == KIND
-    except ArtifactError:
-        return False
+def _model(content: dict[str, Any]) -> AnswerModel:
+    lists: dict[str, Any] = {name: tuple(content[name]) for name in _LISTS}
+    if len({len(each) for each in lists.values()}) > 1:
+        raise ValueError("lists of different lengths")
+    return AnswerModel(**lists, **{name: content[name] for name in _OTHERS})
+
+
+ANSWER_MODEL = FittedFile("a fitted selector", _model, _FIELDS)
 
 
 def _sigmoid(x_N: NDArray[np.float64]) -> NDArray[np.float64]:

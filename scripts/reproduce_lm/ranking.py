@@ -23,9 +23,9 @@ from common.errors import UserError, exit_code
 from common.other_questions import FEWEST, other_texts
 from common.records import Question, Ranked
 from datamodules.formats.reading import read_questions
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.controls import FLOOR, OTHER, Rows, verdict
+from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import markdown_table
 from harness.retrievers.question_passages import shipped_rankings
 from models.cross_encoder import RelevanceEstimator, load_scorer

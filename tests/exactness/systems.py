@@ -24,7 +24,7 @@ from models.dmqr.word_tokenizer import TEXT_FORMAT as WORDS_FORMAT
 from models.drrag.triple_classifier import KIND as PAIRS_KIND
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT as PAIRS_FORMAT
-from models.msrag.answer_model import AnswerModel
+from models.msrag.answer_model import ANSWER_MODEL, AnswerModel
 from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
 from models.serving_manifest import write_manifest
@@ -187,9 +187,9 @@ def write_serving(noise: int | None) -> None:
         model.save(folder / name)
     weights = np.random.default_rng(0).standard_normal(len(FEATURES))
     zeros, ones = (0.0,) * len(FEATURES), (1.0,) * len(FEATURES)
-    AnswerModel(
-        FEATURES, zeros, ones, tuple(weights.tolist()), 0.1, 1.0, "encoder", AnswerEncoder("encoder", "cpu").recipe
-    ).save(folder / "selector.json")
+    recipe = AnswerEncoder("encoder", "cpu").recipe
+    model = AnswerModel(FEATURES, zeros, ones, tuple(weights.tolist()), 0.1, 1.0, "encoder", recipe)
+    ANSWER_MODEL.write(folder / "selector.json", model.content)
 
 
 def answers(name: str) -> dict[str, Any]:

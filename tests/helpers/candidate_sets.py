@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from common.records import Passage, Question
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.rerag.candidates import CandidateSet
+from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import ReportTable
 from models.rerag.marginal_reader import AnswerMatrix
 

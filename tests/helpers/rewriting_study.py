@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from common.records import Answer, Question, Ranked
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.dmqr.study import Study
 from harness.evaluation.engine import MeasuredSystem, measure
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import ReportTable
 from harness.systems.dmqr import Dmqr
 from tests.helpers.retrieval_world import WORDS, corpus

@@ -7,7 +7,7 @@ from typing import Any
 
 from common.records import Question
 from harness.evaluation.engine import measure
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Settings
 
 
 def studied(study: Any, system: Any, questions: Sequence[Question], settings: Settings) -> Any:

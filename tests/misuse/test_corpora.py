@@ -50,4 +50,4 @@ def test_indexes_inside_other_retrievers_are_found(made: Callable[[str], Path], 
     with pytest.raises(
         ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold passages"
     ):
-        evaluate.evaluate(system, str(place / "rivers.json"), tmp_path / "out")
+        evaluate.evaluate(system, tmp_path / "out", questions=str(place / "rivers.json"))

@@ -260,7 +260,7 @@ def test_outputs_are_locked_while_they_are_computed(tmp_path: Path, encoder: Sen
     watching = Watching(Bm25Retriever(river_corpus.write_index(tmp_path)), out)
     system = DrRag(watching, selection=SelectionOptions("sm"), reader=Echo())
     for run in (
-        lambda: evaluate.evaluate(system, questions, out, resamples=10),
+        lambda: evaluate.evaluate(system, out, questions=questions, resamples=10),
         lambda: mine.mine(watching, questions, out),
     ):
         watching.locked = False

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.records import Question
-from harness.evaluation.answer_scores import Bootstrap, row_cells
+from harness.evaluation.answer_scores import row_cells
 from harness.evaluation.dmqr.methods import ALL_STRATEGIES, MethodHits
 from harness.evaluation.dmqr.tables import Scored, is_relevant
 from harness.evaluation.page import QuestionCase
+from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, Cells, ReportTable
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryHits, QueryHits
 

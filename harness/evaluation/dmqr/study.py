@@ -32,11 +32,13 @@ from harness.evaluation.dmqr.methods import (
 )
 from harness.evaluation.paper_figures import DMQR, dmqr
 from harness.evaluation.plots import plot_recall
-from harness.evaluation.study import Asked, Findings, Settings, word_of
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Findings, RowAnswers, word_of
 from harness.evaluation.tables import ReportTable
-from harness.interfaces import System
+from harness.interfaces import ChoosingRewriter, System
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records
 from harness.retrievers.multi_query import ORIGINAL
+from harness.retrievers.retriever_tree import facts_of
 from harness.rewriters.strategy_checks import check_strategies
 from harness.runtime.provenance import computed_in, reusing
 from harness.systems.dmqr import Dmqr
@@ -77,8 +79,8 @@ class Study:
                 check_strategies(other.rewriter, other.search.strategies)
             place = OWN_REWRITER if other.retriever is system.retriever else name
             further[name] = Method.of(other, name, name, place), other
-        if getattr(system.rewriter, "adaptive", False):
-            every = system.rewriter.without_choice()  # type: ignore[union-attr]  # what chooses has it
+        if isinstance(system.rewriter, ChoosingRewriter) and system.rewriter.adaptive:
+            every = system.rewriter.without_choice()
             whole = Method.of(system, ALL_STRATEGIES, ALL_STRATEGIES)
             further[ALL_STRATEGIES] = whole, system.with_settings(rewriter=every)
         return further
@@ -121,7 +123,7 @@ class Study:
             fusion=method.fusion, original=method.original, judged_by=judged,
         )  # fmt: skip
 
-    def measure(self, system: Dmqr, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: Dmqr, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """Tables of all methods.
 
         Retrieval on questions to which the rule applies, answers on those with gold answers.
@@ -155,7 +157,7 @@ class Study:
         facts = []
         for name, other in self.further.items():
             if name in used and other.rewriter is not None:
-                facts += [f"{name}: {fact}" for fact in getattr(other.rewriter, "facts", [other.rewriter.name])]
+                facts += [f"{name}: {fact}" for fact in facts_of(other.rewriter) or [other.rewriter.name]]
         return facts
 
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import has_answer
 from common.records import Answer, Passage, Question, Ranked
-from harness.evaluation.answer_scores import Bootstrap, differences_table, row_cells
+from harness.evaluation.answer_scores import differences_table, row_cells
 from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, Method, MethodHits
 from harness.evaluation.judge import Judge, Verdict
-from harness.evaluation.judging.system import judged_values
-from harness.evaluation.judging.tables import costs_table
+from harness.evaluation.judging import costs_table, judged_values
 from harness.evaluation.paper_figures import Paper, dmqr, dmqr_average_falls
 from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
 COMPARED_TO = (OQR, OQR_DEEP, ALL_STRATEGIES)  # rows to which the others are compared
@@ -142,9 +142,8 @@ def judge_methods(
                 asked.setdefault(kind, []).extend(verdict for own in verdicts for verdict in own)
     if not asked:
         return [], []
-    table = costs_table(asked)
-    table.name, table.title = "judge costs of the methods", "Costs of judging all methods"
-    return [name for kind in asked for name in names[kind]], [table]
+    costs = costs_table(asked, "judge costs of the methods", "Costs of judging all methods")
+    return [name for kind in asked for name in names[kind]], [costs]
 
 
 def method_tables(

@@ -18,7 +18,8 @@ from harness.evaluation.drrag import tables
 from harness.evaluation.drrag.tables import BASELINE, Row
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.plots import plot_recall
-from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Findings, RowAnswers
 from harness.evaluation.tables import ReportTable, not_measured
 from harness.indexing.index_folder import open_index
 from harness.interfaces import Retriever, System
@@ -85,7 +86,7 @@ class Study:
             (name, k): RetrieveRead(retriever, k, system.reader) for k, (name, retriever) in alone
         }
 
-    def measure(self, system: DrRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: DrRag, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """Tables of every selection: recall on questions whose gold passages are all in the file, answers on all."""
         own, memo = asked.own, asked.memo
         rows = {(name, k): Row(name, k, each) for (name, k), each in asked.rows.items()}

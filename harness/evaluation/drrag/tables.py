@@ -11,11 +11,11 @@ import numpy as np
 from common.records import Answer, Question
 from common.retrieval import share_found
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import MEASURES, Bootstrap, answer_values, percent_cells
+from harness.evaluation.answer_scores import MEASURES, answer_values, percent_cells
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 from harness.runtime.memo import FOR_STUDY
 

@@ -16,7 +16,8 @@ from common.records import Passage, Question
 from common.retrieval import without_copies, without_itself
 from harness.evaluation.hiqa.tables import WHOLE, Scores, answer_tables_of_rows, ranking_tables, scores
 from harness.evaluation.retrieval_scores import by_document, gold_places, holders_of
-from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Findings, RowAnswers
 from harness.indexing.index_folder import open_index
 from harness.interfaces import Retriever, System
 from harness.retrievers.bm25 import Bm25Retriever
@@ -75,7 +76,7 @@ class Study:
         made = {name: HiQa(each, system.k, system.max_words, system.reader) for name, each in self.retrievers.items()}
         return {**made, next(iter(made)): system}
 
-    def measure(self, system: HiQa, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: HiQa, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """Tables of the rankings and of the answers."""
         answers = asked.rows
         findings = Findings(settings={"rows": [*answers], "k": self.k, "gamma": self.gamma})

@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from common.answer_metrics import exact_match
 from common.records import Answer, Question, nfkc
 from common.words import word_count, words_of
-from harness.evaluation.answer_scores import Bootstrap, differences_table, masks_of_kinds, row_cells
-from harness.evaluation.engine import has_read
-from harness.evaluation.judging.system import judged_values
-from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table
+from harness.evaluation.answer_scores import differences_table, has_read, masks_of_kinds, row_cells
+from harness.evaluation.judging import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table, judged_values
 from harness.evaluation.log_rank import log_rank_index
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import ReportTable, not_measured
 
 RIGHT_OR_WRONG = ("choice", "calculation", "comparison", "true or false")  # kinds with one right answer, no half credit
@@ -145,8 +143,8 @@ def answer_tables_of_rows(
     if judge is not None and "answers" in judge.prompts:
         judged = {name: judged_values(judge, "answers", questions, answers) for name, answers in rows.items()}
         measured[JUDGED] = {name: half_N for name, ((_, half_N), _) in judged.items()}
-        costs = [costs_table({"answers": [*chain.from_iterable(chain(*each) for _, each in judged.values())]})]
-        costs[0].name, costs[0].title = "judge costs of the rows", "Costs of judging the rows"
+        asked = {"answers": [*chain.from_iterable(chain(*each) for _, each in judged.values())]}
+        costs = [costs_table(asked, "judge costs of the rows", "Costs of judging the rows")]
     tables = [_by_kind(name, values, questions, bootstrap) for name, values in measured.items()]
     if JUDGED not in measured:
         tables.append(_absent(JUDGED, NO_JUDGE if judge is None else NOT_ASKED_FOR))

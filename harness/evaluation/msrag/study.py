@@ -23,7 +23,8 @@ from harness.evaluation.answer_scores import MEASURES, differences_table, row_ce
 from harness.evaluation.msrag import tables
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.paper_figures import msrag as published
-from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Findings, RowAnswers
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
 from harness.systems.msrag import Msrag
@@ -103,7 +104,7 @@ class Study:
         same = (each for each in known if (each.name, each.device, each.precision) == (self.encoder, "auto", "fp32"))
         return KnownOracle(self.encoder, loaded=next(same, None))
 
-    def measure(self, system: Msrag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: Msrag, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """Score what each row answers; a question without a gold answer has no score."""
         found, (own, *_) = asked.rows, asked.own
         alone = [each for (row, *_), given in found.items() if row in SINGLE.values() for each in given]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from common.answer_metrics import yes_or_no
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_values, known_percent_cells
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
 GOLD = "uses the gold answer"

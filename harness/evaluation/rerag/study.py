@@ -18,8 +18,9 @@ from harness.evaluation.rerag import tables
 from harness.evaluation.rerag.answers import candidates_record, contexts_case
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import ABLATION, BASELINE, FULL, PLAIN, Confidence
-from harness.evaluation.rerag.temperatures import Fitted, encoder_of, fitted_for, identity, read_temperatures
-from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.rerag.temperatures import TEMPERATURES, Fitted, encoder_of, fitted_for, identity
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Findings, RowAnswers
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
 from harness.retrievers.question_passages import bm25_of_shipped
@@ -66,7 +67,7 @@ class Study:
     def check(self, system: ReRag, out: Path, layout: str) -> None:
         """Check files and folders.  Raises UserError or a subclass."""
         if self.temperatures is not None:
-            read_temperatures(self.temperatures)
+            TEMPERATURES.read(self.temperatures)
         if self.baseline_serving is not None and not (self.baseline_serving / MANIFEST).is_file():
             raise MissingInputError(
                 f"study.baseline_serving: {self.baseline_serving} is no serving folder. Give one that training "
@@ -111,7 +112,7 @@ class Study:
                 self.fitted[source] = fitted_for(self.temperatures, source, scores_of)
         return self.fitted[source].temperature
 
-    def measure(self, system: ReRag, questions: Sequence[Question], asked: Asked, settings: Settings) -> Findings:
+    def measure(self, system: ReRag, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """All tables and curves, of the questions with gold answers."""
         answers, memo = asked.rows, asked.memo
         if system.model.estimator is None:

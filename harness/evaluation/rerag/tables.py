@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import Normalization
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import Bootstrap, percent_cells, score_answers
+from harness.evaluation.answer_scores import percent_cells, score_answers
 from harness.evaluation.rerag.candidates import CandidateSet
+from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 from harness.systems.rerag import Ranker, Source
 from models.calibration import Calibration

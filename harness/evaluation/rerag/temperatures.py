@@ -5,21 +5,18 @@ with the scores that its file gives where every passage of the question has one,
 Scores of different sources differ in scale: each source has a temperature and a confidence.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
-from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import read_json
-from common.sealed_json import check_fields, unsealed, write_sealed
+from common.errors import ArtifactError, MissingInputError
+from common.fitted_files import CURE, FittedFile
+from common.sealed_json import check_fields
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.corpora import index_records
 from harness.systems.rerag import ReRag, Source
 from models.pretrained import MINILM
-
-_CURE = "Fit the temperatures again: infer.py tune on training questions."
 
 
 def encoder_of(system: ReRag, name: str | None) -> SentenceEncoder:
@@ -46,35 +43,19 @@ def identity(system: ReRag, encoder: SentenceEncoder | None) -> object:
     return encoder and encoder.recipe
 
 
-def write_temperatures(path: Path, fitted: Mapping[Source, Fitted]) -> None:
-    """Write the temperatures by source of the scores, sealed; a file that exists is replaced.
-
-    Raises:
-        ArtifactError: If writing fails.
-    """
-    write_sealed(path, {"temperatures": {source: asdict(each) for source, each in fitted.items()}})
-
-
-def read_temperatures(path: Path) -> dict[Source, Fitted]:
-    """The temperatures by source.
-
-    Raises:
-        MissingInputError: If there is no such file.
-        ArtifactError: If it is corrupt.
-    """
-    if not path.is_file():
-        raise MissingInputError(f"{path}: no file of temperatures. {_CURE}")
-    value = unsealed(path, read_json(path, _CURE), _CURE)
-    check_fields(str(path), value, {"temperatures": dict}, _CURE)
+def _of_sources(content: dict[str, Any]) -> dict[Source, Fitted]:
     found: dict[Source, Fitted] = {}
-    for source, own in value["temperatures"].items():
-        if source not in get_args(Source) or not isinstance(own, dict):
-            raise ArtifactError(f"{path}: {source!r} is no source of scores. {_CURE}")
-        check_fields(f"{path}: {source}", own, {"temperature": float, "questions": int}, _CURE)
+    for source, own in content["temperatures"].items():
+        if source not in get_args(Source):
+            raise ValueError(f"{source!r} is no source of scores")
+        check_fields(source, own, {"temperature": float, "questions": int}, "")
         if not 0 < own["temperature"] < inf:
-            raise ArtifactError(f"{path}: {source}: temperature {own['temperature']} is out of range. {_CURE}")
+            raise ValueError(f"{source}: temperature {own['temperature']} is out of range")
         found[source] = Fitted(own["temperature"], own["questions"], own.get("scores_of"))
     return found
+
+
+TEMPERATURES = FittedFile("a file of temperatures", _of_sources, {"temperatures": dict})
 
 
 def fitted_for(path: Path, source: Source, scores_of: object) -> Fitted:
@@ -89,21 +70,12 @@ def fitted_for(path: Path, source: Source, scores_of: object) -> Fitted:
         MissingInputError: If the file has none for the source.
         ArtifactError: If it was fitted for another retriever or encoder.
     """
-    fitted = read_temperatures(path)
+    fitted = TEMPERATURES.read(path)
     if source not in fitted:
         raise MissingInputError(
             f"{path} has temperatures for {', '.join(fitted)} scores, none for {source} scores, which some of the "
             "measured questions have: fit them on questions of the same kind, or with --tuning.encoder."
         )
     if fitted[source].scores_of != scores_of:
-        raise ArtifactError(f"{path}: {source} scores were given by another retriever or encoder. {_CURE}")
+        raise ArtifactError(f"{path}: {source} scores were given by another retriever or encoder. {CURE}")
     return fitted[source]
-
-
-def is_temperatures_file(path: Path) -> bool:
-    """Whether `write_temperatures` wrote a file."""
-    try:
-        read_temperatures(path)
-    except UserError:
-        return False
-    return True

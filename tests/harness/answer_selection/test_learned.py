@@ -12,6 +12,7 @@ from harness.answer_selection.answer_encoder import AnswerEncoder
 from harness.answer_selection.estimator import ContextProbability
 from harness.answer_selection.features import FEATURES, answer_features
 from harness.answer_selection.learned import FOLDS, LearnedSelector, choices, fit, out_of_fold
+from models.msrag.answer_model import ANSWER_MODEL
 from tests.helpers.table_encoder import TableEncoder
 
 ENCODER = TableEncoder({"the ocean": (1, 0), "Ocean": (1, 0), "lake": (0.6, 0.8), "unknown": (0, 1)})
@@ -101,7 +102,7 @@ def test_a_saved_selection_chooses_as_before_and_refuses_another_encoder(
     questions, answers, right = made(30)
     model = fit(answer_features(questions, answers, encoder, NOTED), right)
     model = replace(model, encoder=encoder.name, encoder_sha256=encoder.recipe, fitted={"questions": 30})
-    model.save(tmp_path / "selector.json")
+    ANSWER_MODEL.write(tmp_path / "selector.json", model.content)
     loaded = LearnedSelector(tmp_path / "selector.json", device="cpu")
     assert loaded.choose(questions, answers) == LearnedSelector.of(model, encoder, NOTED).choose(questions, answers)
     assert "fitted on questions 30" in loaded.facts[0]
@@ -109,7 +110,7 @@ def test_a_saved_selection_chooses_as_before_and_refuses_another_encoder(
     assert (nothing[0].source, nothing[0].why) == ("web", "no source has an answer")
     with pytest.raises(ArtifactError, match="is another one"):
         LearnedSelector(tmp_path / "selector.json", str(checkpoints["bert"]), device="cpu").load()
-    replace(model, features=(*FEATURES[:-1], "other")).save(tmp_path / "old.json")
+    ANSWER_MODEL.write(tmp_path / "old.json", replace(model, features=(*FEATURES[:-1], "other")).content)
     with pytest.raises(ArtifactError, match="by another release"):
         LearnedSelector(tmp_path / "old.json").load()
     with pytest.raises(MissingInputError):

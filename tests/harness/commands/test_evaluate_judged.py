@@ -207,14 +207,14 @@ def test_several_systems_have_one_judge(compared: Path, single: Path, loop: Loop
     found, alone = cells(compared), measured_cells(single)
     of_last = {key: value for key, value in measured_cells(compared / "last").items() if key[0] == "judged"}
     assert of_last == {key: value for key, value in alone.items() if key[0] == "judged"}
-    for column in ("answers correct %", "judged P@5 %"):
-        assert found["judged", "last", column] == alone["judged", column, "mean"]
+    for column, row in (("judged correct %", "answers correct %"), ("judged P@5 %", "judged P@5 %")):
+        assert found["quality", "last", column] == alone["judged", row, "mean"]
     first, last = (
         np.array([np.nan if r["judged_correct"] is None else r["judged_correct"] for r in questions(compared / name)])
         for name in ("first", "last")
     )
     both = 100 * (last - first)
-    assert found["judged, differences", "last", "answers correct %"] == pytest.approx(np.nanmean(both), rel=1e-5)
+    assert found["differences", "last", "judged correct, points"] == pytest.approx(np.nanmean(both), rel=1e-5)
     # both systems found the same passages: their verdicts were asked for once
     both_costs = found["judge costs", "passages", "verdicts"]
     assert both_costs == cells(compared / "first")["judge costs", "passages", "verdicts"]
@@ -256,7 +256,7 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
     monkeypatch.setattr(CausalLm, "reply", stops)
     assert evaluate(place, "stopped").code == INTERRUPTED
     assert 16 < len(counted) <= 20
-    assert (place / "stopped.partial" / "verdicts.jsonl").is_file()
+    assert [*(place / "stopped.partial").glob("verdicts-*.jsonl")]
     again: list[Chat] = []
 
     def counts(self: CausalLm, chats: Sequence[Chat]) -> list[Reply]:
@@ -266,7 +266,7 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
     monkeypatch.setattr(CausalLm, "reply", counts)
     ended = evaluate(place, "stopped")
     assert ended.code == 0, ended.err
-    assert f"reusing {len(counted)} verdicts from earlier runs" in ended.err
+    assert f"reusing {len(counted)} values of verdicts from earlier runs" in ended.err
     assert not set(again) & set(counted)
     assert len(again) + len(counted) == report(single)["judge"]["verdicts"]
     unlike = {key for key, value in measured_cells(single).items() if measured_cells(place / "stopped")[key] != value}

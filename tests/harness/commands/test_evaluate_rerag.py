@@ -97,7 +97,7 @@ def test_a_matrix_of_more_contexts_serves_any_few_of_them(folders: dict[str, Pat
 def test_the_command_measures_what_the_system_answers(folders: dict[str, Path], tmp_path: Path, capsys) -> None:
     file = str(tmp_path / "temperatures.json")
     system = ReRag(None, folders["serving"], contexts=4, device="cpu")
-    tune(system, str(folders["dev"]), Path(file), tuning={"encoder": str(folders["encoder"])})
+    tune(system, Path(file), questions=str(folders["dev"]), tuning={"encoder": str(folders["encoder"])})
     assert "of cosine scores, fitted on 6 questions" in capsys.readouterr().out
     run(folders, tmp_path / "report", "--paper", "nq", "--ks", "[1,3]", "--study.temperatures", file)
     out = tmp_path / "report"
@@ -286,9 +286,9 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
     hidden.write_text(json.dumps([{k: v for k, v in row.items() if k != "answer"} for row in hotpot_rows(2)]))
     study = {"encoder": str(folders["encoder"])}
     with pytest.raises(UserError, match="without passages"):
-        evaluate(system, str(bare), out, "flashrag", study=study)
+        evaluate(system, out, questions=str(bare), layout="flashrag", study=study)
     assert not out.exists()
-    evaluate(system, str(hidden), out, resamples=10, study=study)
+    evaluate(system, out, questions=str(hidden), resamples=10, study=study)
     assert "study: 0 of 2 questions; the others have nothing that it can score" in (out / "report.md").read_text()
 
 

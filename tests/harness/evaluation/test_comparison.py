@@ -13,8 +13,9 @@ import pytest
 
 from common.records import Passage
 from harness.evaluation import comparison
-from harness.evaluation.answer_scores import Bootstrap, known_percent_cells, percent_cells
+from harness.evaluation.answer_scores import known_percent_cells, percent_cells
 from harness.evaluation.comparison import best_of, kind_tables
+from harness.evaluation.settings import Bootstrap
 from harness.retrievers.bm25 import build_bm25
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.reports import report

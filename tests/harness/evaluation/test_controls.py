@@ -14,10 +14,9 @@ from common.context_sources import SelectedSource
 from common.other_questions import other_texts
 from common.records import Answer, Passage, Question
 from common.rewrites import Rewrites
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.controls import FLOOR, OTHER, Controls, Rows, changed, trained_part, verdict
 from harness.evaluation.engine import MeasuredSystem, measure
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rerank import RerankedRetriever, shortened
 from harness.retrievers.rerank_prior import RerankPrior

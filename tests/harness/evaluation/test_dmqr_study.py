@@ -11,17 +11,17 @@ import pytest
 from common.errors import UserError
 from common.records import Passage, Question, Ranked
 from common.rewrites import Rewrites, restricted
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.dmqr.figures import rewrites_of, strategies_of
 from harness.evaluation.dmqr.methods import Method, MethodHits
 from harness.evaluation.dmqr.study import Study
 from harness.evaluation.dmqr.tables import Scored, method_tables, score_methods
 from harness.evaluation.engine import MeasuredSystem, measure
 from harness.evaluation.judge import Judge
+from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryHits, QueryHits
-from harness.retrievers.rerank_prior import RerankPrior
+from harness.retrievers.rerank_prior import PRIOR, RerankPrior
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.systems.dmqr import Dmqr
 from harness.tuning.dmqr import Tuning
@@ -63,7 +63,7 @@ def test_every_row_is_what_a_system_configured_like_it_answers(
     own: dict[str, Any] = {"strategies": STRATEGIES}
     alone: dict[str, Any] = {}
     if prior_weight is not None:
-        RerankPrior(prior_weight, Calibration()).save(tmp_path / "prior.json")
+        PRIOR.write(tmp_path / "prior.json", RerankPrior(prior_weight, Calibration()).content)
         alone = {"prior": tmp_path / "prior.json"}
         own |= alone
     found = measured(dmqr_of(bm25, scorer, rewriter=rewriter, reader=reader, **own), tmp_path)
@@ -109,7 +109,7 @@ def test_tuning_chooses_the_weight_with_the_greatest_recall_of_the_whole_system(
     said = Tuning().tune(built(), asked, tmp_path / "prior.json", settings(tmp_path))
     recalls = {}
     for weight in WEIGHTS:
-        RerankPrior(weight, Calibration()).save(tmp_path / "tried.json")
+        PRIOR.write(tmp_path / "tried.json", RerankPrior(weight, Calibration()).content)
         answers = built(prior=tmp_path / "tried.json").answer(asked)
         found = [[hit.passage.id for hit in answer.evidence] for answer in answers]
         recalls[weight] = np.mean([
@@ -117,7 +117,7 @@ def test_tuning_chooses_the_weight_with_the_greatest_recall_of_the_whole_system(
             for question, ids in zip(asked, found, strict=True)
             for k in range(1, 5)
         ])  # fmt: skip
-    chosen = RerankPrior.load(tmp_path / "prior.json").weight
+    chosen = PRIOR.read(tmp_path / "prior.json").weight
     assert chosen > 0
     assert recalls[chosen] == pytest.approx(max(recalls.values()))
     assert f"{100 * recalls[chosen]:.2f} %; by the estimator alone {100 * recalls[0.0]:.2f} %" in said[0]

@@ -11,11 +11,11 @@ import infer
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.commands.evaluate import evaluate
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.drrag.study import Study
 from harness.evaluation.drrag.tables import Row, recall_tables
 from harness.evaluation.engine import ask_rows
 from harness.evaluation.paper_figures import dr_rag_table_5
+from harness.evaluation.settings import Bootstrap
 from harness.readers.t5 import PackedReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.runtime.memo import FOR_STUDY, Memo
@@ -48,7 +48,9 @@ def system(index):
 
 def run_and_read(system, tmp_path, paper=None, **study):
     out = tmp_path / "report"
-    evaluate(system, str(write_questions(tmp_path)), out, study={"ks": (2, 3), **study}, resamples=200, paper=paper)
+    evaluate(
+        system, out, questions=str(write_questions(tmp_path)), study={"ks": (2, 3), **study}, resamples=200, paper=paper
+    )
     table: dict[tuple[str, int], dict[str, float]] = {}
     for source in "ours", "paper":
         for (name, row, column), value in cells(out, source).items():
@@ -198,7 +200,7 @@ def test_recall_is_of_the_questions_with_all_their_gold(system, tmp_path):
     rows[0]["supporting_facts"] = []
     rows[2]["supporting_facts"].append(["Nowhere", 0])
     file.write_text(json.dumps(rows), encoding="utf-8")
-    evaluate(system, str(file), tmp_path / "report", study={"ks": (2,)}, resamples=50)
+    evaluate(system, tmp_path / "report", questions=str(file), study={"ks": (2,)}, resamples=50)
     found = cells(tmp_path / "report")
     assert found["recall, k = 2", "SM", "recall %"] == 50  # of q2 alone
     report = report_of(tmp_path / "report")
@@ -207,7 +209,7 @@ def test_recall_is_of_the_questions_with_all_their_gold(system, tmp_path):
     for row in rows:
         row["supporting_facts"] = []
     file.write_text(json.dumps(rows), encoding="utf-8")
-    evaluate(system, str(file), tmp_path / "report", study={"ks": (2,)}, resamples=50)
+    evaluate(system, tmp_path / "report", questions=str(file), study={"ks": (2,)}, resamples=50)
     reason = report_of(tmp_path / "report")["not measured"]["recall"]["SM"]["recall %"]
     assert reason == "no question ships its gold passages"
 
@@ -251,7 +253,7 @@ class Nothing:
 def staged(system: DrRag, folder: Path, **study: object) -> Path:
     """The report on three questions, with k = 2 and 3."""
     out = folder / "staged"
-    evaluate(system, str(write_questions(folder)), out, study={"ks": (2, 3), **study}, resamples=200)
+    evaluate(system, out, questions=str(write_questions(folder)), study={"ks": (2, 3), **study}, resamples=200)
     return out
 
 
@@ -300,7 +302,7 @@ def test_every_selection_is_read_and_judged(index: Path, tmp_path: Path) -> None
     )
     titles = ", ".join(hit.passage.title for hit in sm_of_q3[0].evidence)
     questions = with_answers(tmp_path, ["Alba, Brune", "nothing", titles])
-    evaluate(system, questions, tmp_path / "report", study={"ks": (2,)}, resamples=200, paper="hotpotqa")
+    evaluate(system, tmp_path / "report", questions=questions, study={"ks": (2,)}, resamples=200, paper="hotpotqa")
     found = cells(tmp_path / "report")
     table = "answers, k = 2"
     assert found[table, "SM", "EM %"] == pytest.approx(100 / 3, abs=0.01)
@@ -327,7 +329,11 @@ def test_a_trained_reader_says_what_the_whole_strategy_says(
     asked = [Question(id_, text) for id_, text, *_ in QUESTIONS]
     texts = [answer.text for answer in system.answer(asked)]
     evaluate(
-        system, with_answers(tmp_path, texts), tmp_path / "report", study={"ks": (2,), "rows": ["CFS"]}, resamples=50
+        system,
+        tmp_path / "report",
+        questions=with_answers(tmp_path, texts),
+        study={"ks": (2,), "rows": ["CFS"]},
+        resamples=50,
     )
     assert all(texts)
     assert cells(tmp_path / "report")["answers, k = 2", "CFS", "EM %"] == 100
@@ -370,8 +376,8 @@ def test_answers_stand_beside_what_they_were_read_from(index: Path, tmp_path: Pa
     system = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles())
     evaluate(
         system,
-        with_answers(tmp_path, ["x", "y", ""]),
         tmp_path / "report",
+        questions=with_answers(tmp_path, ["x", "y", ""]),
         study={"ks": (2,), "rows": ["CFS"]},
         resamples=50,
     )
@@ -385,7 +391,9 @@ def test_answers_stand_beside_what_they_were_read_from(index: Path, tmp_path: Pa
 
 def test_without_gold_answers_nothing_is_read_and_recall_is_measured(index: Path, tmp_path: Path) -> None:
     system = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles())
-    evaluate(system, with_answers(tmp_path, ["", "", ""]), tmp_path / "report", study={"ks": (2,)}, resamples=50)
+    evaluate(
+        system, tmp_path / "report", questions=with_answers(tmp_path, ["", "", ""]), study={"ks": (2,)}, resamples=50
+    )
     assert system.reader.read_sets == []
     found = cells(tmp_path / "report")
     assert found["recall, k = 2", "CFS", "recall %"] == 100
@@ -402,6 +410,8 @@ def test_a_question_that_fails_in_a_row_alone_is_told(index: Path, tmp_path: Pat
             return super().search(queries, k)
 
     system = DrRag(Fails(index), scorer=gold_scorer(), selection=SelectionOptions("sm", k=2))
-    evaluate(system, with_answers(tmp_path, ["x"] * 3), tmp_path / "report", study={"ks": (2,), "rows": ["QDC"]})
+    evaluate(
+        system, tmp_path / "report", questions=with_answers(tmp_path, ["x"] * 3), study={"ks": (2,), "rows": ["QDC"]}
+    )
     facts = (tmp_path / "report" / "report.md").read_text()
     assert "QDC, 2: 1 questions failed, which have nothing there: q2: too long" in " ".join(facts.split())

@@ -85,12 +85,12 @@ def test_pairs_are_scored_once_and_only_one_order_where_one_is_tried(retriever, 
 def run(system, tmp_path, **study):
     out = tmp_path / "report"
     options = {"ks": (2,), "rows": [], **study}
-    evaluate(system, str(write_questions(tmp_path)), out, study=options, resamples=200)
+    evaluate(system, out, questions=str(write_questions(tmp_path)), study=options, resamples=200)
     return out
 
 
 def tuned(system, tmp_path, file, **tuning):
-    tune(system, str(write_questions(tmp_path)), file, tuning={"ks": (2,), **tuning})
+    tune(system, file, questions=str(write_questions(tmp_path)), tuning={"ks": (2,), **tuning})
 
 
 def test_what_is_chosen_by_hand(retriever, tmp_path, capsys):

@@ -13,12 +13,11 @@ import pytest
 from common.errors import ArtifactError
 from common.records import Answer, Passage, Question, Ranked
 from harness.commands.evaluate import evaluate
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.drrag.study import Study as DrRagStudy
 from harness.evaluation.engine import MeasuredSystem, measure, measures_of
 from harness.evaluation.rerag.study import Study as ReRagStudy
-from harness.evaluation.study import Asked as Answered
-from harness.evaluation.study import Findings, Settings
+from harness.evaluation.settings import Bootstrap, Settings
+from harness.evaluation.study import Findings, RowAnswers
 from harness.evaluation.tables import Cell, ReportTable
 from harness.interfaces import System
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -73,7 +72,7 @@ def values(measured: MeasuredSystem, table: str, row: str) -> list[float | None]
 def test_a_strategy_without_a_study_has_answers_evidence_and_costs(index: Path, settings: Settings) -> None:
     measured = measure(RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()), ASKED, None, settings)
     assert measured.word == "retrieve_read"
-    assert [table.name for table in measured.tables] == ["answers", "answers by kind", "evidence", "costs"]
+    assert [table.name for table in measured.tables] == ["answers", "answers by kind", "evidence", "costs", "judged"]
     # BM25 finds the first gold passage of q1 and q2, and both of q3, first
     third = 100 / 3
     assert [hit.passage.title for hit in measured.answers[0].evidence] == ["Alba", "Alba (ship)"]
@@ -143,7 +142,7 @@ class OfRows:
     def rows_of(self, system: Asks) -> dict[str, System]:
         return {"one": construct(Asks, index=system.index, k=1), "own": system}
 
-    def measure(self, system: Any, questions: Sequence[Question], asked: Answered, settings: Settings) -> Findings:
+    def measure(self, system: Any, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         table = ReportTable("own", "Own", ("answers",), {"own": [Cell(len(asked.answers))]})
         return Findings([table], {"one": asked.rows["one"]})
 
@@ -158,7 +157,7 @@ def test_rows_are_asked_and_what_failed_is_asked_again(index: Path, settings: Se
         assert [a.evidence for a in measured.answers] == [a.evidence for a in plain]
         assert [a.text for a in measured.answers] == [plain[0].text, "", plain[2].text]
         assert [*measured.failed.reasons] == ["q2"]
-        assert [table.name for table in measured.tables][-1] == "own"
+        assert [table.name for table in measured.tables][-2:] == ["own", "judged"]
         assert list(measured.systems) == list(measured.measures) == ["test_engine", "one"]
         assert measured.measures["one"]["recall of gold"][1] == 0.5
     assert out == [["q1", "q2", "q3"] * 2, ["q2"] * 2]
@@ -323,10 +322,10 @@ def test_an_index_of_another_corpus_is_refused_by_the_study_of_gold_and_noted_by
     with pytest.raises(
         ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold passages"
     ):
-        evaluate(DrRag(other, scorer=gold_scorer()), file, tmp_path / "refused", resamples=10)
+        evaluate(DrRag(other, scorer=gold_scorer()), tmp_path / "refused", questions=file, resamples=10)
     assert not list(tmp_path.glob("refused*"))
     for system in (RetrieveRead(other), ReRag(other, serving, 2, 1, device="cpu")):
-        evaluate(system, file, tmp_path / "noted", resamples=10)
+        evaluate(system, tmp_path / "noted", questions=file, resamples=10)
         line = "Note: " + str(tmp_path / "other") + " is an index of another corpus: it holds none of the 6 gold"
         assert line in capsys.readouterr().err
         assert f"- {line}" in (tmp_path / "noted" / "report.md").read_text()
@@ -347,7 +346,7 @@ def test_answers_and_gold_passages_are_each_used_where_they_are(tmp_path: Path, 
         (DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles()), "drrag"),
         (RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()), "retrieve_read"),
     ):
-        evaluate(system, str(file), tmp_path / word, resamples=10)
+        evaluate(system, tmp_path / word, questions=str(file), resamples=10)
         records = records_of(tmp_path / word)
         assert [record["EM"] is None for record in records] == [True, False, False]
         assert [record["recall_of_gold"] is None for record in records] == [False, True, False]

@@ -116,7 +116,7 @@ def test_gold_passages_that_are_not_there_count_as_missed(retriever) -> None:
         shipped(BRUNE),
         Question("q", "?"),
     ]
-    found, lines = with_gold_in_index(retriever, asked, "missed")
+    found, lines = with_gold_in_index(retriever, asked, missed=True)
     assert "3 of 6 questions have some that are not there and count as missed" in lines[0]
     assert len(lines) == 3
     assert [[passage.title for passage in question.gold] for question in found] == [

@@ -21,14 +21,14 @@ from common.chat import Chat, Reply
 from common.errors import MissingInputError, UserError
 from common.records import Answer, GoldSegment, Passage, Question, Ranked
 from documents.records import Segment, as_passage
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.engine import ask_rows
 from harness.evaluation.hiqa.study import KINDS, OWN, Study, kept_documents
 from harness.evaluation.hiqa.tables import ALL_GOLD, RECALL, WHOLE, Scores, answer_tables_of_rows, exact_accuracy
 from harness.evaluation.judge import Judge
-from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR
+from harness.evaluation.judging import NO_JUDGE, NO_READER, NOT_ASKED_FOR
 from harness.evaluation.retrieval_scores import gold_places
-from harness.evaluation.study import Settings, build
+from harness.evaluation.settings import Bootstrap, Settings
+from harness.evaluation.study import build
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -309,13 +309,13 @@ def test_ranks_by_hand() -> None:
 def test_files_of_weights(system: HiQa, tmp_path: Path) -> None:
     retriever = system.retriever
     assert isinstance(retriever, MultiRouteRetriever)
-    with pytest.raises(MissingInputError, match="no file of weights"):
+    with pytest.raises(MissingInputError, match="a file of weights is needed"):
         MultiRouteRetriever(retriever.dense, retriever.bm25, weights=tmp_path / "lost.json").load()
     other = tmp_path / "other.json"
     other.write_text("{}")
     with pytest.raises(UserError, match=r"not a file of weights of `infer\.py tune`: not replaced"):
         Tuning.output.check(other)
-    with pytest.raises(UserError, match="Choose the weights again"):
+    with pytest.raises(UserError, match="Fit it again"):
         MultiRouteRetriever(retriever.dense, retriever.bm25, weights=other).load()
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
         Tuning().check(HiQa(retriever.bm25))

@@ -9,8 +9,8 @@ import pytest
 from common.chat import Chat, Reply
 from common.records import Passage, Question
 from harness.evaluation.judge import Judge
-from harness.evaluation.judging.system import hit_and_precision
-from harness.evaluation.judging.tables import costs_table
+from harness.evaluation.judging import costs_table, hit_and_precision
+from harness.runtime.memo import Memo
 from harness.runtime.provenance import construct
 
 VALID = '{"reason": "so", "relevant": true}'
@@ -31,10 +31,10 @@ def test_a_call_that_failed_is_made_again_by_the_next_run(tmp_path: Path) -> Non
 
     cases = [(asked(number), Passage.of("t", "x")) for number in range(2)]
     judge = Judge(construct(Busy))
-    judge.keep_in(tmp_path)
+    judge.verdicts = Memo(tmp_path).of("verdicts", judge)
     assert [each.failure for each in judge.on_passages(cases)] == ["", "503: busy"]
     again = Judge(construct(Busy))
-    again.keep_in(tmp_path)
+    again.verdicts = Memo(tmp_path).of("verdicts", again)
     assert [each.failure for each in again.on_passages(cases)] == ["", ""]  # one reused, one asked
 
 

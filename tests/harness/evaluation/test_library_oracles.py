@@ -12,11 +12,11 @@ from sklearn.metrics import f1_score
 from common.records import Passage, Question, Ranked
 from common.retrieval import share_found
 from harness.evaluation import bootstrap as own_bootstrap
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import recall_table
 from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.evaluation.settings import Bootstrap
 from trainers.rerag_validation import RECALL_AT, QuestionScores, summarize
 
 QUESTIONS, PASSAGES = 40, 25

@@ -18,12 +18,11 @@ from harness.answer_selection.oracle import Oracle
 from harness.context_sources.facts import IndexedFacts
 from harness.context_sources.generated import GeneratedContext
 from harness.context_sources.web import WebContext
-from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.engine import ask_rows
 from harness.evaluation.msrag.study import Study
 from harness.evaluation.msrag.tables import is_yes_no
 from harness.evaluation.paper_figures import msrag as published
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.readers.llm import LlmReader
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.web import WebRetriever
@@ -32,7 +31,7 @@ from harness.runtime.memo import Memo
 from harness.runtime.provenance import construct
 from harness.systems.msrag import Msrag, sampling_parts
 from harness.tuning.msrag import Tuning
-from models.msrag.answer_model import AnswerModel
+from models.msrag.answer_model import ANSWER_MODEL
 from tests.harness.systems.test_msrag import WordReader
 from tests.helpers.commands import command, refused
 from tests.helpers.rerag_world import write_serving
@@ -232,7 +231,7 @@ def test_the_fitted_selection_chooses(system: Msrag, tmp_path: Path, encoder_fol
     file = tmp_path / "selector.json"
     learned = Msrag(system.reader, LearnedSelector(file), *system.sources.values())  # it names what is yet to be fitted
     (line,) = Tuning(encoder=encoder_folder).tune(learned, QUESTIONS, file, settings(tmp_path))
-    model = AnswerModel.load(file)
+    model = ANSWER_MODEL.read(file)
     assert model.encoder == encoder_folder
     assert model.fitted["questions"] == 4
     assert line.startswith("the choice, fitted on 4 questions; EM: on other questions ")

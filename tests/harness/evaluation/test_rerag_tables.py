@@ -34,7 +34,7 @@ from harness.evaluation.rerag.tables import (
     read_settings,
     refusal_tables,
 )
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Settings
 from harness.evaluation.tables import Cell, ReportTable, not_measured, tables_csv, tables_markdown, tables_not_measured
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.question_passages import bm25_of_shipped

@@ -207,7 +207,7 @@ def test_reports_have_them_per_question(tmp_path: Path) -> None:
     build_bm25(river, tmp_path / "index")
     strategy = DrRag(Bm25Retriever(tmp_path / "index"), selection=SelectionOptions("sm"), reader=Echo())
     questions = str(river_corpus.write_questions(tmp_path))
-    evaluate(strategy, questions, tmp_path / "report", resamples=10)
+    evaluate(strategy, tmp_path / "report", questions=questions, resamples=10)
     expected = {passage.id: passage.labels for passage in river}
     for line in (tmp_path / "report" / "questions.jsonl").read_text().splitlines():
         record = json.loads(line)

@@ -12,11 +12,10 @@ import pytest
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Question, Ranked
 from datamodules.formats.reading import read_questions
-from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.study import Settings
+from harness.evaluation.settings import Bootstrap, Settings
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rerank import RerankedRetriever
-from harness.retrievers.rerank_prior import RerankPrior, is_prior_file
+from harness.retrievers.rerank_prior import PRIOR, RerankPrior
 from harness.systems.dmqr import Dmqr
 from harness.systems.rerag import ReRag
 from harness.tuning.rerag import Tuning
@@ -42,7 +41,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
     root = tmp_path_factory.mktemp("prior")
     build_bm25(PASSAGES, root / "bm25")
     both = write_serving(checkpoints["t5"], root / "both", calibration=Calibration(0.5, 0.5), threshold=0.7)
-    RerankPrior(3.0, Calibration(2.0, -1.0), manifest_sha256(both)).save(root / "prior.json")
+    PRIOR.write(root / "prior.json", RerankPrior(3.0, Calibration(2.0, -1.0), manifest_sha256(both)).content)
     return {"bm25": root / "bm25", "prior": root / "prior.json", "both": both}
 
 
@@ -59,15 +58,15 @@ def test_the_sum_falls_with_the_logarithm_of_the_rank_and_equal_scores_share_one
 def test_its_file_is_sealed(tmp_path: Path) -> None:
     file = tmp_path / "prior.json"
     prior = RerankPrior(0.25, Calibration(1.5, -2.0), "abc", {"questions": 3})
-    prior.save(file)
-    assert RerankPrior.load(file) == prior
-    assert is_prior_file(file)
+    PRIOR.write(file, prior.content)
+    assert PRIOR.read(file) == prior
+    assert PRIOR.is_one(file)
     file.write_text(file.read_text().replace("0.25", "0.5"))
-    assert not is_prior_file(file)
+    assert not PRIOR.is_one(file)
     with pytest.raises(ArtifactError, match="corrupt"):
-        RerankPrior.load(file)
+        PRIOR.read(file)
     with pytest.raises(MissingInputError, match="nowhere"):
-        RerankPrior.load(tmp_path / "nowhere")
+        PRIOR.read(tmp_path / "nowhere")
 
 
 def made(count: int, misled: float, seed: int) -> list[ScoredCandidates]:
@@ -149,7 +148,7 @@ def test_a_question_that_finds_nothing_counts_as_a_miss(folders: dict[str, Path]
 
 
 def test_every_reranking_system_ranks_by_the_sum(folders: dict[str, Path]) -> None:
-    bm25, prior = Bm25Retriever(folders["bm25"]), RerankPrior.load(folders["prior"])
+    bm25, prior = Bm25Retriever(folders["bm25"]), PRIOR.read(folders["prior"])
     model = ReRagModel.load(folders["both"], "cpu")
     plain = ReRag(bm25, candidates=8, contexts=3, model=model)
     system = ReRag(bm25, candidates=8, contexts=3, model=model, prior=folders["prior"])
@@ -172,7 +171,7 @@ def test_every_reranking_system_ranks_by_the_sum(folders: dict[str, Path]) -> No
 
 
 def test_queries_are_fused_and_their_ranks_are_the_prior(folders: dict[str, Path]) -> None:
-    bm25, prior = Bm25Retriever(folders["bm25"]), RerankPrior.load(folders["prior"])
+    bm25, prior = Bm25Retriever(folders["bm25"]), PRIOR.read(folders["prior"])
     question, other = QUESTIONS[0], QUESTIONS[1].text
     rewriter = TableRewriter({question.text: {"kwr": [other]}})
     scorer = ReRagModel.load(folders["both"], "cpu").estimator
@@ -206,10 +205,10 @@ def test_tune_writes_what_the_system_and_its_study_read(
     tuned = command(tmp_path, "infer.py", "tune", *system, "--tuning.fits", "prior", "--tuning.labels", labels,
                     "--out", "prior.json")  # fmt: skip
     assert tuned.code == 0, tuned.err
-    prior = RerankPrior.load(tmp_path / "prior.json")
+    prior = PRIOR.read(tmp_path / "prior.json")
     assert f"prior weight {prior.weight:g} nats, fitted on" in tuned.out
     assert prior.estimator == manifest_sha256(tmp_path / "serving")
-    RerankPrior(5.0, Calibration(2.0, 1.0), prior.estimator).save(tmp_path / "strong.json")
+    PRIOR.write(tmp_path / "strong.json", RerankPrior(5.0, Calibration(2.0, 1.0), prior.estimator).content)
     ended = command(tmp_path, "infer.py", "evaluate", *system, "--system.prior", "strong.json", "--out", "report",
                     "--resamples", "20")  # fmt: skip
     assert ended.code == 0, ended.err

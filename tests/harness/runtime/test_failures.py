@@ -187,7 +187,7 @@ def test_passages_that_are_too_long_are_counted_in_one_line_of_the_report(
     for cut in (True, False):
         system = RetrieveRead(RerankedRetriever(bm25, serving, 3, "cpu"), 2)
         system.retriever.estimator.encode.max_tokens = 13 if cut else 16  # the shortest and the longest input
-        evaluate(system, str(file), tmp_path / f"out-{cut}", resamples=10)
+        evaluate(system, tmp_path / f"out-{cut}", questions=str(file), resamples=10)
         encode = system.retriever.estimator.encode
         assert (encode.inputs_read, encode.inputs_cut) == (7, 5 if cut else 0)
         line = "- inputs that lost the end of a passage: 5 of 7 for RelevanceEstimator (13 tokens)"
@@ -241,7 +241,7 @@ def test_evaluate_scores_the_others_and_counts_what_failed(
     file = write_questions(tmp_path)
     built = DrRag(fragile, scorer=gold_scorer()) if system == "drrag" else RetrieveRead(fragile, 2)
     with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the part breaks"):
-        evaluate(built, str(file), tmp_path / "out", resamples=10)
+        evaluate(built, tmp_path / "out", questions=str(file), resamples=10)
     assert report(tmp_path / "out")["questions"]["failed"] == {"q2": "the part breaks. Try again"}
     assert "- 1 of 3 questions failed: q2" in (tmp_path / "out/report.md").read_text()
     assert [bool(each["evidence"]) for each in records_of(tmp_path / "out")] == [True, False, True]
@@ -254,16 +254,16 @@ def test_a_service_that_is_down_ends_an_evaluation_which_goes_on_from_there(
     fragile.error, file = UnavailableError("the service is down."), write_questions(tmp_path)
     kept = "the service is down. What was computed for 1 of 3 questions is kept: type the same command again to go on."
     with pytest.raises(UnavailableError, match=kept):
-        evaluate(RetrieveRead(fragile, 2), str(file), tmp_path / "out", resamples=10)
+        evaluate(RetrieveRead(fragile, 2), tmp_path / "out", questions=str(file), resamples=10)
     assert not (tmp_path / "out").exists()
-    evaluate(RetrieveRead(Bm25Retriever(fragile.folder), 2), str(file), tmp_path / "out", resamples=10)
+    evaluate(RetrieveRead(Bm25Retriever(fragile.folder), 2), tmp_path / "out", questions=str(file), resamples=10)
     assert not report(tmp_path / "out")["questions"]["failed"]
 
 
 def test_tune_fits_on_the_others(fragile: Fragile, tmp_path: Path) -> None:
     file = write_questions(tmp_path)
     with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the part breaks"):
-        tune(DrRag(fragile, scorer=gold_scorer()), str(file), tmp_path / "tuned.json", tuning={"ks": [2]})
+        tune(DrRag(fragile, scorer=gold_scorer()), tmp_path / "tuned.json", questions=str(file), tuning={"ks": [2]})
     assert json.loads((tmp_path / "tuned.json").read_text())["chosen_on"]["questions"] == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["questions.json", "tuned.json"]
 
@@ -281,7 +281,7 @@ def test_an_option_that_fits_no_question_is_said_before_all_are_asked(index: Pat
     file.write_text(json.dumps([{**row, "_id": f"{row['_id']}-{n}"} for n in range(40) for row in rows]))
     retriever, options = Counting(index), {"ks": [2], "max_documents": [1]}
     with pytest.raises(UserError, match="no setting for k = 2 hands over at most 1 documents"):
-        tune(DrRag(retriever, scorer=gold_scorer()), str(file), tmp_path / "tuned.json", tuning=options)
+        tune(DrRag(retriever, scorer=gold_scorer()), tmp_path / "tuned.json", questions=str(file), tuning=options)
     assert retriever.asked < 2 * 120 * 3  # q and two Concat(q, d) of each question, and three questions alone
 
 

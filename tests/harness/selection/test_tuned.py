@@ -8,20 +8,21 @@ import pytest
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.sealed_json import write_sealed
 from harness.selection.options import SelectionOptions
-from harness.selection.tuned import Tuned, completed, is_selection_file, read_selection, write_selection
+from harness.selection.tuned import SELECTION, Tuned, completed, read_selection
 
 CHOSEN = {3: Tuned(2, 12, 0.4, 3, True), 4: Tuned(3, 8, 0.7, 1, False)}
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    write_selection(tmp_path / "selection.json", CHOSEN, "abc", {"questions": 7})
+    chosen = {str(k): asdict(each) for k, each in CHOSEN.items()}
+    SELECTION.write(tmp_path / "selection.json", {"selection": chosen, "classifier": "abc", "chosen_on": {}})
     return tmp_path / "selection.json"
 
 
 def test_what_was_written_is_read(file: Path) -> None:
     assert read_selection(file, "abc") == CHOSEN
-    assert is_selection_file(file)
+    assert SELECTION.is_one(file)
 
 
 def test_cfs_takes_all_of_it_and_what_is_given_wins(file: Path) -> None:
@@ -61,7 +62,7 @@ def test_missing_corrupt_and_edited_files_are_refused(file: Path, tmp_path: Path
     text = file.read_text()
     for broken in (text[:-9], text.replace("0.4", "0.5"), "[]", ""):
         file.write_text(broken)
-        assert not is_selection_file(file)
+        assert not SELECTION.is_one(file)
         with pytest.raises(ArtifactError, match=r"infer\.py tune"):
             read_selection(file, "abc")
 
@@ -79,6 +80,6 @@ def test_missing_corrupt_and_edited_files_are_refused(file: Path, tmp_path: Path
 )  # fmt: skip
 def test_a_file_with_other_content_is_refused(file: Path, selection: object) -> None:
     write_sealed(file, {"selection": selection, "classifier": "abc", "chosen_on": {}})
-    assert not is_selection_file(file)
-    with pytest.raises(ArtifactError, match="no file of selection options of this release"):
+    assert not SELECTION.is_one(file)
+    with pytest.raises(ArtifactError, match="not a file of selection options of this release"):
         read_selection(file, "abc")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common.errors import ArtifactError, MissingInputError
-from models.msrag.answer_model import AnswerModel, is_answer_model
+from models.msrag.answer_model import ANSWER_MODEL, AnswerModel
 
 
 def data(count: int = 200) -> tuple[np.ndarray, np.ndarray]:
@@ -41,19 +41,19 @@ def test_its_file_is_read_back_exactly_and_refused_when_it_was_changed(tmp_path:
     values, right = data()
     model = AnswerModel.fit(["a", "b", "c"], values, right)
     file = tmp_path / "selector.json"
-    model.save(file)
-    again = AnswerModel.load(file)
+    ANSWER_MODEL.write(file, model.content)
+    again = ANSWER_MODEL.read(file)
     assert again == model
     assert (again.probabilities(values) == model.probabilities(values)).all()
-    assert is_answer_model(file)
+    assert ANSWER_MODEL.is_one(file)
     text = file.read_text()
     file.write_text(text.replace('"penalty": 1.0', '"penalty": 2.0'))
     with pytest.raises(ArtifactError, match="was edited"):
-        AnswerModel.load(file)
+        ANSWER_MODEL.read(file)
     file.write_text(json.dumps({"kind": "other"}))
-    assert not is_answer_model(file)
+    assert not ANSWER_MODEL.is_one(file)
     with pytest.raises(ArtifactError):
-        AnswerModel.load(file)
+        ANSWER_MODEL.read(file)
     with pytest.raises(MissingInputError, match=r"infer\.py tune"):
-        AnswerModel.load(tmp_path / "no.json")
-    assert not is_answer_model(tmp_path)
+        ANSWER_MODEL.read(tmp_path / "no.json")
+    assert not ANSWER_MODEL.is_one(tmp_path)

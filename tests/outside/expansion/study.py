@@ -7,7 +7,8 @@ from expansion.system import TitleExpansion
 
 from common.ranges import PositiveInt
 from common.records import Question
-from harness.evaluation.study import Asked, Findings, Settings
+from harness.evaluation.settings import Settings
+from harness.evaluation.study import Findings, RowAnswers
 from harness.evaluation.tables import Cell, ReportTable
 from harness.interfaces import System
 from harness.systems.retrieve_read import RetrieveRead
@@ -30,7 +31,7 @@ class Study:
         return {"two searches": system, ONE: RetrieveRead(system.retriever, self.plain_k or system.k, system.reader)}
 
     def measure(
-        self, system: TitleExpansion, questions: Sequence[Question], asked: Asked, settings: Settings
+        self, system: TitleExpansion, questions: Sequence[Question], asked: RowAnswers, settings: Settings
     ) -> Findings:
         """Count what the second search adds."""
         added = [
