@@ -90,8 +90,9 @@ def telling_what_is_kept(kept: str) -> Iterator[None]:
     """End an error of a service that is down with what is kept, and that the same command goes on from there."""
     try:
         yield
-    except _DOWN as error:
-        raise type(error)(f"{str(error).rstrip('.')}. {kept}: type the same command again to go on.") from error
+    except (*_DOWN, ConnectionRefusedError) as error:  # the last: of a part from outside
+        kind = type(error) if isinstance(error, UserError) else UnavailableError
+        raise kind(f"{str(error).rstrip('.')}. {kept}: type the same command again to go on.") from error
 
 
 def answer_each(system: object, answer: Callable[[Sequence[Question]], Sequence[Answer]], asked: Asked) -> list[Answer]:

@@ -247,11 +247,12 @@ def test_evaluate_scores_the_others_and_counts_what_failed(
     assert [bool(each["evidence"]) for each in records_of(tmp_path / "out")] == [True, False, True]
 
 
+@pytest.mark.parametrize("kind", [UnavailableError, ConnectionRefusedError])
 def test_a_service_that_is_down_ends_an_evaluation_which_goes_on_from_there(
-    fragile: Fragile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fragile: Fragile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
     monkeypatch.setattr("harness.evaluation.engine.QUESTIONS_AT_ONCE", 1)
-    fragile.error, file = UnavailableError("the service is down."), write_questions(tmp_path)
+    fragile.error, file = kind("the service is down."), write_questions(tmp_path)
     kept = "the service is down. What was computed for 1 of 3 questions is kept: type the same command again to go on."
     with pytest.raises(UnavailableError, match=kept):
         evaluate(RetrieveRead(fragile, 2), tmp_path / "out", questions=str(file), resamples=10)
