@@ -55,7 +55,7 @@ from harness.commands.score import score
 from harness.commands.serve import mcp, serve
 from harness.commands.tune import tune
 from harness.commands.verify import verify
-from harness.runtime.provenance import construct, shared_models
+from harness.runtime.provenance import reusing
 
 _ALL = (index, verify, distill, mine, label, score, tune, ask, serve, mcp, evaluate, export)
 COMMANDS: dict[str, Any] = {command.__name__: command for command in _ALL}
@@ -86,7 +86,6 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
         return super().instantiate(namespace, *args, **kwargs)
 
 
-INSTANTIATORS = [(construct, object, True)]
 PARSER: dict[str, Any] = {
     "as_positional": False, "allow_abbrev": False, "description": __doc__, "version": VERSION, "parser_class": Parser,
 }  # fmt: skip
@@ -96,11 +95,10 @@ def main(args: list[str] | None = None) -> None:
     """Run one command."""
     given = sys.argv[1:] if args is None else args
     TYPED.set(typed_in(given))
-    with shared_models():
-        if systems := systems_of(given):
-            compare(evaluations(systems, configs_and_others(given)[1]))
-        else:
-            auto_cli(named_in(given), args=given, instantiators=INSTANTIATORS, **PARSER)
+    if systems := systems_of(given):
+        compare(evaluations(systems, configs_and_others(given)[1]))
+    else:
+        auto_cli(named_in(given), args=given, instantiators=[(reusing(), object, True)], **PARSER)
 
 
 def named_in(args: list[str]) -> dict[str, Any]:
@@ -115,13 +113,13 @@ def evaluations(systems: dict[str, list[str]], shared: list[str]) -> dict[str, d
         systems: Their command lines by name.
         shared: The command, and what is typed for all systems.
     """
-    given, used = {}, set[str]()
+    given, used, instantiators = {}, set[str](), [(reusing(), object, True)]
     for name, args in systems.items():
         parser: Any = auto_parser(named_in(args), **PARSER)
         options = parser.parse_args(args)
         refuse_unused(args[1 : len(args) - len(shared) + 1], parser.used_roots, f"{name}: ")
         used, parser.alone = used | parser.used_roots, False
-        built = parser.instantiate(options, instantiators=INSTANTIATORS).evaluate
+        built = parser.instantiate(options, instantiators=instantiators).evaluate
         given[name] = {option: value for option, value in vars(built).items() if option != "config"}
     refuse_unused(shared, used)
     return given

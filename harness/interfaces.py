@@ -54,7 +54,7 @@ class System(Protocol):
     """A system.  If it has an attribute `retriever` that is None, it answers only questions that ship passages."""
 
     def answer(self, questions: Questions) -> list[Answer]:
-        """One answer per question, in the order of the questions.
+        """One answer per question, in the order of the questions; that to a question that fails has the note `error`.
 
         `harness.runtime.answer_text` says in which form the answers' notes and costs are shown.
         """

@@ -4,20 +4,21 @@ import json as json_format
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, replace
+from io import TextIOWrapper
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from common.errors import DataError, UserError
 from common.progress import say
 from common.ranges import NonNegativeInt, PositiveInt, at_least
-from common.records import Answer, Question, clean
+from common.records import Question, clean
 from common.shown_text import terminal
 from harness.interfaces import LanguageModel, System
 from harness.readers.llm import read_by
 from harness.runtime.answer_text import answer_text
-from harness.runtime.failures import Apart, FailedQuestions, as_answers, failure_of, with_cuts
+from harness.runtime.failures import FailedQuestions, as_answers, each_apart, failure_of, with_cuts
 from harness.runtime.loading import load
 from harness.runtime.long_questions import cut_passages
 from harness.runtime.passage_lines import MIN_WIDTH
@@ -76,14 +77,17 @@ def ask(
     width = width or shutil.get_terminal_size().columns
     reads, earlier = reads_history(system), list[str]()  # questions and answers by turns, oldest first
     printed, failed = 0, FailedQuestions()
-    apart = Apart[Question, Answer](lambda batch: system.answer(_checked(batch, questions)), stream=questions is None)
     escaped = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
     for typed in _batches(system, question, questions, layout, limit):
         batch = [replace(each, history=tuple(filter(None, earlier))) for each in typed] if earlier else typed
         cut = {} if reads else {each.id: turn_notes(system, each) for each in batch}
         batch = batch if reads else [with_turns(each, system) for each in batch]
         batch = [each.excluding_self() for each in batch] if exclude_self else batch
-        answers = system.answer(batch) if question is not None else as_answers(batch, apart(batch))
+        answers = (
+            system.answer(batch)
+            if question is not None
+            else as_answers(batch, each_apart(system.answer, batch, not printed))
+        )
         answers = [with_cuts(answer, cut.get(answer.question_id, {})) for answer in answers]
         failed.add(typed, answers)
         for as_typed, asked, answer in zip(typed, batch, answers, strict=True):
@@ -100,7 +104,6 @@ def ask(
                     text = terminal(f"({REWRITTEN if reads else PREPENDED}, typed: {as_typed.text})") + f"\n{text}"
             print(text, flush=True)
             printed += 1
-    apart.end()
     for line in cut_passages(system):
         say(f"{line}.")
     failed.check()
@@ -196,12 +199,14 @@ def _typed() -> Iterator[Question]:
         UserError: If it is no terminal and holds no question.
     """
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if isinstance(sys.stdin, TextIOWrapper):  # wrong bytes are read as in file names; a pipe is UTF-8 in every locale
+        sys.stdin.reconfigure(encoding=None if at_terminal else "utf-8", errors="surrogateescape")
     asked = False
     for number in count(1):
         try:
             if at_terminal:
                 print(("\n" if asked else "") + PROMPT, end="", file=sys.stderr, flush=True)
-            line = _line(at_terminal)
+            line = sys.stdin.readline() if sys.stdin else ""
         except KeyboardInterrupt:
             _end_line(at_terminal)
             raise
@@ -218,31 +223,6 @@ def _typed() -> Iterator[Question]:
             "no question is given: type --question TEXT or --questions FILE, or write one question a line to standard "
             "input."
         )
-
-
-def _line(at_terminal: bool) -> str:
-    """The next line of standard input, empty at its end.
-
-    A pipe is UTF-8 whatever the locale; its wrong bytes are read as Python reads them in file names.
-    """
-    if sys.stdin is None:
-        return ""
-    raw = None if at_terminal else getattr(sys.stdin, "buffer", None)
-    if raw is not None:
-        return str(raw.readline().decode("utf-8", "surrogateescape"))
-    try:
-        return sys.stdin.readline()
-    except UnicodeDecodeError:
-        return "\udcff"
-
-
-def _checked(batch: Sequence[Question], file: str | None) -> Sequence[Question]:
-    """The questions.  Raises DataError if one is not UTF-8 text."""
-    for each in batch:
-        if not _is_unicode(each.text):
-            where = f"line {each.id} of standard input" if file is None else f"question {each.id}"
-            raise DataError(f"{where} is not UTF-8 text: convert it, e.g. with iconv.")
-    return batch
 
 
 def _is_unicode(text: str) -> bool:

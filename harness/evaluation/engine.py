@@ -33,11 +33,12 @@ from harness.interfaces import Retriever, System
 from harness.retrievers.corpora import passages_of
 from harness.runtime.failures import (
     ERROR,
-    Apart,
     FailedQuestions,
     as_answers,
+    each_apart,
     failure_of,
     may_be_of_one,
+    telling_what_is_kept,
     with_cut_notes,
 )
 from harness.runtime.memo import FOR_STUDY, Memo, settled
@@ -142,25 +143,29 @@ def ask_rows(
     """
     found: dict[Any, list[Answer]] = {row: [] for row in rows}
     of_parts = {row: made for row, made in rows.items() if not whole and hasattr(type(made), "memo")}
-    apart = {row: Apart(made.answer if row in of_parts else _remembered(made, memo)) for row, made in rows.items()}
+    ask = {row: made.answer if row in of_parts else _remembered(made, memo) for row, made in rows.items()}
     for made in of_parts.values():
         made.memo = memo  # type: ignore[attr-defined]
     try:
         starts = range(0, len(questions), QUESTIONS_AT_ONCE)
         for start in track(starts, len(starts), "answering, batches"):
             batch = questions[start : start + QUESTIONS_AT_ONCE]
-            for row, made in rows.items():
-                answers = as_answers(batch, apart[row](batch))
-                if made is own:
-                    _check_excluded(own, batch, answers)
-                found[row] += answers
+            with telling_what_is_kept(_kept(start, questions, memo)):
+                for row, made in rows.items():
+                    answers = as_answers(batch, each_apart(ask[row], batch, first=start == 0))
+                    if made is own:
+                        _check_excluded(own, batch, answers)
+                    found[row] += answers
             memo.end_batch()
-        for each in apart.values():
-            each.end()
     finally:
         for made in of_parts.values():
             made.memo = None  # type: ignore[attr-defined]
     return {row: [settled(answer) for answer in each] for row, each in found.items()}
+
+
+def _kept(done: int, questions: Sequence[Question], memo: Memo) -> str:
+    """What is kept of a batch of questions that have been asked."""
+    return f"What was computed for {done:,} of {len(questions):,} questions is {'' if memo.folder else 'not '}kept"
 
 
 def _remembered(system: System, memo: Memo) -> Callable[[Sequence[Question]], Sequence[Answer]]:

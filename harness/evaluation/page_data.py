@@ -14,6 +14,7 @@ from common.answer_metrics import has_answer
 from common.gold_segments import is_relevant
 from common.records import Answer, GoldSegment, Passage, Question
 from common.shown_text import terminal
+from harness.runtime.answer_text import explanations, words
 from harness.runtime.citation import citation, images_of
 
 QUESTIONS_PER_BLOCK = 100
@@ -98,7 +99,7 @@ class _Passages:
             origin = {"source": passage.source} if passage.source else {}
             cited = citation(passage)
             about = {"document": cited, "image": ", ".join(images_of(passage))} if cited else passage.labels
-            yield passage.title, passage.text, _words({"id": id_, **about, **origin}, {})
+            yield passage.title, passage.text, words({"id": id_, **about, **origin}, {})
 
 
 def _details(
@@ -122,7 +123,8 @@ def _details(
             hit.passage.id: f"{hit.passage.title} (rank {rank})" if hit.passage.title else f"rank {rank}"
             for rank, hit in enumerate(answer.evidence, start=1)
         }
-        why, notes = _explanations(answer.notes, names)
+        why, others = explanations(answer.notes, names)
+        notes = [[name, ", ".join(rows)] for name, rows in others.items()]
         evidence = [
             (passages.number(hit.passage), _number(hit.score, 6), mark(hit.passage), why.get(hit.passage.id, ""))
             for hit in answer.evidence
@@ -143,41 +145,6 @@ def _place_of(gold: GoldSegment) -> str:
     """The place of a gold segment, and its text."""
     page = f", page {gold.page}" if gold.page else ""
     return f"{gold.document}{page}: {' > '.join(gold.headings)}: {' | '.join(gold.evidence)}"
-
-
-def _explanations(notes: Mapping[str, object], names: Mapping[str, str]) -> tuple[dict[str, str], list[list[str]]]:
-    """The notes on each passage, by its id, and all other notes, as names with words.
-
-    Args:
-        notes: An answer's notes.  A list of dicts with `id` says something of the passages of these ids.
-        names: What to call a passage, by its id.
-    """
-    why: dict[str, list[str]] = {}
-    others = []
-    for name, value in notes.items():
-        if isinstance(value, list) and value and all(isinstance(row, dict) and "id" in row for row in value):
-            for row in value:
-                words = _words({key: each for key, each in row.items() if key != "id"}, names)
-                why.setdefault(str(row["id"]), []).extend([words] if words else [])
-        elif words := _words(value, names):
-            others.append([name.replace("_", " "), words])
-    return {id_: "; ".join(words) for id_, words in why.items()}, others
-
-
-def _words(value: object, names: Mapping[str, str]) -> str:
-    """A JSON value as words; empty without a value."""
-    if isinstance(value, dict):
-        words = {str(key): _words(each, names) for key, each in value.items()}
-        return "; ".join(f"{key.replace('_', ' ')}: {each}" for key, each in words.items() if each)
-    if isinstance(value, list | tuple):
-        return ", ".join(filter(None, (_words(each, names) for each in value)))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    if isinstance(value, str):
-        return names.get(value, value)
-    return "" if value is None else str(value)
 
 
 def _number(value: float, digits: int) -> float | None:

@@ -20,7 +20,7 @@ from datamodules.formats.rewrites import REWRITE_LAYOUTS, read_rewrites
 from datamodules.formats.row_counts import RowCounts
 from harness.rewriters.fallbacks import call_failed, with_fallbacks
 from harness.rewriters.llm import LlmRewriter
-from harness.runtime.failures import Apart, FailedQuestions, Failure
+from harness.runtime.failures import FailedQuestions, Failure, each_apart, telling_what_is_kept
 from harness.runtime.memo import Values
 from models.dmqr.rewrite_outputs import SEPARATOR, words_of
 from models.dmqr.strategies import PAPER
@@ -120,18 +120,18 @@ def distill(
         ArtifactError: If the journal is corrupt or cannot be written.
     """
     values = Values(file, {**depends_on, "format": _FORMAT}, "rewrites") if depends_on is not None else Values()
-    apart = Apart[Question, Rewrites](lambda batch: rewriter.ask(batch, strategies))
 
     def ask(places: Sequence[int]) -> list[dict[str, Any]]:
         batch = [questions[place] for place in places]
-        made = zip(batch, apart(batch), strict=True)
+        with telling_what_is_kept(f"{len(values):,} of {len(questions):,} questions are kept"):
+            found = each_apart(lambda some: rewriter.ask(some, strategies), batch, first=not len(values))
+        made = zip(batch, found, strict=True)
         return [asdict(_failed(q, strategies, each) if isinstance(each, Failure) else each) for q, each in made]
 
     found = values(
         [_key(question) for question in questions], ask, "rewriting questions", QUESTIONS_AT_ONCE,
         lasts=lambda value: not call_failed(Rewrites(**value)),
     )  # fmt: skip
-    apart.end()
     distilled = Distilled()
     distilled.failed.asked = len(questions)
     for question, value in zip(questions, found, strict=True):

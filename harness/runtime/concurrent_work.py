@@ -27,23 +27,24 @@ def run_together(
         parts: By name, the object that computes.
         together: False runs all of them one after the other.
     """
-    done: dict[str, Any] = dict.fromkeys(calls)
-    errors: dict[str, BaseException] = {}
     groups = _groups({name: parts[name] for name in calls}) if together else [list(calls)]
 
-    def run(names: Sequence[str]) -> None:
-        for name in names:
-            try:
-                done[name] = calls[name]()
-            except BaseException as error:
-                errors[name] = error
+    def run(names: Sequence[str]) -> dict[str, Any]:
+        return {name: _ended(calls[name]) for name in names}
 
-    for _ in map(run, groups) if len(groups) < 2 else as_completed(run, groups, len(groups)):
-        pass
-    for name in calls:
-        if name in errors:
-            raise errors[name]
+    ended = map(run, groups) if len(groups) < 2 else as_completed(run, groups, len(groups))
+    done = {name: result for results in ended for name, result in results.items()}
+    for error in (done[name] for name in calls if isinstance(done[name], BaseException)):
+        raise error
     return done
+
+
+def _ended(call: Callable[[], Any]) -> Any:
+    """The value of a call, or its error: an error ends no other call, whose part would still compute."""
+    try:
+        return call()
+    except BaseException as error:
+        return error
 
 
 def _groups(parts: Mapping[str, object]) -> list[list[str]]:

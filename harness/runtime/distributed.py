@@ -1,4 +1,4 @@
-"""Process groups started by torchrun: ranks, barrier and broadcast.
+"""Process groups started by torchrun: ranks, and one collective for small Python objects.
 
 A single process never imports torch.distributed.
 """
@@ -23,20 +23,11 @@ class ProcessGroup:
 
     def barrier(self) -> None:
         """Return when every process has called this."""
-        if self.size > 1:
-            from torch import distributed
-
-            distributed.barrier()
+        self.gathered(None)
 
     def broadcast(self, value: Value) -> Value:
         """The value passed by rank 0, on every rank."""
-        if self.size == 1:
-            return value
-        from torch import distributed
-
-        values = [value]
-        distributed.broadcast_object_list(values, src=0)
-        return values[0]
+        return self.gathered(value)[0]
 
     def gathered(self, value: Value) -> list[Value]:
         """The values that all processes passed, by rank, when every process has called this."""

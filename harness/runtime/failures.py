@@ -1,14 +1,16 @@
 """Questions that fail apart from the others: these are answered, and the answer to one that fails says why.
 
+A service that is down, a file that is missing or corrupt, short memory and an error of the program end all work.
+
 Also the notes on questions that are too long for a model and were cut.
 """
 
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 from common.errors import (
     ArtifactError,
@@ -24,11 +26,8 @@ from common.records import Answer, Asked, Question, clean
 from harness.runtime.long_questions import cutting_models
 
 ERROR, CUT = "error", "cut"  # notes of an answer: why there is none; which models read a part of the question alone
-_OF_ALL = (MissingInputError, ArtifactError, MemoryShortError, BrokenPipeError)  # whatever was asked
-_SERVICE = (UnavailableError, RefusedError, ConnectionError, TimeoutError)  # a service fails, which may be down for all
-_OWN = (UserError, *_SERVICE)  # may be of one item; any other error is the program's
-_OF_EACH = "failures_of_each"  # attribute of an error of a batch: why each item failed
-_FIRST, _IN_A_ROW = 3, 20  # failures that show that nothing can succeed
+_DOWN = (UnavailableError, RefusedError)  # a service, after its client's own retries
+_OF_ALL = (MissingInputError, ArtifactError, MemoryShortError, *_DOWN)  # whatever was asked
 _SHOWN = 3  # failures that a line names
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -46,124 +45,83 @@ class Failure:
         return " ".join(str(self.error).split()) or type(self.error).__name__
 
 
-class Apart(Generic[_Item, _Result]):
-    """Runs batched work so that an item that fails does not end the others.
+def each_apart(
+    work: Callable[[Sequence[_Item]], Iterable[_Result]], items: Sequence[_Item], first: bool = False
+) -> list[_Result | Failure]:
+    """The result of every item, or why there is none.
 
-    A batch that raises is done again item by item, unless its error says why each item failed. An error of the program,
-    of a missing or corrupt file or of memory is raised; any other one is the item's own. It is raised where it shows
-    that nothing can succeed: twenty failures of a service in a row, or a batch in which nothing has succeeded, nor
-    before it, and in which a service or all items for one reason have failed. One of data (`DataError`) never is.
+    A batch that raises is done again item by item.
 
     Args:
         work: The results of a batch, one per item.
-        stream: Whether items come one by one, so that the first ones may fail before any other is known: three failures
-            of a service or twenty for one reason are then needed.
+        items: The batch.
+        first: Whether nothing was done before.
+
+    Raises:
+        Exception: If it may not be of one item (`may_be_of_one`), or all of several first items fail for one reason,
+            which then is an option.
     """
-
-    def __init__(self, work: Callable[[Sequence[_Item]], Sequence[_Result]], stream: bool = False) -> None:
-        self.work, self.stream, self.succeeded = work, stream, False
-        self.lost: list[Exception] = []  # since the last success
-
-    def __call__(self, items: Sequence[_Item]) -> list[_Result | Failure]:
-        """The result of every item, or why there is none."""
-        if not items:
-            return []
-        try:
-            found: list[_Result | Failure] = [*self.work(items)]
-        except Exception as error:
-            found = self._failures(error, len(items))
-        if found:
-            for each in found:
-                self._count(each)
-        else:
-            for item in items:
-                try:
-                    one: list[_Result | Failure] = [*self.work([item])]
-                except Exception as error:
-                    one = self._failures(error, 1)
-                found += one
-                try:
-                    self._count(one[0])
-                except Exception as error:
-                    setattr(error, _OF_EACH, [*found, *[Failure(error)] * (len(items) - len(found))])
-                    raise
-        if all(isinstance(each, Failure) for each in found):
-            self._check_batch(found)
-        return found
-
-    def end(self) -> None:
-        """Raise the first error if nothing has succeeded."""
-        if self.lost and not self.succeeded:
-            raise self.lost[0]
-
-    def _count(self, result: _Result | Failure) -> None:
-        if not isinstance(result, Failure):
-            self.succeeded, self.lost = True, []
-            return
-        self.lost.append(result.error)
-        if len(self.lost) >= _IN_A_ROW and all(isinstance(each, _SERVICE) for each in self.lost):
-            raise result.error
-
-    def _check_batch(self, found: list[_Result | Failure]) -> None:
-        """Raise the last error of a batch in which all items failed if nothing can succeed."""
-        if self.succeeded or any(isinstance(each, DataError) for each in self.lost):
-            return
-        service = all(isinstance(each, _SERVICE) for each in self.lost)
-        alike = len({str(each) for each in self.lost}) == 1
-        needed = 1 if not self.stream else _FIRST if service else _IN_A_ROW
-        if (service or alike) and len(self.lost) >= needed:
-            setattr(self.lost[-1], _OF_EACH, found)
-            raise self.lost[-1]
-
-    @staticmethod
-    def _failures(error: Exception, count: int) -> list[_Result | Failure]:
-        """Why each item of a batch failed that raised an error; empty if that is not known.
-
-        Raises:
-            Exception: The error, if it is not of one item.
-        """
+    if not items:
+        return []
+    try:
+        return [*work(items)]
+    except Exception as error:
         if not may_be_of_one(error):
-            raise error
-        known = getattr(error, _OF_EACH, [])
-        return [*known] if len(known) == count else [Failure(error)] if count == 1 else []
-
-
-def failures_of_each(error: BaseException, count: int) -> list[Exception]:
-    """Why each item of a batch failed, if its error says so of all; else empty."""
-    known = getattr(error, _OF_EACH, [])
-    return [each.error for each in known if isinstance(each, Failure)] if len(known) == count else []
+            raise
+        if len(items) == 1:
+            return [Failure(error)]
+    found = [each for item in items for each in each_apart(work, [item])]
+    failures = [each for each in found if isinstance(each, Failure)]
+    if first and len(failures) == len(found) and len({each.reason for each in failures}) == 1:
+        raise failures[0].error
+    return found
 
 
 def may_be_of_one(error: Exception) -> bool:
-    """Whether an error may be of one item alone: not one of the program, of a missing or corrupt file, of memory."""
-    return isinstance(error, _OWN) and not isinstance(error, _OF_ALL)
+    """Whether an error may be of one item alone: of the user's or of time.
 
-
-def each_apart(answer: Callable[[Any, Sequence[Question]], list[Answer]]) -> Callable[[Any, Asked], list[Answer]]:
-    """Decorates `System.answer`: a question that fails gets an answer without text whose note `error` says why.
-
-    The note `cut` names the models that read only a part of a question. The error is raised if no question of the call
-    can be answered.
+    Else it is of the program, of a service that is down, of a missing or corrupt file or of memory.
     """
+    return isinstance(error, UserError | TimeoutError) and not isinstance(error, _OF_ALL)
 
-    @wraps(answer)
-    def answered(self: Any, questions: Asked) -> list[Answer]:
-        asked = [questions] if isinstance(questions, str | Question) else [*questions]
-        wrong = {place: error for place, each in enumerate(asked) if (error := _wrong(each, place + 1))}
-        records = [
-            one if isinstance(one, Question) else Question(str(place + 1), "" if place in wrong else clean(one))
-            for place, one in enumerate(asked)
-        ]
-        apart = Apart[Question, Answer](lambda batch: answer(self, list(batch)))
-        rest = iter(apart([each for place, each in enumerate(records) if place not in wrong]))
-        results = [Failure(wrong[place]) if place in wrong else next(rest) for place in range(len(records))]
-        failed = [each for each in results if isinstance(each, Failure)]
-        if failed and len(failed) == len(records):
-            setattr(failed[0].error, _OF_EACH, failed)
-            raise failed[0].error
-        return with_cut_notes(self, records, as_answers(records, results))
 
-    return answered
+@contextmanager
+def telling_what_is_kept(kept: str) -> Iterator[None]:
+    """End an error of a service that is down with what is kept, and that the same command goes on from there."""
+    try:
+        yield
+    except (*_DOWN, ConnectionRefusedError) as error:  # the last: of a part from outside
+        kind = type(error) if isinstance(error, UserError) else UnavailableError
+        raise kind(f"{str(error).rstrip('.')}. {kept}: type the same command again to go on.") from error
+
+
+def answer_each(system: object, answer: Callable[[Sequence[Question]], Sequence[Answer]], asked: Asked) -> list[Answer]:
+    """The answers of a system; that to a question that fails has the note `error`, and no text.
+
+    The note `cut` names the models that read only a part of a question.
+
+    Args:
+        system: The system.
+        answer: Its answers to questions that have a text, at least one.
+        asked: One text, several texts, or `Question` records.
+
+    Raises:
+        Exception: The first error, if no question can be answered; one that is not of a question.
+    """
+    rows = [asked] if isinstance(asked, str | Question) else [*asked]
+    if not rows:
+        return []
+    wrong = {place: error for place, each in enumerate(rows) if (error := _wrong(each, place + 1))}
+    records = [
+        one if isinstance(one, Question) else Question(str(place + 1), "" if place in wrong else clean(one))
+        for place, one in enumerate(rows)
+    ]
+    rest = iter(each_apart(answer, [each for place, each in enumerate(records) if place not in wrong]))
+    results = [Failure(wrong[place]) if place in wrong else next(rest) for place in range(len(records))]
+    failed = [each for each in results if isinstance(each, Failure)]
+    if len(failed) == len(records):
+        raise failed[0].error
+    return with_cut_notes(system, records, as_answers(records, results))
 
 
 def _wrong(asked: object, place: int) -> DataError | UserError | None:
@@ -176,7 +134,7 @@ def _wrong(asked: object, place: int) -> DataError | UserError | None:
         try:
             text.encode()
         except UnicodeEncodeError:
-            return DataError(f"{name} is not UTF-8 text")
+            return DataError(f"{name} is not UTF-8 text: convert it, e.g. with iconv")
     if not clean(str(texts[0])):
         return UserError(f'{name} is empty: give a text, e.g. "Who wrote Hamlet?"')
     return None

@@ -8,7 +8,6 @@ changed, lost or moved unseen. An interruption may leave the last line incomplet
 removes it and says so.
 """
 
-import errno
 import json
 import os
 import zlib
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from common.errors import ArtifactError
-from common.files import fsync_folder, parse_json
+from common.files import fsync_folder
 from common.locks import exclusive
 from common.progress import say
 from harness.runtime.provenance import differences
@@ -38,59 +37,54 @@ class Journal:
     def __init__(self, file: Path, head: Mapping[str, object], option: str = "--out") -> None:
         self.file, self.option = file, option
         self.head = json.loads(json.dumps(head))
-        self._end_bytes = 0  # of the last line that was read or appended; 0: the first line is not written yet
+        self.end_bytes = 0  # of the last line that was read or appended; 0: the first line is not written yet
         self._checksum = 0  # of that line
         self._results = 0  # read or appended so far
         self._said = False
 
     @contextmanager
     def locked(self, wait_seconds: float = 0.0) -> Iterator[None]:
-        """Keep other processes from appending.  Afterwards an empty file and an empty folder are removed.
+        """Keep other processes from appending.
 
         Args:
             wait_seconds: How long to wait for another process.
 
         Raises:
             UserError: If another process still holds the lock.
-            ArtifactError: If the file or its folder cannot be written.
+            ArtifactError: If the folder cannot be written.
         """
-        with self._os_errors("write"):
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with exclusive(self.file, f"Wait for it, or choose another {self.option}.", wait_seconds):
-                with self._os_errors("write"):
-                    if self.file.exists():
-                        self.file.open("ab").close()
-                try:
-                    yield
-                finally:
-                    if self.file.exists() and not self.file.stat().st_size:
-                        self.file.unlink()
-        finally:
-            with suppress(OSError):  # not empty
-                self.file.parent.rmdir()
+        with exclusive(self.file, f"Wait for it, or choose another {self.option}.", wait_seconds):
+            yield
 
     def read(self, parse: Callable[[int, Any], _Result]) -> list[_Result]:
         """The results appended since the last call, by any process; none if the first line differs from `head`.
 
         Args:
-            parse: Converts (number of the result, from 0; the line's JSON value).
+            parse: Converts (number of the result, from 0; the line's JSON value). Meanwhile `end_bytes` is where the
+                line begins.
 
         Raises:
             ArtifactError: If a line is corrupt and others follow it, or the file cannot be read.
         """
         found: list[_Result] = []
         if not self.file.exists():
-            self._end_bytes = self._results = 0
+            self.end_bytes = self._results = 0
             return found
-        with self._os_errors("read"), self.file.open("rb") as stored:
+        with self._os_errors(), self.file.open("rb") as stored:
             first = stored.readline()
-            if not self._begins_with_head(first, last=not stored.read(1)):
-                self._end_bytes = self._results = 0
+            head = _whole(first, 0)
+            if head is None and stored.read(1):
+                raise self._corrupt(1)
+            if head is None or head[0] != self.head:
+                if head is not None and not self._said:
+                    self._said = True
+                    by = differences(head[0], self.head)
+                    say(f"{self.file}: saved by a run that differs in: {by}. Starting over.")
+                self.end_bytes = self._results = 0
                 return found
-            if not self._end_bytes:
-                self._end_bytes, self._checksum = len(first), _whole(first, 0)[1]  # type: ignore[index]
-            stored.seek(self._end_bytes)
+            if not self.end_bytes:
+                self.end_bytes, self._checksum = len(first), head[1]
+            stored.seek(self.end_bytes)
             for line in stored:
                 whole = _whole(line, self._checksum)
                 if whole is None:
@@ -99,27 +93,36 @@ class Journal:
                     break  # incomplete after an interruption, or just being written
                 found.append(parse(self._results, whole[0]))
                 self._checksum = whole[1]
-                self._end_bytes += len(line)
+                self.end_bytes += len(line)
                 self._results += 1
         return found
 
+    def result_at(self, begin_bytes: int) -> Any:
+        """A result that was read, by the place at which its line begins."""
+        with self._os_errors(), self.file.open("rb") as stored:
+            stored.seek(begin_bytes)
+            return json.loads(stored.readline())[1]
+
     def append(self, result: object) -> None:
-        """Save one result (JSON types only); it is on disk when this returns.  Call it within `locked`, after `read`.
+        """Save one result (JSON types only); it is on disk when this returns.
+
+        Call it after `read`, and within `locked` where other processes append to the file.
 
         What follows the last line that was read is removed: an incomplete line, or results that do not apply.
 
         Raises:
             ArtifactError: If writing fails, or another program removed or shortened the file.
         """
-        first, checksum = (b"", self._checksum) if self._end_bytes else _line(self.head, 0)
+        first, checksum = (b"", self._checksum) if self.end_bytes else _line(self.head, 0)
         line, checksum = _line(result, checksum)
-        with self._os_errors("write"):
+        with self._os_errors():
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            size_bytes = self.file.stat().st_size if self.file.exists() else 0
+            if size_bytes < self.end_bytes:
+                raise ArtifactError(f"{self.file} was removed or shortened by another program. Run again.")
             with self.file.open("ab") as stored:
-                size_bytes = stored.tell()
-                if size_bytes < self._end_bytes:
-                    raise ArtifactError(f"{self.file} was removed or shortened by another program. Run again.")
-                if size_bytes > self._end_bytes:
-                    stored.truncate(self._end_bytes)
+                if size_bytes > self.end_bytes:
+                    stored.truncate(self.end_bytes)
                     if not (first and self._said):
                         line_number = 1 if first else self._results + 2
                         say(f"{self.file}: line {line_number} is incomplete or damaged: computed again.")
@@ -128,55 +131,33 @@ class Journal:
                 os.fsync(stored.fileno())
             if first:
                 fsync_folder(self.file.parent)
-        self._end_bytes += len(first + line)
+        self.end_bytes += len(first + line)
         self._checksum = checksum
         self._results += 1
-
-    def _begins_with_head(self, text: bytes, last: bool) -> bool:
-        """Whether a first line holds `head`; `last`: no line follows it."""
-        whole = _whole(text, 0)
-        found = whole[0] if whole else _json(text)
-        if not isinstance(found, dict):
-            if last:
-                return False
-            raise self._corrupt(1)
-        if (not whole or found != self.head) and not self._said:
-            self._said = True
-            by = f"a run that differs in: {differences(found, self.head)}" if whole else "an earlier release"
-            say(f"{self.file}: saved by {by}. Starting over.")
-        return bool(whole and found == self.head)
 
     def _corrupt(self, line: int) -> ArtifactError:
         return ArtifactError(f"{self.file}, line {line} is corrupt: delete the file and run again.")
 
     @contextmanager
-    def _os_errors(self, action: str) -> Iterator[None]:
+    def _os_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            cure = "Free space" if full else f"Choose another {self.option}"
             raise ArtifactError(
-                f"{self.file}: cannot {action}: {error.strerror or error}. {cure}, then run again."
+                f"{self.file}: cannot read or write: {error.strerror or error}. Free space or choose another "
+                f"{self.option}, then run again."
             ) from error
 
 
 def remove_saved(folder: Path) -> None:
     """Remove the journals in a folder, and the folder if it is then empty; other files stay."""
     for file in folder.glob("*.jsonl"):
-        if _is_journal(file):
+        with file.open("rb") as stored:
+            first = stored.readline()
+        if not first or _whole(first, 0):
             file.unlink()
     with suppress(OSError):  # not empty, or it does not exist
         folder.rmdir()
-
-
-def _is_journal(file: Path) -> bool:
-    """Whether a file has the first line of a journal, of this release or an earlier one."""
-    with file.open("rb") as stored:
-        first = stored.readline()
-    whole = _whole(first, 0)
-    head = whole[0] if whole else _json(first)
-    return isinstance(head, dict) and "format" in head
 
 
 def _line(value: object, before: int) -> tuple[bytes, int]:
@@ -191,10 +172,3 @@ def _whole(line: bytes, before: int) -> tuple[Any, int] | None:
     text = line[13:-2]
     checksum = zlib.crc32(text, before)
     return (json.loads(text), checksum) if line == b'["%08x", %b]\n' % (checksum, text) else None
-
-
-def _json(line: bytes) -> Any:
-    try:
-        return parse_json(line)
-    except ValueError:
-        return None

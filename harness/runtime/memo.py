@@ -81,6 +81,9 @@ class Values:
     def __contains__(self, key: str) -> bool:
         return key in self._known
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def __call__(
         self,
         keys: Sequence[str],

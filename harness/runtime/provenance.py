@@ -1,4 +1,4 @@
-"""Provenance: records the arguments that the command line built an object from.
+"""Provenance: the arguments that the command line built an object from are kept on the object.
 
 So saved results are reused only for the same configuration. Folders are identified by their content, not by their
 names.
@@ -8,37 +8,49 @@ import importlib.metadata
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from common.files import sha256
 
 MANIFESTS = ("serving.json", "index.json")  # of serving folders and indexes; a manifest's sha256 identifies its folder
 LIBRARIES = ("torch", "transformers", "bm25s")  # their versions may change the last bits of a result
-_ARGUMENTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
-_MODELS: WeakSet[Any] | None = None  # language models in use; None outside of `shared_models`
+BUILT = "built_from"  # attribute: id and arguments of the object; a copy, which may be changed, has another id
 
 
 def construct(class_type: type, *args: Any, **kwargs: Any) -> Any:
-    """Build an object and record its arguments: an instantiator for jsonargparse, which passes all arguments by name.
-
-    Within `shared_models` a language model that is in use is not built again with the same arguments.
-    """
-    is_model = _MODELS is not None and not args and hasattr(class_type, "reply")
-    for built in _MODELS or () if is_model else ():
-        if type(built) is class_type and _ARGUMENTS[built] == kwargs:
-            return built
+    """Build an object and keep its arguments: an instantiator for jsonargparse, which passes all arguments by name."""
     instance = class_type(*args, **kwargs)
     if not args:
-        with suppress(TypeError):  # not hashable or no weak references: its configuration stays unknown
-            _ARGUMENTS[instance] = kwargs
-            if is_model and _MODELS is not None:
-                _MODELS.add(instance)
+        _keep(instance, kwargs)
     return instance
+
+
+def reusing(owner: object = None) -> Callable[..., Any]:
+    """`construct`, but for an object with the class and the arguments of a known one, which is used again.
+
+    Known are the objects within `owner`, and the language models that were built and are in use: the systems that a
+    command compares share them, and its judge.
+
+    Args:
+        owner: Built by the command line, as all that is within it.
+    """
+    known, models = [*_within(owner)], WeakSet[Any]()
+
+    def build(class_type: type, *args: Any, **kwargs: Any) -> Any:
+        for each in () if args else (*known, *models):
+            if type(each) is class_type and _arguments_of(each) == kwargs:
+                return each
+        instance = construct(class_type, *args, **kwargs)
+        if hasattr(class_type, "reply"):
+            models.add(instance)
+        return instance
+
+    return build
 
 
 def with_arguments(instance: Any, **changes: Any) -> Any:
@@ -46,25 +58,19 @@ def with_arguments(instance: Any, **changes: Any) -> Any:
     made = copy(instance)
     vars(made).update(changes)
     if (arguments := _arguments_of(instance)) is not None:
-        _ARGUMENTS[made] = {**arguments, **changes}
+        _keep(made, {**arguments, **changes})
     return made
 
 
-def reusing(owner: object) -> Callable[..., Any]:
-    """`construct`, but for an object with the class and the arguments of one within `owner`, which is used again.
+def _keep(instance: object, arguments: dict[str, Any]) -> None:
+    with suppress(AttributeError, TypeError):  # it takes no attributes: its configuration stays unknown
+        setattr(instance, BUILT, (id(instance), arguments))
 
-    Args:
-        owner: Built by the command line, as all that is within it.
-    """
-    known = [*_within(owner)]
 
-    def build(class_type: type, *args: Any, **kwargs: Any) -> Any:
-        for each in known:
-            if type(each) is class_type and _arguments_of(each) == kwargs:
-                return each
-        return construct(class_type, *args, **kwargs)
-
-    return build
+def _arguments_of(instance: object) -> dict[str, Any] | None:
+    """The arguments from which the command line built an object; None if it did not build it."""
+    owner, arguments = getattr(instance, BUILT, (None, None))
+    return arguments if owner == id(instance) else None
 
 
 def _within(value: object) -> Iterator[object]:
@@ -78,25 +84,6 @@ def _within(value: object) -> Iterator[object]:
         return
     for part in parts:
         yield from _within(part)
-
-
-def _arguments_of(instance: object) -> dict[str, Any] | None:
-    """The class and arguments from which the command line built an object; None if it did not build it."""
-    try:
-        return _ARGUMENTS.get(instance)
-    except TypeError:  # as in `construct`
-        return None
-
-
-@contextmanager
-def shared_models() -> Iterator[None]:
-    """One command: the systems that it compares, and its judge, share a language model of the same configuration."""
-    global _MODELS
-    before, _MODELS = _MODELS, WeakSet()
-    try:
-        yield
-    finally:
-        _MODELS = before
 
 
 def configuration(instance: object) -> dict[str, Any] | None:

@@ -1,37 +1,38 @@
 """Work whose result is one file of lines: computed batch by batch in bounded memory, resumed, and shared by ranks.
 
-<out>.partial/work.json              what the lines depend on; those of other work are not reused
-<out>.partial/lines-000012.jsonl     the lines of batch 12; rank r of W writes every W-th of the missing ones.  They are
-                                     complete when their SHA-256 stands beside them
-<out>.partial/failed-000012.json     the reasons of the items of batch 12 that failed, by name; absent if none did
+<out>.partial/rank-3.jsonl     journal of rank 3: [batch, its lines, the reasons of its items that failed, by name]
+
+Rank r of W computes every W-th of the missing batches; the first rank joins the journals.
 
 The file has the same bytes whatever was interrupted, and however many ranks shared the work, if lines depend on their
 batch alone.
 """
 
-import importlib.metadata
-import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from common.errors import ArtifactError, SomeFailedError
-from common.files import is_sealed, read_json, seal, seal_of, write_atomically, write_json, write_text
+from common.files import seal, seal_of, write_atomically
 from common.outputs import Output, OutputFolder
 from common.progress import Progress, say
 from harness.runtime.distributed import ProcessGroup
-from harness.runtime.failures import Apart, FailedQuestions, Failure
-from harness.runtime.provenance import LIBRARIES, differences
+from harness.runtime.failures import FailedQuestions, Failure, each_apart, telling_what_is_kept
+from harness.runtime.journal import Journal
+from harness.runtime.provenance import library_versions
 
-_WORK = "work.json"
-_FORMAT = 3  # of the lines' files; increase it when the meaning of a line changes
+_FORMAT = 4  # of the journals' lines; increase it when the meaning of a line changes
+_EARLIER = "work.json"  # of release 0.2, with one file a batch
 PARTIAL = OutputFolder(
-    "an interrupted command", "unfinished lines", lambda _: [_WORK, "lines-*.jsonl", "lines-*.sha256", "failed-*.json"]
+    "an interrupted command",
+    "unfinished lines",
+    lambda _: ["rank-*.jsonl", _EARLIER, "lines-*.jsonl", "lines-*.sha256", "failed-*.json"],
 )
 Item = TypeVar("Item")
+Saved = dict[int, tuple[Journal, int, dict[str, str]]]  # by batch: journal, where its line begins, failed items
 
 
 def write_shared(
@@ -70,93 +71,74 @@ def write_shared(
     """
     first, partial = processes.rank == 0, out.with_name(f"{out.name}.partial")
     with output.locked(out) if first else nullcontext():
-        batches, missing, failed = 0, list[int](), FailedQuestions()
+        head, missing, batches, failed = dict[str, Any](), list[int](), 0, FailedQuestions()
         if first:
-            count, depends_on = survey()
-            failed.asked = count
-            batches = -(-count // at_once)
-            _start_or_resume(partial, depends_on, at_once)
-            missing = [batch for batch in range(batches) if not _is_there(partial, batch)]
-            if missing and len(missing) < batches:
+            failed.asked, depends_on = survey()
+            batches = -(-failed.asked // at_once)
+            head = {**(depends_on or {}), "at_once": at_once, "versions": library_versions(), "format": _FORMAT}
+            PARTIAL.check(partial)
+            saved = _saved(partial, head)
+            if (partial / _EARLIER).exists():
+                say(f"{partial}: saved by an earlier release. Starting over.")
+            if not saved or depends_on is None:
+                saved = {}
+                shutil.rmtree(partial, ignore_errors=True)  # absent
+            missing = [batch for batch in range(batches) if batch not in saved]
+            if saved and missing:
                 say(f"{partial}: {batches - len(missing)} of {batches} batches are there from an earlier run.")
-        batches, missing = processes.broadcast((batches, missing))
+        head, missing = processes.broadcast((head, missing))
         mine = missing[processes.rank :: processes.size]
-        stream, read = items() if mine else iter(()), 0
-        apart = Apart[Item, str](lambda batch: list(lines(batch)))
+        stream = items() if mine else iter(())
+        journal = Journal(partial / f"rank-{processes.rank}.jsonl", head)
+        journal.read(lambda *_: None)
         with Progress(f"{what}, batches of {at_once}", len(mine)) as progress:
-            for batch in mine:
-                for _ in islice(stream, (batch - read) * at_once):  # other ranks' and finished batches
-                    pass
+            for batch in range(mine[-1] + 1 if mine else 0):
                 asked = list(islice(stream, at_once))
-                found = apart(asked)
-                read = batch + 1
-                lost = {
-                    name(item): each.reason
-                    for item, each in zip(asked, found, strict=True)
-                    if isinstance(each, Failure)
-                }
-                if lost:
-                    write_json(partial / f"failed-{batch:06}.json", lost)
-                write_text(
-                    _path(partial, batch), "".join(line + "\n" for line in found if not isinstance(line, Failure))
-                )
-                seal(_path(partial, batch))
+                if batch not in mine:  # another rank's, or finished
+                    continue
+                with telling_what_is_kept(f"{mine.index(batch):,} new batches of {at_once} are kept in {partial}"):
+                    found = [*zip(asked, each_apart(lines, asked, batch == mine[0]), strict=True)]
+                made = [each for _, each in found if not isinstance(each, Failure)]
+                lost = {name(item): each.reason for item, each in found if isinstance(each, Failure)}
+                journal.append([batch, made, lost])
                 progress.advance()
         processes.barrier()
         if first:
-            for file in sorted(partial.glob("failed-*.json")):
-                failed.reasons |= read_json(file, f"Remove {partial}.")
+            saved = _saved(partial, head)
+            if absent := [batch for batch in range(batches) if batch not in saved]:
+                raise ArtifactError(
+                    f"{partial}: batch {absent[0]} is missing although all processes finished. Choose an --out on a "
+                    "file system that all nodes share, and run again: existing batches are reused."
+                )
+            for _, _, lost in saved.values():
+                failed.reasons |= lost
             nothing = 0 < failed.asked == len(failed.reasons)
             if not nothing:
                 seal_of(out).unlink(missing_ok=True)
-                write_atomically(out, lambda temporary: _join(partial, temporary, batches, seen))
+                write_atomically(out, lambda temporary: _join(saved, temporary, seen))
                 seal(out)
-            shutil.rmtree(partial)
+            shutil.rmtree(partial, ignore_errors=True)  # absent
             if nothing:
                 raise SomeFailedError(f"{failed.failed}. Nothing is written.")
     return failed
 
 
-def _start_or_resume(partial: Path, depends_on: Mapping[str, object] | None, at_once: int) -> None:
-    """Keep the batches of the same work; remove those of other work."""
-    PARTIAL.check(partial)
-    versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
-    work = json.loads(json.dumps({**(depends_on or {}), "at_once": at_once, "versions": versions, "format": _FORMAT}))
-    record = partial / _WORK
-    recorded = read_json(record, f"Remove {partial}.") if record.is_file() else None
-    if recorded == work and depends_on is not None:
-        return
-    if recorded is not None and recorded != work:
-        say(f"{partial}: saved by a run that differs in: {differences(recorded, work)}. Starting over.")
-    if partial.exists():
-        shutil.rmtree(partial)
-    write_json(record, work)
+def _saved(partial: Path, head: Mapping[str, object]) -> Saved:
+    saved: Saved = {}
+    for file in sorted(partial.glob("rank-*.jsonl")):
+        journal = Journal(file, head)
+
+        def place(_: int, line: Any, journal: Journal = journal) -> None:
+            saved[line[0]] = journal, journal.end_bytes, line[2]
+
+        journal.read(place)
+    return saved
 
 
-def _is_there(partial: Path, batch: int) -> bool:
-    """Whether the lines of a batch are saved; damaged ones are not."""
-    lines = _path(partial, batch)
-    if seal_of(lines).is_file() and not is_sealed(lines):
-        say(f"{lines} is damaged: computed again.")
-    return is_sealed(lines)
-
-
-def _path(partial: Path, batch: int) -> Path:
-    return partial / f"lines-{batch:06}.jsonl"
-
-
-def _join(partial: Path, target: Path, batches: int, seen: Callable[[str], object] | None) -> None:
+def _join(saved: Saved, target: Path, seen: Callable[[str], object] | None) -> None:
     with target.open("w", encoding="utf-8") as whole:
-        for batch in range(batches):
-            try:
-                part = _path(partial, batch).open(encoding="utf-8")
-            except FileNotFoundError as error:
-                raise ArtifactError(
-                    f"{_path(partial, batch)} is missing although all processes finished. Choose an --out on a file "
-                    "system that all nodes share, and run again: existing batches are reused."
-                ) from error
-            with part:
-                for line in part:
-                    if seen is not None:
-                        seen(line)
-                    whole.write(line)
+        for _, (journal, begin_bytes, _) in sorted(saved.items()):
+            for line in journal.result_at(begin_bytes)[1]:
+                if seen is not None:
+                    seen(f"{line}\n")
+                whole.write(f"{line}\n")

@@ -15,7 +15,6 @@ from typing import Any
 
 from common.errors import UserError
 from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
-from harness.runtime.failures import failures_of_each
 
 BYTES_PER_TOKEN = 4  # of a text, roughly: a budget needs no exact count
 _RATE_MEMORY = 0.9  # share of the earlier estimate of seconds per request that stays with each batch
@@ -192,15 +191,13 @@ class Worker:
 def _results(run: Callable[[Sequence[Any]], Sequence[Any]], batch: Sequence[_Waiting]) -> list[Any]:
     """The result of every item, or its error.
 
-    A batch that fails is done again item by item, those that somebody still waits for, unless it says why each failed.
+    A batch that fails is done again item by item, those that somebody still waits for.
     """
     try:
         if len(results := [*run([each.item for each in batch])]) != len(batch):
             raise RuntimeError(f"{len(results)} results of {len(batch)} requests")
         return results
     except BaseException as error:  # also a panic of a library: the thread must live
-        if known := failures_of_each(error, len(batch)):
-            return known
         if len(batch) > 1:
             return [result for each in batch for result in ([_LEFT] if each.future.left else _results(run, [each]))]
         if isinstance(error, UserError):

@@ -6,18 +6,19 @@ Its baselines (Table 2) are options: without a rewriter it is retrieval with the
 false a rewrite replaces the question (LLM Rewrite, HyDE), with `fusion` rrf and similar queries it is RAG-Fusion.
 """
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
 from common.ranges import PositiveInt
-from common.records import Answer, Asked, as_questions
+from common.records import Answer, Asked, Question
 from harness.interfaces import Reader
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.multi_query import EVERY, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
 from harness.retrievers.retriever_tree import note_unknown_words
-from harness.runtime.failures import each_apart, with_cuts
+from harness.runtime.failures import answer_each, with_cuts
 from harness.runtime.loading import load
 from harness.runtime.memo import FOR_STUDY, NEEDED, Memo
 from harness.runtime.turns import reads_history, turn_notes, with_turns
@@ -68,18 +69,17 @@ class Dmqr:
         """Load the reader, the rewriter, the retrievers and the scorer."""
         load(self.reader, self.search)
 
-    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one call of the rewriter, one batched search, batched scoring, one reader call.
 
         Args:
             questions: One text, several texts, or `Question` records.
         """
-        questions = as_questions(questions)
-        if not questions:
-            return []
+        return answer_each(self, self._answers, questions)
+
+    def _answers(self, given: Sequence[Question]) -> list[Answer]:
         self.load()
-        given = [*questions]
+        questions = [*given]
         asked = questions if reads_history(self) else [with_turns(question, self) for question in questions]
         search, depth = (self.search.with_settings(memo=self.memo), EVERY) if self.memo else (self.search, self.k)
         batch = search.find(asked, depth)

@@ -13,13 +13,13 @@ from typing import Self
 
 from common.errors import UserError
 from common.ranges import PositiveInt, Precision
-from common.records import Answer, Asked, Question, Ranked, as_questions
+from common.records import Answer, Asked, Question, Ranked
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.retriever_tree import note_unknown_words
 from harness.retrievers.two_stage import StageResults, search_twice
-from harness.runtime.failures import each_apart
+from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import FOR_STUDY, NEEDED, Memo, Needed
 from harness.runtime.stages import stage_ended
@@ -127,15 +127,16 @@ class DrRag:
             selection = replace(selection, threshold=self.scorer.threshold if self.scorer else 0.5)
         return selection
 
-    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: two batched searches, batched pair scoring, one reader call.
 
         Args:
             questions: One text, several texts, or `Question` records.
         """
+        return answer_each(self, self._answers, questions)
+
+    def _answers(self, questions: Sequence[Question]) -> list[Answer]:
         self.load()
-        questions = as_questions(questions)
         options = self.selection
         retrieval = search_twice(
             self.retriever,

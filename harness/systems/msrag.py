@@ -18,13 +18,13 @@ from typing import Any, Self
 
 from common.context_sources import GENERATED, NONE, SOURCES, WEB, SelectedSource, SourceContext
 from common.errors import UnavailableError, UserError
-from common.records import Answer, Asked, Question, as_questions
+from common.records import Answer, Asked, Question
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.readers.read_answers import plain_read, sum_costs
 from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.concurrent_work import run_together
-from harness.runtime.failures import each_apart, with_cuts
+from harness.runtime.failures import answer_each, with_cuts
 from harness.runtime.loading import load
 from harness.runtime.memo import READ_AT_ONCE, Memo
 from harness.runtime.provenance import with_arguments
@@ -133,16 +133,15 @@ class Msrag:
         if NONE in self.names:  # a prompt that is missing is told before the sources are asked
             _ = getattr(self.reader, "closed_book", None)
 
-    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: all sources at the same time, one reader call, one choice.
 
         Args:
             questions: One text, several texts, or `Question` records.
         """
-        questions = as_questions(questions)
-        if not questions:
-            return []
+        return answer_each(self, self._answers, questions)
+
+    def _answers(self, questions: Sequence[Question]) -> list[Answer]:
         self.load()  # a selector that is missing is told before the sources are asked
         asked = [with_turns(question, self) for question in questions]
         started = time.perf_counter()

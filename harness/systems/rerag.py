@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from common.errors import UserError
 from common.progress import say
 from common.ranges import PositiveFloat, PositiveInt, Precision, Share
-from common.records import Answer, Asked, Question, Ranked, as_questions
+from common.records import Answer, Asked, Question, Ranked
 from common.retrieval import plain_search, search_for
 from harness.interfaces import PerContextReader, Reader, RelevanceModel, Retriever
 from harness.readers.read_answers import costs_so_far, spent_since, sum_costs
@@ -25,7 +25,7 @@ from harness.retrievers.question_passages import cosine_rankings, given_ranking
 from harness.retrievers.rerank import relevance
 from harness.retrievers.rerank_prior import RerankPrior
 from harness.retrievers.retriever_tree import note_unknown_words
-from harness.runtime.failures import each_apart
+from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import FOR_STUDY, NEEDED, Memo, Needed, Values
 from harness.runtime.stages import stage_ended
@@ -239,16 +239,15 @@ class ReRag:
         vars(other)["model"] = model or self.model
         return other
 
-    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, batched scoring, batched reading.
 
         Args:
             questions: One text, several texts, or `Question` records.
         """
-        questions = as_questions(questions)
-        if not questions:
-            return []
+        return answer_each(self, self._answers, questions)
+
+    def _answers(self, questions: Sequence[Question]) -> list[Answer]:
         times, before = [time.perf_counter()], self._spent()
         found = self.find(questions)
         times.append(time.perf_counter())

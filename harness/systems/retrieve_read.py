@@ -6,16 +6,17 @@ q -> d_1..d_k -> answer
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from common.ranges import PositiveInt
-from common.records import Answer, Asked, as_questions, clean
+from common.records import Answer, Asked, Question, clean
 from common.retrieval import plain_search, search_for
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.question_passages import given_ranking
 from harness.retrievers.retriever_tree import failures_of, note_unknown_words
-from harness.runtime.failures import each_apart
+from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import NEEDED, Memo
 
@@ -41,16 +42,15 @@ class RetrieveRead:
         """Load the reader and the retriever."""
         load(self.reader, self.retriever)
 
-    @each_apart
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, one reader call.
 
         Args:
             questions: One text, several texts, or `Question` records.
         """
-        questions = as_questions(questions)
-        if not questions:
-            return []
+        return answer_each(self, self._answers, questions)
+
+    def _answers(self, questions: Sequence[Question]) -> list[Answer]:
         started = time.perf_counter()
         if self.retriever is not None:
             search = self.memo.searches("retrieval") if self.memo else plain_search

@@ -72,8 +72,8 @@ def test_it_is_asked(place: Path) -> None:
         place, "infer.py", "ask", "--config", str(HERE / "expansion.yaml"), "--question", QUESTION["question"]
     )
     assert ended.code == 0, ended.err
-    assert "1. Edgar Poe\n   (found in the first stage; retriever's rank 1)" in ended.out
-    assert "Birthplaces\n   (found in the second stage; retriever's rank 2)" in ended.out
+    assert "1. Edgar Poe\n   (stage: first; retriever's rank: 1)" in ended.out
+    assert "Birthplaces\n   (stage: second; retriever's rank: 2)" in ended.out
     assert "2 retriever calls" in ended.out
 
 

@@ -151,7 +151,8 @@ def mining(work: Path) -> Job:
                 str(work / "mined" / run)]  # fmt: skip
 
     def batches(out: Path) -> int:
-        return 12 if out.exists() else sum(1 for _ in out.parent.glob(f"{out.name}.partial/lines-*.jsonl"))
+        journals = out.parent.glob(f"{out.name}.partial/rank-*.jsonl")
+        return 12 if out.exists() else sum(each.read_bytes().count(b"\n") - 1 for each in journals)
 
     return Job("mine", command, lambda run: work / "mined" / run, batches,
                lambda out, whole: "" if out.read_bytes() == whole.read_bytes() else "the file")  # fmt: skip

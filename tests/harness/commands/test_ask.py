@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import infer
-from common.errors import DataError, SomeFailedError, exit_code
+from common.errors import SomeFailedError, exit_code
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.river_corpus import QUESTIONS, write_index, write_questions
 
@@ -108,16 +108,14 @@ def test_a_line_that_is_no_text_fails_alone(place: Path, monkeypatch: pytest.Mon
     lines = ["\ufeffalba river".encode(), b"", b"cald\xe9r river", b"elbe fulda mountain " * 2000]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n".join(lines)), encoding="ascii"))
     ended = command(place, "infer.py", "ask", *PLAIN, *BM25, "--json")
-    line = refused(
-        ended, SomeFailedError.exit_code, "1 of 3 questions failed: 3: line 3 of standard input is not UTF-8"
-    )
+    line = refused(ended, SomeFailedError.exit_code, "1 of 3 questions failed: 3: question 3 is not UTF-8 text")
     assert line.endswith("The others are done.")
     found = records(ended)
     assert [each["question_id"] for each in found] == ["1", "3", "4"]
     assert [len(each["evidence"]) for each in found] == [2, 0, 2]
-    assert found[1]["notes"]["error"].startswith("line 3 of standard input is not UTF-8 text")
+    assert found[1]["notes"]["error"].startswith("question 3 is not UTF-8 text: convert it")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), encoding="utf-8"))
-    refused(command(place, "infer.py", "ask", *PLAIN, *BM25), DataError.exit_code, "line 1 of standard input")
+    refused(command(place, "infer.py", "ask", *PLAIN, *BM25), 3, "question 1 is not UTF-8 text")
 
 
 @pytest.mark.parametrize(

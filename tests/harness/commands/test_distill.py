@@ -194,17 +194,16 @@ def test_an_interrupted_run_continues_without_a_response_cache(tmp_path: Path, m
     )
 
 
-def test_a_question_that_the_endpoint_refuses_does_not_end_the_others(tmp_path: Path) -> None:
-    asked = texts(4)
+def test_an_endpoint_that_forbids_ends_the_work_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    asked = texts(40)  # in two batches
     write_rows(tmp_path, asked)
     replies = {prompt(text): said(made_of(text)) for text in asked}
-    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[1]): ["403", "always"]}) as server:
+    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[35]): ["403"]}) as server:
         write_model(tmp_path, server)
-        ended = run(tmp_path, code=3)
-    assert rows(tmp_path) == expected([asked[0], *asked[2:]])
-    assert "1 of 4 questions failed: " in ended.err
-    assert "refuses all chats (HTTP 403" in ended.err
-    assert manifest(tmp_path)["rewrites"]["dropped"]["failed"] == {"gqr": 1, "decomposition": 1}
+        ended = run(tmp_path, code=2)
+        assert "32 of 40 questions are kept: type the same command again to go on." in ended.err
+        assert "reusing the rewrites of 32 of 40 questions" in run(tmp_path).err
+    assert rows(tmp_path) == expected(asked)
 
 
 def test_other_options_start_over_and_a_larger_limit_does_not(tmp_path: Path) -> None:

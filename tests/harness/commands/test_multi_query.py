@@ -75,9 +75,9 @@ def run(place: Path, *arguments: str) -> Ended:
 def test_ask_shows_the_queries_that_the_model_has_written(place: Path) -> None:
     made = rewrites(KNOWN[1])
     text = clean(run(place, "ask", "--config", "dmqr.yaml", "--question", ASKED, "--width", "200").out)
-    assert f"Queries: question: {ASKED} (found " in text
-    assert f"kwr: {made['kwr']} (found " in text
-    assert f"par: {made['par']} (found " in text
+    assert f"query: {ASKED}; made by: question; found: " in text
+    assert f"query: {made['kwr']}; made by: kwr; found: " in text
+    assert f"query: {made['par']}; made by: par; found: " in text
     assert "1 rewriter call" in text
     record = json.loads(run(place, "ask", "--config", "rrf.yaml", "--question", ASKED, "--json").out)
     assert [each["query"] for each in record["notes"]["queries"]] == [ASKED, made["kwr"], made["par"]]

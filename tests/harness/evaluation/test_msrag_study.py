@@ -206,8 +206,8 @@ def test_the_command_writes_the_report_and_ask_shows_all_answers(place: Path, en
     assert [each["source"] for each in record["notes"]["sources"]] == ["web", "generated", "none"]
     shown = command(place, "infer.py", "ask", "--config", "msrag.yaml", "--question", "alba river")
     assert shown.code == 0, shown.err
-    assert "Answers by source:" in shown.out
-    assert "Chosen by most relevant context" in shown.out
+    assert "Sources:" in shown.out
+    assert "Selector: most relevant context" in shown.out
     wrong = ("--system.init_args.sources", "[web,gpt]")
     assert "sources contains 'gpt'" in refused(evaluate(place, "x", *wrong), 2)
     assert not (place / "x").exists()

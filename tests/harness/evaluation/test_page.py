@@ -58,7 +58,7 @@ def test_details_say_what_was_found_and_why() -> None:
     assert [row[0] for row in data["passages-0"]] == ["City", "River", "Ship"]  # each once
     assert data["index"]["values"][0][1] == [1, 0.25, None, 1, 0.5]
     assert found["systems"][0]["evidence"] == [
-        [0, 1.0, "gold", "stage: first; partner: River (rank 2); probability: 0.912"],
+        [0, 1.0, "gold", "stage: first; partner: River (rank 2); P(relevant): 0.912"],
         [1, 0.0, "", "stage: second"],
     ]
     assert found["systems"][0]["notes"] == [["selection", "cfs"]]
@@ -176,7 +176,7 @@ def test_a_question_is_chosen_by_key_and_kept_in_the_address(tmp_path: Path) -> 
     assert found["restored"] == {"shown": [0, 2], "title": "Where is the harbour?", "by": "1"}
     for part in (
         "Found and missed", "✓ rank 1", "✗ missed", "missed: City", "★ gold", CITY.text,
-        "stage: first; partner: River (rank 2); probability: 0.912", "log-probability -0.5", "EM 1 · F1 1", "CFS",
+        "stage: first; partner: River (rank 2); P(relevant): 0.912", "log-probability -0.5", "EM 1 · F1 1", "CFS",
         "as Table 8", "retriever calls", "selection: cfs",
     ):  # fmt: skip
         assert part in found["first"], part

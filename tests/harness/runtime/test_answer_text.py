@@ -35,22 +35,20 @@ def test_relevance_share_and_the_answer_from_one_passage() -> None:
         "Question: capital?",
         "",
         "1. Paris",
-        "   (P(relevant) 0.900; 75.0% of the answer's probability; alone it gives 'Paris')",
+        "   (P(relevant): 0.9; share: 0.75; alone: Paris)",
         "   the capital of France",
         "",
         "2. Rome",
-        "   (P(relevant) 0.100; 25.0% of the answer's probability; alone it gives no answer)",
+        "   (P(relevant): 0.1; share: 0.25)",
         "   the capital of Italy",
         "",
+        "Candidates: Paris: 0.5; Rome: 0.25",
+        "Answerable: no",
+        "Threshold: 0.95",
+        "",
         "Answer: Paris  (P 0.500)",
-        "Other candidates: 'Rome' (P 0.250)",
-        "No context reaches P(relevant) 0.950: likely unanswerable.",
         "Cost: 2 model calls",
     ]
-    refused = replace(answer, text="unanswerable", logprob=None, notes={**answer.notes, "candidates": {}})
-    assert shown(refused)[-3:-1] == [
-        "Answer: unanswerable", "No context reaches P(relevant) 0.950: likely unanswerable.",
-    ]  # fmt: skip
 
 
 def test_stage_rank_and_partner_come_before_what_a_reader_says_and_instead_of_scores_out_of_order() -> None:
@@ -61,8 +59,8 @@ def test_stage_rank_and_partner_come_before_what_a_reader_says_and_instead_of_sc
     answer = found((PARIS, 0.4), (ROME, 0.7), selection="ranked", documents=documents)
     answer = replace(answer, notes={**answer.notes, "contexts": [{"id": ROME.id, "probability": 0.25}]})
     lines = shown(answer)
-    assert "   (found in the first stage; retriever's rank 1; P(relevant with passage 2) 0.800)" in lines
-    assert "   (found in the second stage; P(relevant with passage 1) 0.800; P(relevant) 0.250)" in lines
+    assert "   (stage: first; partner: passage 2; P(relevant): 0.8; retriever's rank: 1)" in lines
+    assert "   (stage: second; partner: passage 1; P(relevant): 0.8; P(relevant): 0.25)" in lines
     assert "score" not in "".join(lines)
 
 
@@ -71,13 +69,11 @@ def test_stage_rank_and_partner_come_before_what_a_reader_says_and_instead_of_sc
     [
         ((0.7, 0.4), (None, None), True),
         ((0.7, 0.7), (None, None), True),
-        ((0.7, 0.4), ("first", "first"), True),
-        ((0.7, 0.4), ("first", "second"), False),  # in order by chance: the scores are of two searches
-        ((0.4, 0.7), (None, None), False),
+        ((0.7, 0.4), ("first", "second"), False),  # the scores are of two searches
         ((0.0, 0.0), (None, None), False),  # shipped passages without scores
     ],
 )
-def test_scores_are_shown_only_where_they_are_the_order(scores, stages, are_shown: bool) -> None:
+def test_scores_are_shown_where_they_compare(scores, stages, are_shown: bool) -> None:
     documents = [
         {"id": passage.id, "stage": stage, "partner": None, "probability": None}
         for passage, stage in zip((PARIS, ROME), stages, strict=True)
@@ -89,7 +85,9 @@ def test_scores_are_shown_only_where_they_are_the_order(scores, stages, are_show
 def test_what_another_system_notes_is_shown_by_its_name() -> None:
     notes = {"id": PARIS.id, "found_by": "rewritten query", "weight": 0.5, "routes": ["a"], "nothing": None}
     lines = shown(found((PARIS, 1.0), routes=[notes], other=[1, "x", {"id": 5}], count=3))
-    assert "   (found by rewritten query; weight 0.500; score 1.000)" in lines
+    assert "   (found by: rewritten query; weight: 0.5; routes: a; score 1.000)" in lines
+    assert "Other: 1, x, id: 5" in lines
+    assert "Count: 3" in lines
 
 
 def test_passages_are_printed_in_full_or_cut_between_words() -> None:
@@ -121,7 +119,7 @@ def test_no_passages_and_no_answer() -> None:
     contexts = [{"id": PARIS.id, "probability": 0.5, "share": 0.0, "alone": "", "error": "503: busy"}]
     alone = replace(failed, notes={"contexts": contexts, "candidates": {}})
     assert "Answer: none, all calls of the language model failed." in shown(alone)
-    assert "; alone it gives no answer: 503: busy)" in "\n".join(shown(alone))
+    assert "; error: 503: busy)" in "\n".join(shown(alone))
     unasked = Answer("q", "42", (), costs={"retriever_calls": 0.0})  # answered without a search
     assert shown(unasked) == ["Question: capital?", "", "Answer: 42", "Cost: 0 retriever calls"]
 
@@ -138,8 +136,8 @@ def test_gold_answers_of_a_file_are_shown() -> None:
          "12 model calls, 1.3 s: retrieval 0.2, scoring 1.1"),
         ({"retriever_calls": 1.0, "tokens": 12345.0}, "1 retriever call, 12,345 tokens"),
         ({"passages_scored": 1.0, "contexts_read": 2.5}, "1 passage scored, 2.5 contexts read"),
-        ({"seconds/first_stage": 0.004, "seconds/reading": 0.0123}, "16 ms: first stage 4, reading 12"),
-        ({"seconds/first_stage": 0.0001, "seconds/reading": 0.25}, "0.25 s: first stage <0.01, reading 0.25"),
+        ({"seconds/first_stage": 0.004, "seconds/reading": 0.0123}, "0.016 s: first stage 0.004, reading 0.012"),
+        ({"seconds/first_stage": 0.0001, "seconds/reading": 0.25}, "0.25 s: first stage 0, reading 0.25"),
         ({"seconds/retrieval": 2.345}, "retrieval 2.3 s"),
         ({"failed_calls": 1.0, "truncated_calls": 2.0, "usd": 0.00014},
          "1 failed call, 2 truncated calls, 0.000140 US dollars"),
@@ -147,3 +145,27 @@ def test_gold_answers_of_a_file_are_shown() -> None:
 )  # fmt: skip
 def test_costs_in_words(costs: dict[str, float], text: str) -> None:
     assert costs_text(costs) == text
+
+
+def test_queries_and_sources_have_a_line_each_and_ids_of_passages_are_places() -> None:
+    """The page shows the same words."""
+    queries = [
+        {
+            "query": "a?",
+            "made_by": ["gqr", "par"],
+            "found": [PARIS.id, ROME.id],
+            "alone": [{"id": ROME.id, "title": "R"}],
+        },
+        {"query": "b?", "found": [], "error": "HTTP 500"},
+    ]
+    source = {"source": "web", "answer": "Paris", "passages": [{"id": ROME.id, "title": "Rome", "link": "http://x"}]}
+    lines = shown(found((PARIS, 1.0), queries=queries, sources=[source], nothing=None, cut={"Reader": "reads less"}))
+    assert lines[-8:-1] == [
+        "Queries:",
+        "  query: a?; made by: gqr, par; found: passage 1, 1 more; alone: R",
+        "  query: b?; error: HTTP 500",
+        "Sources: source: web; answer: Paris; passages: title: Rome; link: http://x",
+        "Cut: Reader: reads less",
+        "",
+        "Answer: none, no reader is configured.",
+    ]

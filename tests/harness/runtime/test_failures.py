@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DataError, MissingInputError, RefusedError, SomeFailedError, UnavailableError, UserError
+from common.errors import (
+    ArtifactError,
+    DataError,
+    MissingInputError,
+    RefusedError,
+    SomeFailedError,
+    UnavailableError,
+    UserError,
+)
 from common.records import Answer, Passage, Question, Ranked
 from harness.commands.evaluate import evaluate
 from harness.commands.label import label
@@ -16,7 +24,7 @@ from harness.commands.tune import tune
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.runtime.answer_text import answer_text
-from harness.runtime.failures import Apart, FailedQuestions, Failure, failure_of
+from harness.runtime.failures import FailedQuestions, Failure, each_apart, failure_of
 from harness.selection.options import SelectionOptions
 from harness.systems.dmqr import Dmqr
 from harness.systems.drrag import DrRag
@@ -35,7 +43,7 @@ TEXTS = [text for _, text, *_ in QUESTIONS]
 class Fragile(Bm25Retriever):
     """Fails on one query."""
 
-    error: Exception = UnavailableError("the service is down.\nTry again.")
+    error: Exception = UserError("the part breaks.\nTry again.")
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         if any(query.startswith(BAD) for query in queries):
@@ -56,7 +64,7 @@ def fragile(index: Path) -> Fragile:
 # --- batches
 
 
-def doubled(bad: dict[int, Exception], sizes: list[int]) -> Apart[int, int]:
+def doubled(bad: dict[int, Exception], sizes: list[int]) -> Callable[[Sequence[int]], list[int]]:
     def work(items: Sequence[int]) -> list[int]:
         sizes.append(len(items))
         for item in items:
@@ -64,7 +72,7 @@ def doubled(bad: dict[int, Exception], sizes: list[int]) -> Apart[int, int]:
                 raise bad[item]
         return [2 * item for item in items]
 
-    return Apart(work)
+    return work
 
 
 def shown(found: Sequence[int | Failure]) -> list[int | str]:
@@ -73,106 +81,33 @@ def shown(found: Sequence[int | Failure]) -> list[int | str]:
 
 def test_items_that_fail_are_found_one_by_one_and_the_others_are_done() -> None:
     sizes: list[int] = []
-    apart = doubled({2: UserError("two\nlines"), 4: DataError("four"), 5: ConnectionError()}, sizes)
-    assert shown(apart([1, 3])) == [2, 6]
+    work = doubled({2: UserError("two\nlines"), 4: DataError("four"), 5: TimeoutError()}, sizes)
+    assert shown(each_apart(work, [1, 3])) == [2, 6]
     assert sizes == [2]  # a batch that succeeds is done once
-    assert shown(apart([1, 2, 3, 4, 5])) == [2, "two lines", 6, "four", "ConnectionError"]
-    assert shown(apart([2])) == ["two lines"]  # alone: others have succeeded before
-    assert shown(apart([])) == []
+    assert shown(each_apart(work, [1, 2, 3, 4, 5])) == [2, "two lines", 6, "four", "TimeoutError"]
+    assert shown(each_apart(work, [2], first=True)) == ["two lines"]
+    assert shown(each_apart(work, [2, 4])) == ["two lines", "four"]
+    assert shown(each_apart(doubled({2: UserError("odd"), 4: UserError("odd")}, []), [2, 4])) == ["odd", "odd"]  # later
+    assert shown(each_apart(work, [])) == []
 
 
 @pytest.mark.parametrize(
-    ("bad", "items", "calls"),
+    ("bad", "calls"),
     [
-        ({1: UserError("wrong key"), 2: UserError("wrong key")}, [1, 2], 3),  # nothing succeeds
-        ({1: UserError("wrong key")}, [1], 1),
-        ({n: UnavailableError("down") for n in range(64)}, [*range(64)], 21),  # twenty: the others are not tried
-        ({n: UnavailableError(f"down {n}") for n in range(4)}, [*range(4)], 5),  # a service, whatever it says
-        ({2: MissingInputError("no index")}, [1, 2, 3], 1),  # not of one item, whatever the others
-        ({2: TypeError("a bug")}, [1, 2, 3], 1),
-        ({2: BrokenPipeError()}, [1, 2, 3], 1),
+        ({n: UserError("wrong option") for n in range(3)}, 4),  # all of them for one reason
+        ({1: UnavailableError("down")}, 1),  # a service, whatever the others
+        ({1: RefusedError("wrong key")}, 1),
+        ({1: MissingInputError("no index")}, 1),
+        ({1: ArtifactError("a damaged index")}, 1),
+        ({1: TypeError("a bug")}, 1),
+        ({1: BrokenPipeError()}, 1),
     ],
 )
-def test_what_ends_all(bad: dict[int, Exception], items: list[int], calls: int) -> None:
+def test_what_ends_all(bad: dict[int, Exception], calls: int) -> None:
     sizes: list[int] = []
-    with pytest.raises(type(bad[min(bad)])):
-        doubled(bad, sizes)(items)
+    with pytest.raises(type(bad[1])):
+        each_apart(doubled(bad, sizes), range(3), first=True)
     assert len(sizes) == calls
-
-
-@pytest.mark.parametrize("reason", ["row", "row {}"])
-@pytest.mark.parametrize("kind", [UserError, DataError])
-def test_bad_rows_never_end_the_others(kind: type[UserError], reason: str) -> None:
-    bad: dict[int, Exception] = {n: kind(reason.format(n)) for n in range(90) if n != 30}
-    failed = [str(bad.get(n, 60)) for n in range(90)]
-    apart = doubled(bad, [])
-    assert [*map(str, shown(apart([*range(64)])))] == failed[:64]  # the first 30 fail before any succeeds
-    assert shown(apart([*range(64, 90)])) == failed[64:]  # a batch of bad rows, after a success
-    apart.end()
-
-
-@pytest.mark.parametrize(
-    ("error", "stream", "tried"),
-    [
-        (lambda n: UserError("wrong key"), False, 8),
-        (lambda n: RefusedError(f"wrong key {n}"), False, 8),
-        (lambda n: UserError(f"row {n}"), False, None),
-        (lambda n: DataError("row"), False, None),
-        (lambda n: UnavailableError(f"down {n}"), False, 8),
-        (lambda n: UserError("wrong key"), True, 20),
-        (lambda n: UserError(f"row {n}"), True, None),
-        (lambda n: ConnectionError("down"), True, 3),
-    ],
-)
-def test_batches_in_which_nothing_succeeds(error: Callable[[int], Exception], stream: bool, tried: int | None) -> None:
-    apart = doubled({n: error(n) for n in range(64)}, [])
-    apart.stream = stream
-    size, failed = (1 if stream else 8), 0
-
-    def run() -> None:
-        nonlocal failed
-        for start in range(0, 64, size):
-            failed += len(apart([*range(start, start + size)]))
-        apart.end()
-
-    with pytest.raises(type(error(0))):
-        run()
-    assert failed == (64 if tried is None else tried - size)
-
-
-def test_what_a_system_has_found_to_fail_is_not_asked_again(index: Path) -> None:
-    asked: list[str] = []
-
-    class Down(Bm25Retriever):
-        def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-            asked.extend(queries)
-            raise UserError(f"bad row {queries[0]}")
-
-    system = RetrieveRead(Down(index), 2)
-    texts = [f"river {n}" for n in range(8)]
-    found = Apart(system.answer)([Question(text, text) for text in texts])
-    assert shown(found) == [f"bad row {text}" for text in texts]
-    assert len(asked) == 16  # together, and each alone
-    system.retriever = Fragile(index)
-    for error, count in ((UserError("wrong key"), 128), (UnavailableError("down"), 84)):
-        asked.clear()
-
-        def fail(queries: Sequence[str], k: int, error: Exception = error) -> list[list[Ranked]]:
-            asked.extend(queries)
-            raise error
-
-        system.retriever.search = fail  # type: ignore[method-assign]
-        with pytest.raises(type(error)):
-            Apart(system.answer)([Question(str(n), f"river {n}") for n in range(64)])
-        assert len(asked) == count  # together, and each alone until nothing can succeed
-
-
-def test_a_service_that_ends_later() -> None:
-    late = doubled({n: UnavailableError("down") for n in range(1, 99)}, [])
-    late([0])
-    with pytest.raises(UnavailableError):
-        late([*range(1, 64)])
-    assert len(late.lost) == 20
 
 
 # --- systems
@@ -190,11 +125,11 @@ def test_every_system_answers_the_others(fragile: Fragile) -> None:
     for system in systems:
         good, bad, other = system.answer(TEXTS)
         assert [each.question_id for each in (good, bad, other)] == ["1", "2", "3"]
-        assert failure_of(bad) == "the service is down. Try again."
+        assert failure_of(bad) == "the part breaks. Try again."
         assert good.evidence
         assert other.evidence
         assert [failure_of(each) for each in (good, other)] == ["", ""]
-        with pytest.raises(UnavailableError):
+        with pytest.raises(UserError, match="the part breaks"):
             system.answer([TEXTS[1]])
 
 
@@ -208,10 +143,10 @@ def test_an_empty_question_and_one_that_is_not_text_fail_alone(index: Path) -> N
     assert [place for place, each in enumerate(found, start=1) if each.evidence] == [1, 9, 10, 11]
     assert [failure_of(each) for each in found[1:8]] == [
         'question 2 is empty: give a text, e.g. "Who wrote Hamlet?"',
-        "question 3 is not UTF-8 text",
+        "question 3 is not UTF-8 text: convert it, e.g. with iconv",
         "question 4 is None: give a text or a Question with texts",
         "question 5 is ['alba', 'river']: give a text or a Question with texts",
-        "question q6 is not UTF-8 text",
+        "question q6 is not UTF-8 text: convert it, e.g. with iconv",
         'question q7 is empty: give a text, e.g. "Who wrote Hamlet?"',
         "question q8 is 8: give a text or a Question with texts",
     ]
@@ -238,7 +173,7 @@ def test_a_question_that_is_too_long_is_cut_with_a_note_and_the_others_answer_as
             assert re.fullmatch(r"reads the first \d\d of the question's 1\d\d tokens", note)
         assert failure_of(cut) == ""
         assert cut.evidence
-        assert "Cut: RelevanceEstimator reads the first " in answer_text(Question("1", long), cut)
+        assert "RelevanceEstimator: reads the first " in answer_text(Question("1", long), cut)
         (alone,) = system.answer([TEXTS[0]])
         assert alone.text == first.text
         assert [hit.passage for hit in alone.evidence] == [hit.passage for hit in first.evidence]
@@ -297,26 +232,38 @@ def test_failed_questions_in_one_line() -> None:
 # --- commands
 
 
-@pytest.mark.parametrize("error", [UserError, UnavailableError])
+@pytest.mark.parametrize("error", [UserError, TimeoutError])
 @pytest.mark.parametrize("system", ["retrieve_read", "drrag"])
 def test_evaluate_scores_the_others_and_counts_what_failed(
-    fragile: Fragile, tmp_path: Path, system: str, error: type[UserError]
+    fragile: Fragile, tmp_path: Path, system: str, error: type[Exception]
 ) -> None:
-    fragile.error = error("the service is down.\nTry again.")
+    fragile.error = error("the part breaks.\nTry again.")
     file = write_questions(tmp_path)
     built = DrRag(fragile, scorer=gold_scorer()) if system == "drrag" else RetrieveRead(fragile, 2)
-    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the service is down"):
+    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the part breaks"):
         evaluate(built, tmp_path / "out", questions=str(file), resamples=10)
-    assert report(tmp_path / "out")["questions"]["failed"] == {"q2": "the service is down. Try again"}
+    assert report(tmp_path / "out")["questions"]["failed"] == {"q2": "the part breaks. Try again"}
     assert "- 1 of 3 questions failed: q2" in (tmp_path / "out/report.md").read_text()
     assert [bool(each["evidence"]) for each in records_of(tmp_path / "out")] == [True, False, True]
 
 
-@pytest.mark.parametrize("error", [UserError, UnavailableError])
-def test_tune_fits_on_the_others(fragile: Fragile, tmp_path: Path, error: type[UserError]) -> None:
-    fragile.error = error("the service is down.")
+@pytest.mark.parametrize("kind", [UnavailableError, ConnectionRefusedError])
+def test_a_service_that_is_down_ends_an_evaluation_which_goes_on_from_there(
+    fragile: Fragile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    monkeypatch.setattr("harness.evaluation.engine.QUESTIONS_AT_ONCE", 1)
+    fragile.error, file = kind("the service is down."), write_questions(tmp_path)
+    kept = "the service is down. What was computed for 1 of 3 questions is kept: type the same command again to go on."
+    with pytest.raises(UnavailableError, match=kept):
+        evaluate(RetrieveRead(fragile, 2), tmp_path / "out", questions=str(file), resamples=10)
+    assert not (tmp_path / "out").exists()
+    evaluate(RetrieveRead(Bm25Retriever(fragile.folder), 2), tmp_path / "out", questions=str(file), resamples=10)
+    assert not report(tmp_path / "out")["questions"]["failed"]
+
+
+def test_tune_fits_on_the_others(fragile: Fragile, tmp_path: Path) -> None:
     file = write_questions(tmp_path)
-    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the service is down"):
+    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the part breaks"):
         tune(DrRag(fragile, scorer=gold_scorer()), tmp_path / "tuned.json", questions=str(file), tuning={"ks": [2]})
     assert json.loads((tmp_path / "tuned.json").read_text())["chosen_on"]["questions"] == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["questions.json", "tuned.json"]
@@ -341,7 +288,7 @@ def test_an_option_that_fits_no_question_is_said_before_all_are_asked(index: Pat
 
 def test_mine_leaves_out_what_failed(fragile: Fragile, tmp_path: Path) -> None:
     file = write_questions(tmp_path)
-    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the service is down"):
+    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the part breaks"):
         mine(fragile, str(file), tmp_path / "mined.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "mined.jsonl").read_text().splitlines()]
     assert [row["question_id"] for row in rows] == ["q1", "q3"]
@@ -350,6 +297,6 @@ def test_mine_leaves_out_what_failed(fragile: Fragile, tmp_path: Path) -> None:
 
 def test_label_leaves_out_what_failed(fragile: Fragile, tmp_path: Path) -> None:
     file = write_questions(tmp_path)
-    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the service is down"):
+    with pytest.raises(SomeFailedError, match="1 of 3 questions failed: q2: the part breaks"):
         label(fragile, str(file), tmp_path / "labels.jsonl", depth=5)
     assert len((tmp_path / "labels.jsonl").read_text().splitlines()) == 2

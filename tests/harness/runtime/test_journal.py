@@ -153,10 +153,6 @@ def test_results_of_another_configuration_stay_until_the_first_new_one(
         other.append(3)
     assert capsys.readouterr().err == ""  # it was said
     assert Journal(file, other.head).read(same) == [3]
-    file.write_text('{"seconds": 1, "pairs": []}\n[1]\n')
-    assert written(file, [4]).read(same) == []
-    assert capsys.readouterr().err == f"{file}: saved by an earlier release. Starting over.\n"
-    assert Journal(file, HEAD).read(same) == [4]
 
 
 @pytest.mark.parametrize("results", [[], [1, 2]])
@@ -171,7 +167,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing_saved(tmp_path: Path, results
             written(file, ["x" * 100_000])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert str(refused.value) == f"{file}: cannot write: File too large. Free space, then run again."
+    assert str(refused.value).startswith(f"{file}: cannot read or write: File too large. Free space or ")
     assert Journal(file, HEAD).read(same) == results
     written(file, [3])
     assert Journal(file, HEAD).read(same) == [*results, 3]

@@ -1,6 +1,7 @@
 """Files of lines, written batch by batch: interruptions, other work, foreign files, bounded reading."""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from common.errors import ArtifactError, UserError
 from common.files import check_seal
 from common.outputs import OutputFile
 from harness.runtime.distributed import ProcessGroup
+from harness.runtime.journal import Journal
 from harness.runtime.shared_lines import write_shared
 
 OUTPUT = OutputFile("`a test`", "a file of lines", lambda path: path.read_text().startswith("line"))
@@ -25,11 +27,11 @@ class Work:
 
     def __init__(self, out: Path, depends_on: dict[str, object] | None = None, stop_at: int | None = None) -> None:
         self.out, self.depends_on, self.stop_at = out, depends_on, stop_at
+        self.processes = ProcessGroup(0, 1)
         self.computed: list[list[int]] = []
         self.read = 0
         self.ahead = 0
         self.seen: list[str] = []
-        self.after: Callable[[], object] = lambda: None
 
     def items(self) -> Iterator[int]:
         for number in range(ITEMS):
@@ -41,12 +43,11 @@ class Work:
             raise StoppedError
         self.ahead = max(self.ahead, self.read - batch[0])
         self.computed.append(list(batch))
-        self.after()
         return (f"line {number}" for number in batch)
 
     def run(self) -> str:
-        survey, alone = lambda: (ITEMS, self.depends_on), ProcessGroup(0, 1)
-        write_shared(OUTPUT, self.out, alone, survey, self.items, AT_ONCE, self.lines, "testing", str, self.seen.append)
+        survey, done = lambda: (ITEMS, self.depends_on), self.seen.append
+        write_shared(OUTPUT, self.out, self.processes, survey, self.items, AT_ONCE, self.lines, "testing", str, done)
         assert not self.out.with_name(f"{self.out.name}.partial").exists()
         return self.out.read_text()
 
@@ -88,25 +89,48 @@ def test_lines_of_other_or_unknown_work_are_not_reused(
 def test_a_batch_that_was_only_begun_is_computed_again(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         Work(tmp_path / "out", {"of": "this"}, 6).run()
-    (tmp_path / "out.partial" / ".tmp-1-lines-000002.jsonl").write_text("line 6\nli")
+    with (tmp_path / "out.partial/rank-0.jsonl").open("a") as journal:
+        journal.write('["01234567", [2, ["line 6", "li')
     again = Work(tmp_path / "out", {"of": "this"})
     assert again.run() == WHOLE
     assert again.computed == [[6, 7, 8], [9, 10]]
+    check_seal(tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", ["lines-000001.jsonl", "lines-000001.jsonl.sha256"])
-def test_a_damaged_batch_is_computed_again_and_said(
-    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_batch_is_named_or_computed_again(tmp_path: Path) -> None:
+    """Named where other batches follow it in the journal, which is left as it is."""
     with pytest.raises(StoppedError):
         Work(tmp_path / "out", {"of": "this"}, 6).run()
-    file = tmp_path / "out.partial" / name
-    file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
+    file = tmp_path / "out.partial/rank-0.jsonl"
+    whole = file.read_text()
+    file.write_text(whole.replace("line 1", "line 7"))
+    with pytest.raises(ArtifactError, match=r"rank-0.jsonl, line 2 is corrupt: delete the file"):
+        Work(tmp_path / "out", {"of": "this"}).run()
+    file.write_text(whole.replace("line 4", "line 7"))
     again = Work(tmp_path / "out", {"of": "this"})
     assert again.run() == WHOLE
     assert again.computed == [[3, 4, 5], [6, 7, 8], [9, 10]]
-    assert "lines-000001.jsonl is damaged: computed again." in capsys.readouterr().err
-    check_seal(tmp_path / "out")
+
+
+def test_ranks_append_to_their_own_journals_and_the_first_joins_them(tmp_path: Path) -> None:
+    """What is left by any number of ranks is reused by any other number."""
+    out, work = tmp_path / "out", {"of": "this"}
+    with pytest.raises(StoppedError):
+        Work(out, work, 6).run()
+    head = json.loads((tmp_path / "out.partial/rank-0.jsonl").read_text().splitlines()[0])[1]
+    other = Journal(tmp_path / "out.partial/rank-7.jsonl", head)
+    other.append([3, ["line 9", "line 10"], {}])
+    again = Work(out, work)
+    assert again.run() == WHOLE
+    assert again.computed == [[6, 7, 8]]
+
+
+def test_what_an_earlier_release_saved_is_made_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out.partial").mkdir()
+    for name in ("work.json", "lines-000000.jsonl", "lines-000000.jsonl.sha256"):
+        (tmp_path / "out.partial" / name).write_text("line 9\n")
+    assert Work(tmp_path / "out", {"of": "this"}).run() == WHOLE
+    assert capsys.readouterr().err == f"{tmp_path / 'out.partial'}: saved by an earlier release. Starting over.\n"
 
 
 def test_other_files_are_not_removed(tmp_path: Path) -> None:
@@ -121,11 +145,12 @@ def test_other_files_are_not_removed(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_another_machine_keeps_to_itself_is_named(tmp_path: Path) -> None:
+    class Elsewhere(ProcessGroup):
+        def barrier(self) -> None:
+            (tmp_path / "out.partial/rank-0.jsonl").rename(tmp_path / "elsewhere")
+
     work = Work(tmp_path / "out", {"of": "this"})
-    work.after = lambda: (tmp_path / "out.partial/lines-000001.jsonl").unlink() if len(work.computed) == 4 else None
-    with pytest.raises(ArtifactError, match=r"lines-000001.jsonl is missing .* all nodes share"):
+    work.processes = Elsewhere(0, 1)
+    with pytest.raises(ArtifactError, match=r"batch 0 is missing .* all nodes share"):
         work.run()
     assert not (tmp_path / "out").exists()
-    again = Work(tmp_path / "out", {"of": "this"})
-    assert again.run() == WHOLE
-    assert again.computed == [[3, 4, 5]]

@@ -8,7 +8,6 @@ from concurrent.futures import CancelledError
 import pytest
 
 from common.errors import UserError
-from harness.runtime.failures import Failure
 from harness.serving.worker import QueueFullError, ServingLimits, Work, Worker, tokens_of
 
 
@@ -147,23 +146,6 @@ def test_of_a_failed_batch_only_what_is_waited_for_is_tried_again(gate: Gate) ->
     assert futures[2].result(30) == 28
     worker.close()
     assert gate.batches == [[12, 13, 14], [13], [14]]
-
-
-def test_reasons_that_are_known_are_not_asked_for_again() -> None:
-    asked: list[int] = []
-
-    def down(items: Sequence[int]) -> list[int]:
-        asked.append(len(items))
-        error = UserError("all of them")
-        error.failures_of_each = [Failure(UserError(f"{item} is down")) for item in items]  # type: ignore[attr-defined]
-        raise error
-
-    worker = Worker(ServingLimits(wait_ms=50))
-    futures = worker.submit(Work("down", down, 9), [1, 2])
-    with pytest.raises(UserError, match="2 is down"):
-        futures[1].result(30)
-    worker.close()
-    assert asked == [2]
 
 
 def test_sizes_are_of_bytes() -> None:

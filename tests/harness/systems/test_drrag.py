@@ -195,8 +195,8 @@ def test_ask_prints_documents_with_scores(bm25, capsys):
     ask(system, "  alba\nriver ", width=120)
     text = capsys.readouterr().out
     assert "Question: alba river" in text
-    assert "1. Alba\n   (found in the first stage; retriever's rank 1; P(relevant with passage 2) 0.900)\n" in text
-    assert "2. Brune\n   (found in the second stage; P(relevant with passage 1) 0.900)\n   brune ends ocean\n" in text
+    assert "1. Alba\n   (stage: first; partner: passage 2; P(relevant): 0.9; retriever's rank: 1)\n" in text
+    assert "2. Brune\n   (stage: second; partner: passage 1; P(relevant): 0.9)\n   brune ends ocean\n" in text
     assert "score" not in text  # those of the two stages do not compare
     assert "Answer: none, no reader is configured." in text
     ask(system, "alba river", json=True)

@@ -127,7 +127,7 @@ def test_a_lost_source_leaves_the_other_two_and_is_named() -> None:
         assert answer.notes["lost"] == {"web": why}
         assert answer.costs["lost_sources"] == 1.0
         text = answer_text(ALBA, answer, width=200)
-        assert f"nothing: {why}" in text
+        assert f"missing: {why}" in text
         assert "Lost: web" in text
 
 

@@ -147,7 +147,7 @@ def test_every_question_is_answered_and_says_what_was_lost(
     assert lost == {"Alba": {"generated"}, "Brune": {"none"}, "Dorn": {"web"}}
     assert by_river["Dorn"].notes["lost"]["web"] == NO_JSON
     assert by_river["Dorn"].costs["failed_searches"] == 3
-    assert f"Lost: web, {NO_JSON}" in answer_text(QUESTIONS[3], by_river["Dorn"], 500)
+    assert f"Lost: web: {NO_JSON}" in answer_text(QUESTIONS[3], by_river["Dorn"], 500)
     assert "length of the Elbe" in answer_text(QUESTIONS[4], by_river["Elbe"], 500)
     assert [each.get("error", "") for each in by_river["Elbe"].notes["queries"]] == [
         "",

@@ -287,7 +287,7 @@ system:
     assert [hit["passage"]["id"] for hit in answer["evidence"]] == ids(expected.evidence)
     infer.main(asked)
     text = capsys.readouterr().out
-    assert text.count("P(relevant) 0.") == 3
+    assert text.count("P(relevant): 0.") == 3
     assert f"Answer: {expected.text}  (P " in text
     infer.main([*asked, "--system.init_args.abstain", "true", "--system.init_args.threshold", "1.0"])
     assert "Answer: unanswerable" in capsys.readouterr().out

@@ -35,5 +35,5 @@ def test_an_answer_says_that_no_word_of_its_question_is_known(name, bm25, servin
     questions = [Question("a", "zzz, quagga?"), Question("b", "zzz ALBA")]
     first, second = SYSTEMS[name](bm25, serving, encoder_folder).answer(questions)
     assert first.notes["unknown_words"] == f"no word of the question is in {bm25.folder}"
-    assert "Note: no word of the question is in" in answer_text(questions[0], first, width=1000)
+    assert "Unknown words: no word of the question is in" in answer_text(questions[0], first, width=1000)
     assert "unknown_words" not in second.notes
