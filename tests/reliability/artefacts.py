@@ -111,7 +111,7 @@ ARTEFACTS = [
     evaluated("fitted temperatures", "fitted/temperatures.json",
               f"{RERAG} serving/rerag --study.temperatures fitted/temperatures.json",
               f"tune {RERAG} serving/rerag {ASKED} --out fitted/temperatures.json"),
-    fit("checkpoints", "drrag", "checkpoints/drrag/*.*", "--resume auto --trainer.max_epochs 3"),
+    fit("checkpoints", "resumed", "checkpoints/resumed/*.*", "--resume auto --trainer.max_epochs 3"),
     fit("cached rows of triples", "drrag_stored", "cache/triples"),
     fit("cached rows of contexts", "rerag_stored", "cache/contexts"),
     fit("cached numbers", "rerag_frozen", "cache/numbers"),

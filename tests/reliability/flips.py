@@ -42,15 +42,16 @@ FLIPS, CUTS, LIMIT_S = 20, 8, 120
 OUTCOMES = ("refused", "made anew", "no effect", "silently wrong", "traceback")
 BASES = ("index bm25", "index dense", "documents that were read", "serving folder: adapter of a causal rewriter")
 PROSE = (".md", ".png", ".html", ".log", ".lock")  # for people, or empty
+MENDED = re.compile("again|corrupt|damaged|dropped|incomplete|Starting over")  # what is said of such a file
 LOADED = ("trainers.run.cli", "peft", "datasets", "torchmetrics", "faiss", "bm25s", "openai", "onnxruntime", "docx")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a command has done: exit code, its error lines, and what counts of it."""
+    """What a command has done: exit code, what it has said, and what counts of it."""
 
     code: int
-    err: str
+    said: str
     value: Any = None
 
 
@@ -97,7 +98,7 @@ def ended(line: str, result: str) -> Seen:
     sys.argv = ["train.py"]  # Lightning warns of others
     words = shlex.split(rest) if program == "train.py" else [program, *shlex.split(rest)]
     found = command(Path(), program if program == "train.py" else "infer.py", *words)
-    return Seen(found.code, found.err, value_of(found, Path(result)) if found.code == 0 else None)
+    return Seen(found.code, found.err + found.out, value_of(found, Path(result)) if found.code == 0 else None)
 
 
 def value_of(found: Ended, result: Path) -> Any:
@@ -146,12 +147,12 @@ def outcome(seen: Seen, whole: Seen, changed: bool) -> str:
         changed: Whether the command has written the damaged file anew.
     """
     if seen.code:
-        lines = [line for line in seen.err.splitlines() if line.startswith(("infer.py: ", "train.py: "))]
-        return "refused" if len(lines) == 1 and "Traceback" not in seen.err else "traceback"
+        lines = [line for line in seen.said.splitlines() if line.startswith(("infer.py: ", "train.py: "))]
+        return "refused" if len(lines) == 1 and "Traceback" not in seen.said else "traceback"
     if seen.value != whole.value:
         return "silently wrong"
-    said, usual = ({re.sub(r"\d", "", line) for line in each.err.splitlines()} for each in (seen, whole))
-    return "made anew" if changed or said - usual else "no effect"
+    said, usual = ({re.sub(r"\d", "", line) for line in each.said.splitlines()} for each in (seen, whole))
+    return "made anew" if changed or any(map(MENDED.search, said - usual)) else "no effect"
 
 
 def state(artefact: Artefact) -> list[Path]:
@@ -173,32 +174,33 @@ def ready(artefact: Artefact) -> None:
     """Write its files."""
     for line in artefact.made:
         seen = run(line)
-        assert seen.code in (0, -signal.SIGKILL), f"{line}: {seen.err}"
+        assert seen.code in (0, -signal.SIGKILL), f"{line}: {seen.said}"
 
 
 def tried(artefact: Artefact, numbers: range, kept: Path) -> dict[str, Counter[str]]:
     """Damage each file of an artefact, and count the outcomes by row."""
     copy(state(artefact), Path(), kept)
     whole = run(artefact.use, artefact.result)
+    assert whole.code == 0, f"{artefact.use}: {whole.said}"
     copy(state(artefact), kept, Path())
-    assert whole.code == 0, f"{artefact.use}: {whole.err}"
+    before = {file: file.read_bytes() for files in files_by_row(artefact).values() for file in files}
+    assert run(artefact.use, artefact.result).value == whole.value, f"{artefact.use}: not the same twice"
+    rewritten = {file for file, content in before.items() if file.read_bytes() != content}  # without a damage too
+    copy(state(artefact), kept, Path())
     counts: dict[str, Counter[str]] = {}
     for name, files in files_by_row(artefact).items():
         row = counts[f"{artefact.name}: {name}"] = Counter()
-        for number in (None, *numbers):
-            file = files[(number or 0) % len(files)]
-            content = file.read_bytes()
-            if number is not None:
-                file.write_bytes(content := damaged(content, f"{artefact.name} {name}", number))
+        for number in numbers:
+            file = files[number % len(files)]
+            content = damaged(file.read_bytes(), f"{artefact.name} {name}", number)
+            file.write_bytes(content)
             seen = run(artefact.use, artefact.result)
-            found = outcome(seen, whole, not file.is_file() or file.read_bytes() != content)
+            changed = file not in rewritten and (not file.is_file() or file.read_bytes() != content)
+            found = outcome(seen, whole, changed)
             copy(state(artefact), kept, Path())
-            if number is None:
-                assert found == "no effect", f"{artefact.use}: not the same twice"
-            else:
-                row[found] += 1
-                if found in ("silently wrong", "traceback"):
-                    print(f"{file}, damage {number}: {found} {seen.err[-300:]}", flush=True)
+            row[found] += 1
+            if found in ("silently wrong", "traceback"):
+                print(f"{file}, damage {number}: {found} {seen.said[-300:]}", flush=True)
     return counts
 
 

@@ -75,10 +75,14 @@ def configs(address: str) -> dict[str, dict[str, Any]]:
     words = part("harness.retrievers.bm25.Bm25Retriever", index="manuals")
     routes = part("harness.retrievers.multi_route.MultiRouteRetriever", dense=manuals, bm25=words)
     replies = {"model": "m", "base_url": address, "key_variable": None, "cache": "cache/llm", "max_retries": 0}
+    triples = {"train": source("hotpotqa", "stored_hotpotqa.jsonl"), "validation_fraction": 0.25,
+               "tokens_per_step": 1500, "cache": "cache/triples"}  # fmt: skip
     drrag = {"pretrained": "models/bert", "max_tokens": 128, "optimizer": {"learning_rate": 2e-4}}
     rerag = {"estimator": "models/bert", "generator": "models/t5", "max_tokens": 96, "text": {"max_answer_tokens": 4}}
     frozen = rerag | {"optimizer": {"generator_learning_rate": 0.0, "learning_rate": 2e-4}}
     causal = {"pretrained": "models/qwen", "max_tokens": 160, "max_rewrite_tokens": 20, "lora": {"rank": 4}}
+    constant = {"schedule": "constant"}  # so that the end of training changes no step
+    whole = causal | {"pretrained": "models/t5", "lora": {"rank": None}, "optimizer": constant}
     written = {"train": source("rewrites", "world/rewrites_train.jsonl", limit=24), "rewrites_per_step": 8,
                "validation": source("rewrites", "world/rewrites_train.jsonl", limit=8)}  # fmt: skip
     return {
@@ -86,10 +90,10 @@ def configs(address: str) -> dict[str, dict[str, Any]]:
         "msrag": {"system": part("harness.systems.msrag.Msrag", reader=reader, web=web, knowledge=facts)},
         "endpoint": part("harness.llm.endpoint.ChatEndpoint", **replies),
         "merged": part("harness.llm.local.CausalLm", model="exported/merged/rewriter", device="cpu"),
-        "drrag": training("drrag.DrRagTrainer", drrag, "drrag.DrRagData", triples("train"), "val/auc"),
-        "drrag_stored": training("drrag.DrRagTrainer", drrag, "drrag.DrRagData", triples("stored"), "val/auc"),
+        "drrag_stored": training("drrag.DrRagTrainer", drrag, "drrag.DrRagData", triples, "val/auc"),
         "rerag_stored": training("rerag.ReRagTrainer", rerag, "rerag.ReRagData", contexts("stored"), "val/em"),
         "rerag_frozen": training("rerag.ReRagTrainer", frozen, "rerag.ReRagData", contexts("train"), "val/recall_1"),
+        "resumed": training("dmqr.RewriterTrainer", whole, "dmqr.RewriteData", written, "val/loss_nats", mode="min"),
         "causal": training("dmqr.RewriterTrainer", causal, "dmqr.RewriteData", written, "val/loss_nats", mode="min"),
     }
 
@@ -97,12 +101,6 @@ def configs(address: str) -> dict[str, dict[str, Any]]:
 def source(layout: str, path: str, **more: int) -> list[dict[str, Any]]:
     """Training data."""
     return [{"layout": layout, "path": path, **more}]
-
-
-def triples(file: str) -> dict[str, Any]:
-    """The data of the classifier."""
-    return {"train": source("hotpotqa", f"{file}_hotpotqa.jsonl"), "validation_fraction": 0.25, "tokens_per_step": 1500,
-            "cache": "cache/triples"}  # fmt: skip
 
 
 def contexts(file: str) -> dict[str, Any]:
