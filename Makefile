@@ -21,7 +21,7 @@ help:  ## Show this list
 
 install: $(BIN)/.installed  ## Install everything into .venv (CPU; for GPUs see README.md)
 
-$(BIN)/.installed: requirements-core.txt requirements.txt requirements-serve.txt requirements-dev.txt
+$(BIN)/.installed: requirements-core.txt requirements.txt requirements-serve.txt requirements-documents.txt requirements-dev.txt
 	@$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet $(PIP_TORCH) "$$(grep -E '^torch==' requirements-core.txt)"
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt

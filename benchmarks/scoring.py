@@ -17,29 +17,13 @@ from pathlib import Path
 import torch
 from sentence_transformers import CrossEncoder
 
+from benchmarks.serving import WORDS
 from common.records import Passage, passage_text
 from models.devices import resolve_device
 from models.drrag.triple_classifier import PART, TripleClassifier
 from models.pretrained import MINILM
 
 Triples = list[tuple[str, Passage, Passage]]
-WORDS = [
-    "river",
-    "company",
-    "film",
-    "director",
-    "born",
-    "city",
-    "founded",
-    "album",
-    "player",
-    "team",
-    "year",
-    "season",
-    "state",
-    "house",
-    "north",
-]
 
 
 def workload(questions: int, pairs: int, seed: int) -> Triples:

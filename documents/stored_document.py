@@ -1,13 +1,14 @@
 """A document on disk: its blocks as JSON Lines, its Markdown text, its images as files.
 
-document.jsonl   first line: the document; then one line a block, in reading order
+document.jsonl   `write_rows`: the document; then one line a block, in reading order
 document.md      the same as Markdown, for people
 images/          named by their content
 """
 
 import dataclasses
 import json
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -37,8 +38,7 @@ def save_document(folder: Path, document: Document, markdown: str, about: dict[s
     write_text(folder / MARKDOWN, markdown)
     head = {**about, "name": document.name, "title": document.title, "pages": document.pages}
     head |= {"left_out": document.left_out, "blocks": len(document.blocks)}
-    rows = (head, *map(_row, document.blocks))
-    write_text(folder / DOCUMENT, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_rows(folder / DOCUMENT, (head, *map(_row, document.blocks)))
 
 
 def load_document(folder: Path) -> Document:
@@ -48,18 +48,32 @@ def load_document(folder: Path) -> Document:
         OSError: If a file is missing.
         ValueError: If a file is corrupt.
     """
-    with (folder / DOCUMENT).open(encoding="utf-8") as file:
-        head = json.loads(file.readline())
-        blocks = tuple(_blocks(file, folder / IMAGES))
-    if len(blocks) != head["blocks"]:
-        raise ValueError(f"{folder / DOCUMENT} has {len(blocks)} of {head['blocks']} blocks")
+    head, *rows = read_rows(folder / DOCUMENT)
+    blocks = tuple(_blocks(rows, folder / IMAGES))
     return Document(head["name"], head["title"], blocks, head["pages"], tuple(head["left_out"]))
 
 
 def load_about(folder: Path) -> dict[str, Any]:
     """What `save_document` was told of a document.  Errors as `load_document`."""
-    with (folder / DOCUMENT).open(encoding="utf-8") as file:
-        return json.loads(file.readline())
+    return read_rows(folder / DOCUMENT)[0]
+
+
+def write_rows(file: Path, rows: Iterable[Any]) -> None:
+    """Write rows of JSON types as JSON Lines, behind a line with their CRC-32.
+
+    Raises:
+        ArtifactError: If writing to disk fails.
+    """
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_text(file, f"{zlib.crc32(text.encode()):08x}\n{text}")
+
+
+def read_rows(file: Path) -> list[Any]:
+    """What `write_rows` wrote.  Errors as `load_document`."""
+    checksum, _, text = file.read_bytes().partition(b"\n")
+    if checksum != b"%08x" % zlib.crc32(text) or not text:
+        raise ValueError(f"{file} is damaged")
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def _write_bytes(data: bytes, path: Path) -> None:
@@ -76,9 +90,8 @@ def _row(block: Block) -> dict[str, Any]:
     }
 
 
-def _blocks(lines: Iterator[str], images: Path) -> Iterator[Block]:
-    for line in lines:
-        fields = json.loads(line)
+def _blocks(rows: Iterable[dict[str, Any]], images: Path) -> Iterator[Block]:
+    for fields in rows:
         class_ = _KINDS[fields.pop("kind")]
         if class_ is Table:
             fields["rows"] = tuple(tuple(row) for row in fields["rows"])

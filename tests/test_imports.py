@@ -20,8 +20,7 @@ TRAINING = (  # from the ground floor up: a folder imports from itself and from 
 )  # fmt: skip
 DOCUMENTS = (
     "common",
-    "documents", "documents.pdf", "documents.segments", "documents.reading", "documents.folder",
-    "documents.benchmark", "documents.manuals",
+    "documents", "documents.pdf", "documents.segments", "documents.reading", "documents.folder", "documents.manuals",
 )  # fmt: skip
 SERVING = (
     "common",
@@ -43,7 +42,6 @@ SERVING = (
 )  # fmt: skip
 TOGETHER = {  # folders that build on each other
     "models.bigbird": "models",  # a backbone
-    "documents.benchmark.truth": "documents.benchmark",
 }
 LAYERS = ("common", "models", "datamodules", "trainers", "harness", "documents")
 MODULES = {

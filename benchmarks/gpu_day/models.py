@@ -23,7 +23,7 @@ from transformers import (
 
 from benchmarks.causal_lm import WORDS, random_model
 from benchmarks.gpu_day.sizes import BenchmarkSizes
-from benchmarks.scoring import WORDS as TRIPLE_WORDS
+from benchmarks.serving import WORDS as TRIPLE_WORDS
 from models.loading import save_network
 
 SPREAD = 0.5  # standard deviation of the logarithm of a passage's length

@@ -1,6 +1,6 @@
 """Scoring triples by DR-RAG's classifier, and reranking passages by an estimator, beside CrossEncoder in bf16.
 
-CrossEncoder scores the exported folders; where flash-attn is installed also without padding, in its form of modules.
+CrossEncoder scores the exported folders.
 """
 
 from collections.abc import Iterator
@@ -9,10 +9,6 @@ from tempfile import TemporaryDirectory
 
 import torch
 from sentence_transformers import CrossEncoder
-from sentence_transformers.base.modules import Dense, Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
-from torch import nn
-from transformers.utils import is_flash_attn_2_available
 
 from benchmarks.gpu_day.models import Texts, save_encoder
 from benchmarks.gpu_day.sizes import BenchmarkSizes
@@ -46,23 +42,6 @@ def triples(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> Iterat
     yield from compared("scoring triples, BigBird-base", steps, len(asked), "triples", 2)
 
 
-def in_modules(folder: Path, network: nn.Module, device: torch.device) -> tuple[str, CrossEncoder]:
-    """CrossEncoder in its form of modules, with the head of a BERT; without padding where flash-attn is installed."""
-    flash = device.type == "cuda" and is_flash_attn_2_available()
-    attention = {"attn_implementation": "flash_attention_2" if flash else "sdpa"}
-    body = Transformer(str(folder), model_kwargs={**BF16, **attention})
-    pooler, head = network.bert.pooler.dense, network.classifier
-    width = pooler.in_features
-    dense = Dense(width, width, init_weight=pooler.weight.data, init_bias=pooler.bias.data)
-    score = Dense(
-        width, 1, activation_function=None, init_weight=head.weight.data, init_bias=head.bias.data,
-        module_output_name="scores",
-    )  # fmt: skip
-    modules = [body, Pooling(width, "cls"), dense.bfloat16(), score.bfloat16()]
-    form = "unpadded" if flash else "padded, without flash-attn"
-    return f"CrossEncoder, modules, {form}", CrossEncoder(modules=modules, device=device.type)
-
-
 def passages(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> Iterator[Row]:
     """Rows of reranking one question's passages: what a user waits for."""
     model = save_encoder(folder / "bert", "bert", sizes, device, num_labels=1)
@@ -73,18 +52,13 @@ def passages(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> Itera
     question, found = texts.words(0.1), [Passage.of(texts.words(0.03), texts.words(1.0)) for _ in range(sizes.passages)]
     asked = [(question, passage) for passage in found]
     pairs = [(question, passage_text(passage)) for passage in found]
-    crosses = {PADDED: CrossEncoder(str(folder / "estimator"), device=device.type, model_kwargs=BF16)}
-    name, modules = in_modules(folder / "estimator", estimator.network, device)
-    crosses[name] = modules
+    cross = CrossEncoder(str(folder / "estimator"), device=device.type, model_kwargs=BF16)
 
     def ours() -> None:
         estimator.encode._ids.clear()
         estimator.scores(asked)
 
-    steps = {OURS: ours} | {
-        name: lambda cross=cross: cross.predict(pairs, batch_size=BATCH, show_progress_bar=False)
-        for name, cross in crosses.items()
-    }
+    steps = {OURS: ours, PADDED: lambda: cross.predict(pairs, batch_size=BATCH, show_progress_bar=False)}
     yield from compared("reranking passages, BERT-base", steps, len(pairs), "passages", sizes.steps)
 
 

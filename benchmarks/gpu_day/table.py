@@ -32,7 +32,7 @@ def of_rows(found: dict[str, Any]) -> list[str]:
     rows = []
     for each in found["rows"]:
         what, unit, value = each["what"], each["measure"], each["ours"]
-        ours = "no room" if value is None else f"{value:,.4g}" + (f" of {each['of']:,}" if "of" in each else "")
+        ours = "no room" if value is None else f"{value:,.4g}"
         beside = [(name, f"{x:,.4g}", f"{value / x:.2f}" if value and x else "") for name, x in each["beside"].items()]
         beside += [(name, "no room", "") for name in each.get("no_room", {}) if name != "ours"]
         rows += [line(what, unit, ours, *cells) for cells in beside or [("", "", "")]]

@@ -3,12 +3,11 @@
     documents.json                   which folder of documents it is of
     report.md, report.jsonl          what each file gave in the last run
     read/SHA256/READING/             one document in one way of reading (`documents.stored_document`)
-        segments-....jsonl           its segments as passages: the first line counts them, then one passage a line
+        segments-....jsonl           its segments as passages, `write_rows`: their counts, then one passage a line
         failure.json                 in the place of all this: why it cannot be read
 
 SHA256 is that of the document's content: a document that is renamed or copied is not read again."""
 
-import json
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -24,10 +23,10 @@ from common.records import Passage
 from common.sealed_json import fingerprint
 from documents.folder.options import ConversionOptions, Cutting, ReadingLimits
 from documents.reading.linked_images import LinkedImages
-from documents.stored_document import DOCUMENT, load_about
+from documents.stored_document import DOCUMENT, load_about, read_rows
 
 HEAD, REPORT, REPORT_LINES = "documents.json", "report.md", "report.jsonl"
-FORMAT = 1  # of the folder; increase it when what is stored changes its meaning
+FORMAT = 2  # of the folder; increase it when what is stored changes its meaning
 _READ, _FAILURE = "read", "failure.json"
 _DIGITS = 32  # of a SHA-256 in names
 KEPT = OutputFolder(
@@ -71,18 +70,14 @@ class CachedDocument:
             linked: Reads the images that the document links to.
         """
         try:
-            with self.segments.open(encoding="utf-8") as lines:
-                counts = json.loads(lines.readline())
-            known = load_about(self.folder) | counts
+            known = load_about(self.folder) | read_rows(self.segments)[0]
             return known if linked.unchanged(known["linked"]) else None
         except (OSError, ValueError, KeyError):
             return None
 
     def passages(self) -> Iterator[Passage]:
-        """The segments."""
-        with self.segments.open(encoding="utf-8") as lines:
-            next(lines)
-            yield from (Passage.from_row(json.loads(line)) for line in lines)
+        """The segments, after `about` has found them whole."""
+        return map(Passage.from_row, read_rows(self.segments)[1:])
 
 
 class ConversionCache:

@@ -18,7 +18,7 @@ SECONDS, MEBIBYTES = 600.0, 2048  # of CPU time and memory that one document may
 OVERLAP_WORDS = 40  # of chunks
 _PACKAGES = ("pypdfium2", "pillow", "lxml", "python-docx", "markdown-it-py")  # that read documents
 NO_REPLY = "no reply ("  # in a line of `left_out`: the document is given to the pass again the next time
-_NOT_READING = ("benchmark", "manuals")  # folders of this package
+_NOT_READING = "manuals"  # the folder of this package that reads nothing
 _MAX_WORKERS = 8
 _MAX_SECONDS, _MAX_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems take as limits
 
@@ -67,7 +67,7 @@ class ConversionOptions:
     def versions(self) -> dict[str, str]:
         """Versions of the reading code and of the storage format: with others documents are read again."""
         package = Path(__file__).parent.parent
-        files = (file for file in package.rglob("*.py") if file.relative_to(package).parts[0] not in _NOT_READING)
+        files = (file for file in package.rglob("*.py") if file.relative_to(package).parts[0] != _NOT_READING)
         packages = {name: _version(name) for name in _PACKAGES}
         return {"code": code_version(files), "texts": str(TEXT_VERSION), **packages}
 

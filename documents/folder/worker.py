@@ -8,7 +8,6 @@ result:   {}, or {"why": ..., "always": true} if its content cannot be read, {"w
 """
 
 import hashlib
-import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import ArtifactError, DataError, UserError
-from common.files import write_text
 from common.records import Passage
 from documents.fidelity import shares
 from documents.folder.options import Cutting
@@ -30,7 +28,7 @@ from documents.reading.raw_text import raw_text
 from documents.records import Document, Heading, Image, Table
 from documents.segments.augmentation import passages, segments
 from documents.segments.chunking import fixed_chunks, plain_text
-from documents.stored_document import load_about, load_document, save_document
+from documents.stored_document import load_about, load_document, save_document, write_rows
 
 
 def convert(asked: dict[str, Any]) -> dict[str, Any]:
@@ -104,5 +102,4 @@ def _counts(document: Document) -> dict[str, int]:
 
 def _save_segments(file: Path, passages: Sequence[Passage]) -> None:
     kinds = Counter(str((passage.metadata or {}).get("kind", "text")) for passage in passages)
-    rows = ({"segments": dict(sorted(kinds.items()))}, *(passage.row for passage in passages))
-    write_text(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_rows(file, ({"segments": dict(sorted(kinds.items()))}, *(passage.row for passage in passages)))

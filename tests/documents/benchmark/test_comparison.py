@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from documents.benchmark import __main__ as comparison
-from documents.benchmark import fetch
-from documents.benchmark.catalogue import CatalogueEntry, Truth, catalogue
-from documents.benchmark.reading import ReadDocument
 from documents.records import Document, Paragraph
+from tests.documents.benchmark import __main__ as comparison
+from tests.documents.benchmark import fetch
+from tests.documents.benchmark.catalogue import CatalogueEntry, Truth, catalogue
+from tests.documents.benchmark.reading import ReadDocument
 
 TRUE = (
     b"<html><title>T</title><body><h1>Pump</h1><h2>Safety</h2><p>Mind the gap.</p>"
@@ -83,7 +83,7 @@ def test_an_engine_of_others_reads_a_pdf_in_its_own_process(tmp_path: Path) -> N
     page = canvas.Canvas(str(tmp_path / "a.pdf"))
     page.drawString(72, 700, "Mind the gap.")
     page.save()
-    from documents.benchmark.reading import read_by
+    from tests.documents.benchmark.reading import read_by
 
     (tmp_path / "a.pdf").rename(tmp_path / "x.pdf")
     entry = replace(_entry("pdf"), id="x")

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.benchmark.heading_scores import heading_scores, nested, sections
-from documents.benchmark.scores import scores
-from documents.benchmark.table_scores import table_scores, teds
-from documents.benchmark.trees import Tree
 from documents.records import Block, Document, Heading, Paragraph, Table
+from tests.documents.benchmark.heading_scores import heading_scores, nested, sections
+from tests.documents.benchmark.scores import scores
+from tests.documents.benchmark.table_scores import table_scores, teds
+from tests.documents.benchmark.trees import Tree
 
 
 def document(*blocks: Block, title: str = "Manual") -> Document:

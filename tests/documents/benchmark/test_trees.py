@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.benchmark.trees import Tree, levenshtein, similarity, tree_edit_distance
+from tests.documents.benchmark.trees import Tree, levenshtein, similarity, tree_edit_distance
 
 Forest = tuple[Tree[str], ...]
 TREES = st.recursive(

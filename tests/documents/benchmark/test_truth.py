@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from documents.benchmark.catalogue import Truth, catalogue, halves
-from documents.benchmark.truth.editions import true_document, truth_pages
-from documents.benchmark.truth.groff import groff_document
-from documents.benchmark.truth.html_edition import html_document
-from documents.benchmark.truth.latex import latex_document
-from documents.benchmark.truth.open_document import odt_document
-from documents.benchmark.truth.plain_text import asciidoc_document, info_document, rst_document
-from documents.benchmark.truth.word import docx_document
 from documents.records import Block, Document, Heading, Paragraph, Table
+from tests.documents.benchmark.catalogue import Truth, catalogue, halves
+from tests.documents.benchmark.truth.editions import true_document, truth_pages
+from tests.documents.benchmark.truth.groff import groff_document
+from tests.documents.benchmark.truth.html_edition import html_document
+from tests.documents.benchmark.truth.latex import latex_document
+from tests.documents.benchmark.truth.open_document import odt_document
+from tests.documents.benchmark.truth.plain_text import asciidoc_document, info_document, rst_document
+from tests.documents.benchmark.truth.word import docx_document
 
 
 def outline(document: Document) -> list[tuple[int, str]]:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from documents.benchmark.trees import Tree, similarity, tree_edit_distance
 from documents.fidelity import words
 from documents.records import Block, Heading, Paragraph
+from tests.documents.benchmark.trees import Tree, similarity, tree_edit_distance
 
 ALIKE = 0.8  # similarity from which a heading that was read is taken for the true one
 NUMBER = re.compile(

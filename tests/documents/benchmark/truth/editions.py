@@ -7,14 +7,14 @@ import re
 from pathlib import Path
 
 from common.errors import ArtifactError, MissingInputError
-from documents.benchmark.catalogue import CatalogueEntry, Truth
-from documents.benchmark.truth.groff import groff_document
-from documents.benchmark.truth.html_edition import html_document
-from documents.benchmark.truth.latex import latex_document
-from documents.benchmark.truth.open_document import odt_document
-from documents.benchmark.truth.plain_text import asciidoc_document, info_document, rst_document
-from documents.benchmark.truth.word import docx_document
 from documents.records import Document
+from tests.documents.benchmark.catalogue import CatalogueEntry, Truth
+from tests.documents.benchmark.truth.groff import groff_document
+from tests.documents.benchmark.truth.html_edition import html_document
+from tests.documents.benchmark.truth.latex import latex_document
+from tests.documents.benchmark.truth.open_document import odt_document
+from tests.documents.benchmark.truth.plain_text import asciidoc_document, info_document, rst_document
+from tests.documents.benchmark.truth.word import docx_document
 
 WITH_TABLES = ("latex", "html", "docx", "odt")  # kinds of truth whose tables are read as tables
 _NEXT = re.compile(rb"<link[^>]*rel=[\"']?next[\"']?[^>]*>", re.IGNORECASE)
@@ -72,8 +72,9 @@ def truth_pages(truth: Truth, root: Path) -> list[tuple[str, bytes]]:
     sha256 = hashlib.sha256(b"".join(content for _, content in pages)).hexdigest()
     if len(pages) != truth.files or sha256 != truth.sha256:
         raise ArtifactError(
-            f"the true structure in {root} is another one than the list's: {len(pages)} files with sha256 {sha256}, not"
-            f" {truth.files} with {truth.sha256}; fetch it again: python -m documents.benchmark.fetch --out FOLDER"
+            f"the true structure in {root} is another one than the list's: {len(pages)} files with sha256 {sha256}, "
+            f"not {truth.files} with {truth.sha256}; fetch it again: "
+            "python -m tests.documents.benchmark.fetch --out FOLDER"
         )
     return pages
 
@@ -85,6 +86,8 @@ def unpacked(path: Path) -> bytes:
         MissingInputError: If there is no such file.
     """
     if not path.is_file():
-        raise MissingInputError(f"{path} does not exist; fetch it: python -m documents.benchmark.fetch --out FOLDER")
+        raise MissingInputError(
+            f"{path} does not exist; fetch it: python -m tests.documents.benchmark.fetch --out FOLDER"
+        )
     content = path.read_bytes()
     return gzip.decompress(content) if path.suffix == ".gz" else content

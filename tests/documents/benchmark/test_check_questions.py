@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.check_questions import HALVES, is_verbatim, missing, questions
 from common.records import GoldSegment, Passage, Question
-from documents.benchmark.catalogue import catalogue
+from tests.documents.benchmark.catalogue import catalogue
+from tests.documents.benchmark.check_questions import HALVES, is_verbatim, missing, questions
 
 TEXT = """# Guide
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.files import create_parents, write_json, write_text
-from documents.benchmark.catalogue import CatalogueEntry
-from documents.benchmark.engines import ENGINES
 from documents.markdown_writing import to_markdown
 from documents.normal_form import title_of
 from documents.reading.any_file import read_document
 from documents.reading.markdown_reading import parse_markdown
 from documents.records import Document, Heading
+from tests.documents.benchmark.catalogue import CatalogueEntry
+from tests.documents.benchmark.engines import ENGINES
 
 OURS = {"ours": True, "ours-without-bookmarks": False}  # whether a PDF's bookmarks are used
 _MAX_SECONDS = 900  # for one document

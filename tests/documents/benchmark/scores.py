@@ -8,7 +8,9 @@ What each score means stands in `benchmarks/results/documents/README.md`.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from documents.benchmark.heading_scores import (
+from documents.fidelity import fidelity, words
+from documents.records import Block, Document, Heading, Image, Table
+from tests.documents.benchmark.heading_scores import (
     ALIKE,
     NUMBER,
     heading_scores,
@@ -18,10 +20,8 @@ from documents.benchmark.heading_scores import (
     text_cost,
     tree_similarity,
 )
-from documents.benchmark.table_scores import table_scores
-from documents.benchmark.trees import similarity
-from documents.fidelity import fidelity, words
-from documents.records import Block, Document, Heading, Image, Table
+from tests.documents.benchmark.table_scores import table_scores
+from tests.documents.benchmark.trees import similarity
 
 # Headings that programs print by themselves, and that a source need not hold: they count for nobody and against nobody.
 _PRINTED_BY_PROGRAMS = {

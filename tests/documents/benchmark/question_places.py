@@ -2,7 +2,7 @@
 
 It draws from plain text that this project's reader had no part in.
 
-    python -m documents.benchmark.question_places --documents FOLDER --only fhs --first 8
+    python -m tests.documents.benchmark.question_places --documents FOLDER --only fhs --first 8
 
 Plain text: of PDFs by poppler's `pdftotext` (must be installed), of HTML and Word by lxml, Markdown as it stands.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from lxml import etree, html
 
 from common.errors import DataError, MissingInputError, UserError
-from documents.benchmark.catalogue import CatalogueEntry, catalogue
+from tests.documents.benchmark.catalogue import CatalogueEntry, catalogue
 
 SEED = 18
 WORDS = 250  # of a place, at most
@@ -73,7 +73,7 @@ def plain_pages(entry: CatalogueEntry, documents: Path) -> list[str]:
 
     Args:
         entry: The document.
-        documents: Folder that `documents.benchmark.fetch` filled, or one folder with all files.
+        documents: Folder that `tests.documents.benchmark.fetch` filled, or one folder with all files.
 
     Raises:
         MissingInputError: The document is not there.
@@ -84,7 +84,7 @@ def plain_pages(entry: CatalogueEntry, documents: Path) -> list[str]:
     file = next((each for each in choices if each.is_file()), None)
     if file is None:
         raise MissingInputError(
-            f"{choices[0]} does not exist; fetch it: python -m documents.benchmark.fetch --out {documents}"
+            f"{choices[0]} does not exist; fetch it: python -m tests.documents.benchmark.fetch --out {documents}"
         )
     if entry.format == "pdf":
         return _pdf_pages(file)
@@ -125,7 +125,7 @@ def _pieces(page: str) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the first places of each document, or the pairs."""
     options = argparse.ArgumentParser(
-        "python -m documents.benchmark.question_places",
+        "python -m tests.documents.benchmark.question_places",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

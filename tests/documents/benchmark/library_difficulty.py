@@ -3,7 +3,7 @@
 Share of its questions of which plain BM25 and MiniLM find gold segments among the first five, over fixed chunks of the
 manuals' true text and over true sections, each with less or more metadata.
 
-    python -m benchmarks.library_difficulty --world data/world --split test
+    python -m tests.documents.benchmark.library_difficulty --world data/world --split test
 
 Prints Markdown: hit@5 (a gold segment is found) and recall@5 (share of the question's gold segments that are found), in
 percent, over all questions and by kind.
@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from benchmarks.library_truth import library_truth
 from common.gold_segments import is_relevant
 from common.records import Passage, Question
 from datamodules.formats.reading import read_questions
@@ -26,6 +25,7 @@ from harness.evaluation.tables import markdown_table
 from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from tests.documents.benchmark.library_truth import library_truth
 
 WORDS = 120  # of a chunk
 K = 5

@@ -1,6 +1,6 @@
 """Document readers of others, each run in a process and environment of its own: a file in, Markdown and seconds out.
 
-    PYTHON documents/benchmark/engines.py ENGINE FILE MARKDOWN
+    PYTHON tests/documents/benchmark/engines.py ENGINE FILE MARKDOWN
 
 PYTHON is an environment that has the engine; this file itself needs the standard library only. It writes the Markdown
 and prints one line of JSON: seconds, pages and version, or why there is no result.

@@ -6,8 +6,9 @@ formulas are left out, inline ones keep their letters and digits.
 
 import re
 
-from documents.benchmark.truth.blocks import TrueBlocks, equally_long, from_level_one
-from documents.benchmark.truth.latex_source import (
+from documents.records import Document, Heading, Paragraph, Table
+from tests.documents.benchmark.truth.blocks import TrueBlocks, equally_long, from_level_one
+from tests.documents.benchmark.truth.latex_source import (
     SYMBOLS,
     Macro,
     accented,
@@ -17,7 +18,6 @@ from documents.benchmark.truth.latex_source import (
     split,
     without_comments,
 )
-from documents.records import Document, Heading, Paragraph, Table
 
 SECTIONS = ("part", "chapter", "section", "subsection", "subsubsection")  # a paragraph's run-in title is no heading
 _TOKEN = re.compile(r"\\([a-zA-Z@]+)\*?|\\(.)|\$\$?|\n[ \t]*\n\s*|[{}~]|``|''|---?|[^\\${}~\n`'-]+|.", re.DOTALL)

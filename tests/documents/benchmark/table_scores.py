@@ -8,8 +8,8 @@ from unicodedata import normalize
 
 from scipy.optimize import linear_sum_assignment
 
-from documents.benchmark.trees import Tree, similarity, tree_edit_distance
 from documents.fidelity import words
+from tests.documents.benchmark.trees import Tree, similarity, tree_edit_distance
 
 Rows = Sequence[Sequence[str]]
 

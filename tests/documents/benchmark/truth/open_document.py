@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from documents.benchmark.truth.blocks import equally_long
 from documents.records import Block, Document, Heading, Paragraph, Table
+from tests.documents.benchmark.truth.blocks import equally_long
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"

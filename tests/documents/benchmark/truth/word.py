@@ -6,8 +6,8 @@ import zipfile
 
 from lxml import etree
 
-from documents.benchmark.truth.blocks import equally_long
 from documents.records import Block, Document, Heading, Paragraph, Table
+from tests.documents.benchmark.truth.blocks import equally_long
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 

@@ -1,8 +1,8 @@
 """Engines that read documents, compared on real ones: headings, tables, text lost and invented, seconds a page.
 
-    python -m documents.benchmark.fetch --out FOLDER
-    python -m documents.benchmark --documents FOLDER --half tuning --engines ours ours-without-bookmarks edgeparse \
-        --python PYTHON --out FILE
+    python -m tests.documents.benchmark.fetch --out FOLDER
+    python -m tests.documents.benchmark --documents FOLDER --half tuning \
+        --engines ours ours-without-bookmarks edgeparse --python PYTHON --out FILE
 
 PYTHON belongs to an environment with the engines of others (`docling=PYTHON` gives one engine its own).
 """
@@ -19,12 +19,12 @@ import numpy as np
 from common.errors import MissingInputError, UserError
 from common.files import write_text
 from common.progress import say
-from documents.benchmark.catalogue import CatalogueEntry, Half, catalogue
-from documents.benchmark.engines import ENGINES
-from documents.benchmark.reading import OURS, ReadDocument, formats, read_by
-from documents.benchmark.scores import scores
-from documents.benchmark.truth.editions import WITH_TABLES, true_document
 from documents.records import Document
+from tests.documents.benchmark.catalogue import CatalogueEntry, Half, catalogue
+from tests.documents.benchmark.engines import ENGINES
+from tests.documents.benchmark.reading import OURS, ReadDocument, formats, read_by
+from tests.documents.benchmark.scores import scores
+from tests.documents.benchmark.truth.editions import WITH_TABLES, true_document
 
 _COLUMNS = {
     "precision": "heading precision", "recall": "heading recall", "f1": "heading F1", "mhs": "MHS",
@@ -39,9 +39,11 @@ Row = dict[str, float] | str  # what an engine has in the columns for a document
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     options = argparse.ArgumentParser(
-        "python -m documents.benchmark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        "python -m tests.documents.benchmark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--documents", type=Path, required=True, help="folder that `documents.benchmark.fetch` filled")
+    options.add_argument(
+        "--documents", type=Path, required=True, help="folder that the command `fetch` beside this one filled"
+    )
     options.add_argument("--half", choices=get_args(Half), default="tuning")
     options.add_argument("--engines", nargs="+", default=list(OURS), choices=(*OURS, *ENGINES), metavar="ENGINE")
     options.add_argument("--only", nargs="+", default=[], metavar="ID", help="these documents of the half")
@@ -65,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         file = options.documents / entry.half / entry.file
         if not file.is_file():
             raise MissingInputError(
-                f"{file} does not exist; fetch it: python -m documents.benchmark.fetch --out FOLDER"
+                f"{file} does not exist; fetch it: python -m tests.documents.benchmark.fetch --out FOLDER"
             )
         truth = true_document(entry, options.documents / "truth")
         for engine in options.engines:

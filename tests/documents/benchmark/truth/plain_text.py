@@ -6,8 +6,8 @@ Info, reStructuredText, AsciiDoc. The first heading is the document's title.
 import re
 from collections.abc import Callable
 
-from documents.benchmark.truth.blocks import TrueBlocks, from_level_one
 from documents.records import Document, Heading, Paragraph
+from tests.documents.benchmark.truth.blocks import TrueBlocks, from_level_one
 
 # What is no running text: headings (group `marked` or `underlined`), code, and what is not printed (none of these).
 _INFO = re.compile(

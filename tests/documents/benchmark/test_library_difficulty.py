@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import library_difficulty
-from benchmarks.library_truth import library_truth
 from common.errors import MissingInputError
 from common.records import GoldSegment, Passage, Question
 from documents.records import Heading, Image, Paragraph, Table
+from tests.documents.benchmark import library_difficulty
+from tests.documents.benchmark.library_truth import library_truth
 
 BLOCKS = [
     {"kind": "heading", "level": 1, "text": "1 Weight", "page": 2},

@@ -7,8 +7,8 @@ from itertools import product
 
 from lxml import html as markup
 
-from documents.benchmark.truth.blocks import TrueBlocks, from_level_one
 from documents.records import Block, Document, Heading, Paragraph, Table
+from tests.documents.benchmark.truth.blocks import TrueBlocks, from_level_one
 
 _SKIPPED_TAGS = ("script", "style", "head", "nav", "title")
 _SKIPPED_CLASSES = {  # navigation, tables of contents, indexes, signs that link to a heading

@@ -1,6 +1,6 @@
 """Whether the evidence of the questions about the real documents stands in the documents and in an index's passages.
 
-    python -m benchmarks.check_questions --documents FOLDER \
+    python -m tests.documents.benchmark.check_questions --documents FOLDER \
         --indexes indexes/real/bm25 indexes/real-chunks/bm25
 
 Each index folder was built by `infer.py index --documents`. Prints Markdown: how many gold segments each one holds
@@ -17,10 +17,10 @@ from common.errors import DataError
 from common.gold_segments import is_relevant
 from common.records import GoldSegment, Passage, Question, nfkc
 from datamodules.formats.reading import read_questions
-from documents.benchmark.catalogue import FILE, catalogue
-from documents.benchmark.question_places import plain_pages
 from harness.evaluation.tables import markdown_table
 from harness.indexing.passage_store import PassageStore
+from tests.documents.benchmark.catalogue import FILE, catalogue
+from tests.documents.benchmark.question_places import plain_pages
 
 HALVES = ("validation", "test")
 FOLDER = FILE.with_name("questions")
@@ -75,7 +75,7 @@ def _letters(text: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Check all questions and print what is not found."""
     options = argparse.ArgumentParser(
-        "python -m benchmarks.check_questions",
+        "python -m tests.documents.benchmark.check_questions",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
