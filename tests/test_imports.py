@@ -149,7 +149,7 @@ def test_only_a_system_s_study_knows_its_strategy() -> None:
 
 
 SERVE_ALL = tuple(
-    f"harness.{name}" for name in ("commands", "indexing", "retrievers", "runtime", "evaluation", "evaluation.judging")
+    f"harness.{name}" for name in ("commands", "indexing", "retrievers", "runtime", "evaluation")
 )
 
 
