@@ -21,10 +21,9 @@ from common.ranges import OpenShare, PositiveInt
 from common.records import Question, nfkc
 from common.retrieval import Retriever
 from common.rewrites import RewriteExample
-from common.validation_split import validation_shares
 from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
 from datamodules.examples.batches import TokenBatch
-from datamodules.examples.data_files import DataFile, QuestionDataFile, paths_of
+from datamodules.examples.data_files import DataFile, QuestionDataFile, hash_split, paths_of
 from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
 from datamodules.formats.row_counts import LEFT_OUT, REPEATED_REWRITE, RowCounts, RowKind
@@ -232,11 +231,8 @@ class RewriteData(StepData):
             held_out = list(track(validation, None, "reading validation rewrites"))
             known = {dialogue(each).casefold() for each in held_out}
             return [each for each in examples if dialogue(each).casefold() not in known], held_out
-        shares = validation_shares(Question("", each.question, history=each.history) for each in examples)
-        return (
-            [each for each, share in zip(examples, shares, strict=True) if share >= self.validation_fraction],
-            [each for each, share in zip(examples, shares, strict=True) if share < self.validation_fraction],
-        )
+        questions = (Question("", each.question, history=each.history) for each in examples)
+        return hash_split(examples, questions, self.validation_fraction)
 
     def _distinct(self, sources: Sequence[RewriteDataFile]) -> Iterator[RewriteExample]:
         seen: set[RewriteExample] = set()

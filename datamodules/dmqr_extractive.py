@@ -17,10 +17,9 @@ from common.errors import DataError
 from common.progress import track
 from common.ranges import NonNegativeFloat, OpenShare, PositiveFloat, PositiveInt, Share
 from common.records import Passage, Question, nfkc
-from common.validation_split import validation_shares
 from datamodules.cache.search_results import Search, SearchResults
 from datamodules.examples.batches import TokenBatch
-from datamodules.examples.data_files import DataFile, QuestionDataFile
+from datamodules.examples.data_files import DataFile, QuestionDataFile, hash_split
 from datamodules.examples.step_loader import StepData, padded, plan_steps
 from datamodules.formats.row_counts import REPEATED_QUESTION, RowCounts
 from datamodules.formats.word_labels import WordLabels, averaged, word_label_rows
@@ -175,11 +174,7 @@ class ExtractiveData(StepData):
             held_out = _distinct(labelled[trained:], self._unusual)
             known = {nfkc(each.question).casefold() for each in held_out}
             return [each for each in train if nfkc(each.question).casefold() not in known], held_out
-        shares = validation_shares(Question("", each.question) for each in train)
-        return (
-            [each for each, share in zip(train, shares, strict=True) if share >= self.validation_fraction],
-            [each for each, share in zip(train, shares, strict=True) if share < self.validation_fraction],
-        )
+        return hash_split(train, (Question("", each.question) for each in train), self.validation_fraction)
 
     def _pairs(self, questions: Sequence[WordLabels], encode: WordPairEncoder) -> list[LabelledPair]:
         """The pairs of the questions, tokenized, with targets."""

@@ -61,18 +61,13 @@ def token_rows(
 
     def write(writer: RowWriter) -> None:
         with Progress("tokenizing texts", total) as progress, _all_cores():
-            for batch in _batches(texts):
+            remaining = iter(texts)
+            while batch := list(islice(remaining, TEXTS_PER_BATCH)):
                 for ids in tokenize(batch):
                     writer.add(np.array(ids, dtype).tobytes())
                 progress.advance(len(batch))
 
     return TokenCache(store.rows(key, "the texts are tokenized again", write), dtype)
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    remaining = iter(texts)
-    while batch := list(islice(remaining, TEXTS_PER_BATCH)):
-        yield batch
 
 
 @contextmanager

@@ -1,13 +1,17 @@
 """Input files of training and validation, and their questions without duplicates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from common.ranges import PositiveInt
 from common.records import Question, nfkc
+from common.validation_split import validation_shares
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
 from datamodules.formats.recognition import AUTO, check_layout
 from datamodules.formats.row_counts import IN_EARLIER_FILE, REPEATED_ID, REPEATED_QUESTION, RowCounts
+
+Example = TypeVar("Example")
 
 
 @dataclass
@@ -78,3 +82,11 @@ def distinct_questions(sources: Sequence[QuestionDataFile], counts: RowCounts | 
                 yield question
             else:
                 counts.add(REPEATED_QUESTION if seen[text] == number else IN_EARLIER_FILE)
+
+
+def hash_split(
+    examples: Sequence[Example], questions: Iterable[Question], fraction: float
+) -> tuple[list[Example], list[Example]]:
+    """Training and validation examples: those whose question's `validation_shares` is below `fraction` are held out."""
+    shares = [*zip(examples, validation_shares(questions), strict=True)]
+    return [each for each, share in shares if share >= fraction], [each for each, share in shares if share < fraction]
