@@ -18,13 +18,8 @@ from harness.web.transport import Transport
 
 _LENGTH = ("length", "max_tokens", "max_output_tokens", "model_length")
 _BROKEN = ("error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled", "timeout")
-_NO_TEXT = {
-    "content_filter": "the endpoint's content filter stopped the reply",
-    "sensitive": "the endpoint's content filter stopped the reply",
-    "safety": "the endpoint's content filter stopped the reply",
-    "tool_calls": "the model called a tool instead of replying",
-    "function_call": "the model called a function instead of replying",
-}
+_FILTERED = ("content_filter", "sensitive", "safety")
+_CALLED = ("tool_calls", "function_call")
 
 
 class ChatClient:
@@ -60,10 +55,11 @@ class ChatClient:
         """
         try:
             response = self._client.post("/chat/completions", cast_to=httpx2.Response, body=body, options=self._options)
-            reply = reply_of(response.content, _retries(response.request))
-            return replace(reply, text=without_key(reply.text, self.service.key))
+            retries = _retries(response.request)
+            reply = reply_of(response.content)
+            return replace(reply, text=without_key(reply.text, self.service.key), retries=retries)
         except ServiceError as error:
-            failure: Exception = error
+            failure: Exception = ServiceError(str(error), retries)
         except openai.APIStatusError as error:
             failure = self.service.refusal(error.response, _retries(error.request))
         except openai.APIConnectionError as error:
@@ -92,7 +88,7 @@ def _check(response: httpx2.Response) -> None:
         response.headers["x-should-retry"] = "false"
 
 
-def reply_of(content: bytes, retries: int = 0) -> Reply:
+def reply_of(content: bytes) -> Reply:
     """The reply in the body of a response.  Log-probabilities are summed over the tokens that the endpoint lists.
 
     Raises:
@@ -103,15 +99,17 @@ def reply_of(content: bytes, retries: int = 0) -> Reply:
     message, finish = choice["message"], str(choice["finish_reason"]).lower()
     text, refusal = _text(message.get("content")), message.get("refusal")
     if refusal:
-        raise ServiceError(f"the model refused to reply: {refusal}", retries=retries)
-    if finish in _NO_TEXT:
-        raise ServiceError(_NO_TEXT[finish], retries=retries)
+        raise ServiceError(f"the model refused to reply: {refusal}")
+    if finish in _FILTERED:
+        raise ServiceError("the endpoint's content filter stopped the reply")
+    if finish in _CALLED:
+        raise ServiceError("the model called a tool instead of replying")
     said = without_thoughts(text)
     if said is None:
-        raise ServiceError(CUT, retries=retries)
+        raise ServiceError(CUT)
     if not said.strip():
         why = "its limit of tokens was reached before it" if finish in _LENGTH else f"finish_reason {finish}"
-        raise ServiceError(f"the reply has no text: {why}", retries=retries)
+        raise ServiceError(f"the reply has no text: {why}")
     usage = body.get("usage")
     return Reply(
         said,
@@ -119,7 +117,6 @@ def reply_of(content: bytes, retries: int = 0) -> Reply:
         logprob=_logprob(choice.get("logprobs")),
         prompt_tokens=_tokens(usage, "prompt_tokens"),
         reply_tokens=_tokens(usage, "completion_tokens"),
-        retries=retries,
     )
 
 

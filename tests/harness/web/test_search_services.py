@@ -58,12 +58,10 @@ def test_the_requests_of_each_service(name: str, link: str, body: Any, header: t
 
 
 def test_a_query_that_the_services_would_refuse_is_cut() -> None:
-    for name, words in (("brave", 50), ("tavily", 80), ("searxng", 100)):
-        _, asked = search(*SEARCHES[name], b'{"results": []}', "word " * 100)
-        assert (str(asked.url) + asked.content.decode()).count("word") == words
-    for name in ("brave", "tavily"):
-        _, asked = search(*SEARCHES[name], b'{"results": []}', "z" * 1000)
-        assert (str(asked.url) + asked.content.decode()).count("z") == 400
+    for name, words, letters in (("brave", 50, 400), ("tavily", 80, 400), ("searxng", 100, 1000)):
+        for query, part, count in (("word " * 100, "word", words), ("z" * 2000, "z", letters)):
+            _, asked = search(*SEARCHES[name], b'{"results": []}', query)
+            assert (str(asked.url) + asked.content.decode()).count(part) == count
 
 
 def test_the_results_of_each_service() -> None:
