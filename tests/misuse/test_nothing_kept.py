@@ -18,6 +18,6 @@ def test_distill(made: Callable[[str], Path], tmp_path: Path) -> None:
         (tmp_path / "llm.yaml").write_text(yaml.safe_dump(model))
         options = ("--questions", "questions.json", "--out", str(tmp_path / "out"), "--llm", str(tmp_path / "llm.yaml"))
         ended = command(made("asking"), "infer.py", "distill", *options)
-    parts = ("no valid line in the reply after the repairs", "it has no valid line for", "4 calls")
+    parts = ("no valid line in the reply after the repairs", "it has no valid line for", "model calls 4")
     refused(ended, 65, "No rewrite was kept", *parts)
     assert not (tmp_path / "out").exists()

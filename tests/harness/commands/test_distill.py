@@ -202,7 +202,7 @@ def test_an_endpoint_that_forbids_ends_the_work_and_the_same_command_goes_on(tmp
         write_model(tmp_path, server)
         ended = run(tmp_path, code=2)
         assert "32 of 40 questions are kept: type the same command again to go on." in ended.err
-        assert "reusing the rewrites of 32 of 40 questions" in run(tmp_path).err
+        assert "reusing 32 rewrites from earlier runs" in run(tmp_path).err
     assert rows(tmp_path) == expected(asked)
 
 
