@@ -148,9 +148,7 @@ def test_only_a_system_s_study_knows_its_strategy() -> None:
             assert not [name for name in known if not name.endswith((match[1], ".retrieve_read"))], module
 
 
-SERVE_ALL = tuple(
-    f"harness.{name}" for name in ("commands", "indexing", "retrievers", "runtime", "evaluation")
-)
+SERVE_ALL = tuple(f"harness.{name}" for name in ("commands", "indexing", "retrievers", "runtime", "evaluation"))
 
 
 def test_rooms_that_serve_all_systems_know_none() -> None:
