@@ -155,6 +155,11 @@ def outcome(seen: Seen, whole: Seen, changed: bool) -> str:
     return "made anew" if changed or any(map(MENDED.search, said - usual)) else "no effect"
 
 
+def holds(file: Path, content: bytes) -> bool:
+    """Whether a file is there and has this content."""
+    return file.is_file() and file.read_bytes() == content
+
+
 def state(artefact: Artefact) -> list[Path]:
     """What the command may change."""
     return [Path(*Path(path).parts[:2]) for path in (artefact.files.removesuffix("*.*"), artefact.result) if path]
@@ -185,7 +190,7 @@ def tried(artefact: Artefact, numbers: range, kept: Path) -> dict[str, Counter[s
     copy(state(artefact), kept, Path())
     before = {file: file.read_bytes() for files in files_by_row(artefact).values() for file in files}
     assert run(artefact.use, artefact.result).value == whole.value, f"{artefact.use}: not the same twice"
-    rewritten = {file for file, content in before.items() if file.read_bytes() != content}  # without a damage too
+    rewritten = {file for file, content in before.items() if not holds(file, content)}  # without a damage too
     copy(state(artefact), kept, Path())
     counts: dict[str, Counter[str]] = {}
     for name, files in files_by_row(artefact).items():
@@ -195,8 +200,7 @@ def tried(artefact: Artefact, numbers: range, kept: Path) -> dict[str, Counter[s
             content = damaged(file.read_bytes(), f"{artefact.name} {name}", number)
             file.write_bytes(content)
             seen = run(artefact.use, artefact.result)
-            changed = file not in rewritten and (not file.is_file() or file.read_bytes() != content)
-            found = outcome(seen, whole, changed)
+            found = outcome(seen, whole, file not in rewritten and not holds(file, content))
             copy(state(artefact), kept, Path())
             row[found] += 1
             if found in ("silently wrong", "traceback"):
