@@ -54,6 +54,10 @@ class UnavailableError(UserError):
     exit_code = 69
 
 
+class SearchFailedError(UnavailableError):
+    """No search of one call has succeeded, which may be of its questions alone: a late reply, a refused query."""
+
+
 class RefusedError(UserError):
     """A service refuses every request: a wrong key, an unknown model, an account without credit."""
 

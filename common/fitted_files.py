@@ -14,6 +14,7 @@ from common.outputs import OutputFile
 from common.sealed_json import check_fields, unsealed, write_sealed
 
 CURE = "Fit it again: infer.py tune on validation questions."
+_DAMAGED = "Remove it, and fit it again: infer.py tune on validation questions."  # it replaces what it can read alone
 T = TypeVar("T")
 
 
@@ -57,12 +58,12 @@ class FittedFile(Generic[T]):
         """
         if not path.is_file():
             raise MissingInputError(f"{path} does not exist, where {self.what} is needed. {CURE}")
-        content = unsealed(path, read_json(path, CURE), CURE)
-        check_fields(str(path), content, self.fields, CURE)
+        content = unsealed(path, read_json(path, _DAMAGED), _DAMAGED)
+        check_fields(str(path), content, self.fields, _DAMAGED)
         try:
             return self.parse(content)
         except (AttributeError, LookupError, TypeError, ValueError, UserError) as error:
-            raise ArtifactError(f"{path} is not {self.what} of this release: {error}. {CURE}") from error
+            raise ArtifactError(f"{path} is not {self.what} of this release: {error}. {_DAMAGED}") from error
 
     def is_one(self, path: Path) -> bool:
         """Whether a file is one that can be read."""

@@ -112,7 +112,10 @@ class CheckedRows:
     def _read(self, start: int, end: int) -> bytes:
         if isinstance(self._source, bytes):
             return self._source[start:end]
-        return os.pread(self._file, end - start, start)
+        parts = [os.pread(self._file, end - start, start)]
+        while parts[-1] and (got := sum(map(len, parts))) < end - start:  # one call reads 2 GiB at most
+            parts.append(os.pread(self._file, end - start - got, start + got))
+        return b"".join(parts)
 
 
 def opened(file: Path, again: str = "") -> CheckedRows | None:

@@ -41,7 +41,7 @@ def tune(
     read_by(system, llm)
     from harness.evaluation.engine import answers_after
     from harness.evaluation.study import build, word_of
-    from harness.runtime.failures import FailedQuestions, failure_of
+    from harness.runtime.failures import FailedQuestions, failure_of, telling_what_is_kept
     from harness.runtime.long_questions import cut_passages
 
     fitting: Tuning | None = build(system, "tuning", tuning)
@@ -56,7 +56,8 @@ def tune(
             say(f"{fact}.")
         settings, failed = settings.for_questions(asked.questions), FailedQuestions()
         try:
-            told = fitting.tune(system, asked.questions, out, settings)
+            with telling_what_is_kept("What its parts have computed is kept"):
+                told = fitting.tune(system, asked.questions, out, settings)
         except Exception as error:
             answers = answers_after(error, system, asked.questions, settings)
             failed.add(asked.questions, answers)

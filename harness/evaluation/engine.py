@@ -34,6 +34,7 @@ from harness.retrievers.corpora import passages_of
 from harness.runtime.failures import (
     ERROR,
     FailedQuestions,
+    Failure,
     as_answers,
     each_apart,
     failure_of,
@@ -97,14 +98,17 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     if own is None:
         raise TypeError(f"{type(study).__name__}.rows_of({word}) has no row with the system that it was given")
     asked = RowAnswers(ask_rows(made, questions, memo, whole=study is None, own=system), own, memo)
-    findings = study.measure(system, questions, asked, settings) if study else Findings()
+    with telling_what_is_kept(_kept(len(questions), questions, memo)):  # it may ask a judge
+        findings = study.measure(system, questions, asked, settings) if study else Findings()
     findings.facts += _failed_elsewhere(asked)
     answers = with_cut_notes(system, questions, shown(asked.answers))
     variants, indexed = {name: shown(each) for name, each in findings.variants.items()}, indexed_passages(system)
     del asked  # may hold all that was retrieved
     verdict, controls = _controlled(system, questions, answers, settings, memo)
     systems: dict[str, Sequence[Answer]] = {word: answers, **variants}
-    costs, judged = costs_table(answers), judgements(settings.judge, questions, answers, settings.bootstrap)
+    with telling_what_is_kept(_kept(len(questions), questions, memo)):
+        judged = judgements(settings.judge, questions, answers, settings.bootstrap)
+    costs = costs_table(answers)
     tables = [
         *controls,
         *_answer_tables(questions, answers, settings, findings),
@@ -140,26 +144,32 @@ def ask_rows(
 
     Raises:
         UserError: If this one does.
+        Exception: The first error of this row, if it answers no question.
     """
     found: dict[Any, list[Answer]] = {row: [] for row in rows}
     of_parts = {row: made for row, made in rows.items() if not whole and hasattr(type(made), "memo")}
     ask = {row: made.answer if row in of_parts else _remembered(made, memo) for row, made in rows.items()}
     for made in of_parts.values():
         made.memo = memo  # type: ignore[attr-defined]
+    lost: list[Failure] = []  # of the own row
     try:
         starts = range(0, len(questions), QUESTIONS_AT_ONCE)
         for start in track(starts, len(starts), "answering, batches"):
             batch = questions[start : start + QUESTIONS_AT_ONCE]
             with telling_what_is_kept(_kept(start, questions, memo)):
                 for row, made in rows.items():
-                    answers = as_answers(batch, each_apart(ask[row], batch, first=start == 0))
+                    results = each_apart(ask[row], batch, first=start == 0)
+                    answers = as_answers(batch, results)
                     if made is own:
                         _check_excluded(own, batch, answers)
+                        lost += [each for each in results if isinstance(each, Failure)]
                     found[row] += answers
             memo.end_batch()
     finally:
         for made in of_parts.values():
             made.memo = None  # type: ignore[attr-defined]
+    if lost and len(lost) == len(questions):
+        raise lost[0].error
     return {row: [settled(answer) for answer in each] for row, each in found.items()}
 
 

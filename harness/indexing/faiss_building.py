@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import ArtifactError
+from common.errors import ArtifactError, UserError
 from common.progress import Progress, say
-from harness.indexing.faiss_library import cluster_count, empty_index, import_faiss
+from harness.indexing.faiss_library import KINDS, cluster_count, empty_index, import_faiss
 
 BLOCK = 65536  # vectors added at a time
 _TRAINING_PER_CLUSTER, _MIN_PER_CLUSTER = 256, 40  # FAISS's limit of training vectors, and what it warns below
@@ -42,14 +42,20 @@ def build_approximate(vectors_ND: np.ndarray, faiss_index: str, out: Path) -> No
     index = empty_index(faiss_index, vectors_ND.shape[1])
     by_flat = hasattr(index, "quantizer") and isinstance(faiss.downcast_index(index.quantizer), faiss.IndexFlat)
     gpus = faiss.get_num_gpus() if by_flat else 0
-    if not index.is_trained:
-        _train(faiss, index, vectors_ND, gpus)
-    add = _adder(faiss, index, gpus)
-    with Progress("adding vectors to the index", len(vectors_ND)) as progress:
-        for start in range(0, len(vectors_ND), BLOCK):
-            block_BD = np.ascontiguousarray(vectors_ND[start : start + BLOCK])
-            add(block_BD)
-            progress.advance(len(block_BD))
+    try:
+        if not index.is_trained:
+            _train(faiss, index, vectors_ND, gpus)
+        add = _adder(faiss, index, gpus)
+        with Progress("adding vectors to the index", len(vectors_ND)) as progress:
+            for start in range(0, len(vectors_ND), BLOCK):
+                block_BD = np.ascontiguousarray(vectors_ND[start : start + BLOCK])
+                add(block_BD)
+                progress.advance(len(block_BD))
+    except RuntimeError as error:  # such as too few vectors for the codes behind a transformation
+        why = str(error).rpartition(": ")[2]
+        raise UserError(
+            f"faiss_index {faiss_index} cannot be built of {len(vectors_ND):,} vectors ({why}). Type flat, {KINDS}."
+        ) from error
     try:
         faiss.write_index(index, str(out))
     except RuntimeError as error:  # raised by FAISS if writing fails

@@ -9,6 +9,7 @@ Shape legend: N vectors, D dimensions, Q queries, K candidates.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,9 @@ def open_vectors(folder: Path) -> np.ndarray:
         raise ArtifactError(f"{folder / VECTORS} cannot be read ({error}). Build the index again.") from error
 
 
+_EXACT_SCORES = re.compile("flat|Flat|HNSW[0-9]+(,Flat)?|IVF[^,]*,Flat")  # others search changed or compressed vectors
+
+
 class Vectors:
     """The vectors of an index folder, opened for search.
 
@@ -103,7 +107,7 @@ class Vectors:
     ) -> None:
         self.vectors_ND = open_vectors(folder)
         self._process, self._faiss = os.getpid(), import_faiss()
-        self._k_factor = k_factor if "Q" in faiss_index else 1  # quantized: PQ, SQ, OPQ, ...
+        self._k_factor = 1 if _EXACT_SCORES.fullmatch(faiss_index) else k_factor
         self._index: Any = None
         self._max_candidates = len(self.vectors_ND)
         if self._faiss is None:

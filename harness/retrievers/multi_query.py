@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveInt, Precision
@@ -174,6 +174,8 @@ class MultiQueryRetriever:
         feedback_retriever: Retriever | None = None,
         prior: Path | None = None,
     ) -> None:
+        if fusion not in get_args(MultiQueryFusion):
+            raise UserError(f"fusion is {fusion!r}; allowed: {', '.join(get_args(MultiQueryFusion))}.")
         given = (serving is not None) + (scorer is not None)
         if fusion == "rerank" and given != 1:
             raise UserError(

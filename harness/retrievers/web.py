@@ -18,7 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from common.context_sources import WEB
-from common.errors import UserError
+from common.errors import SearchFailedError, UserError
 from common.killable import Killable
 from common.packages import require
 from common.progress import Progress, in_bytes
@@ -149,7 +149,8 @@ class WebRetriever:
 
         Raises:
             UserError: If no search can succeed (wrong key, no credit).
-            UnavailableError: If the service is down after all retries.
+            UnavailableError: If the service is down after all retries; SearchFailedError if all searches of this call
+                failed.
             ArtifactError: If the cache is corrupt or cannot be written.
         """
         queries = as_texts(queries)
@@ -171,6 +172,11 @@ class WebRetriever:
         what = f"searching with {self.service.name}"
         found = self._each(lambda query: self._results(query, store), queries, what, self.failures)
         self.totals["failures"] += len(queries) - len(found)
+        if not found:
+            why = self.failures[queries[-1]]
+            raise SearchFailedError(
+                f"{self.service.title}: {len(queries)} of {len(queries)} searches failed, the last with: {why}."
+            )
         links = list(dict.fromkeys(each.link for results, _ in found.values() for each in results))
         links = [link for link in links if self.read_pages and link not in self.lost_pages]
         with (

@@ -120,13 +120,20 @@ def distill(
         ArtifactError: If the journal is corrupt or cannot be written.
     """
     values = Values(file, {**depends_on, "format": _FORMAT}, "rewrites") if depends_on is not None else Values()
+    lost = 0
 
     def ask(places: Sequence[int]) -> list[dict[str, Any]]:
+        nonlocal lost
         batch = [questions[place] for place in places]
-        with telling_what_is_kept(f"{len(values):,} of {len(questions):,} questions are kept"):
+        done = sum(_key(question) in values for question in questions) - lost if depends_on is not None else 0
+        with telling_what_is_kept(f"{done:,} of {len(questions):,} questions are kept"):
             found = each_apart(lambda some: rewriter.ask(some, strategies), batch, first=not len(values))
-        made = zip(batch, found, strict=True)
-        return [asdict(_failed(q, strategies, each) if isinstance(each, Failure) else each) for q, each in made]
+        made = [
+            _failed(question, strategies, each) if isinstance(each, Failure) else each
+            for question, each in zip(batch, found, strict=True)
+        ]
+        lost += sum(map(call_failed, made))
+        return [*map(asdict, made)]
 
     found = values(
         [_key(question) for question in questions], ask, "rewriting questions", QUESTIONS_AT_ONCE,

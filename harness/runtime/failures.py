@@ -18,6 +18,7 @@ from common.errors import (
     MemoryShortError,
     MissingInputError,
     RefusedError,
+    SearchFailedError,
     SomeFailedError,
     UnavailableError,
     UserError,
@@ -82,7 +83,8 @@ def may_be_of_one(error: Exception) -> bool:
 
     Else it is of the program, of a service that is down, of a missing or corrupt file or of memory.
     """
-    return isinstance(error, UserError | TimeoutError) and not isinstance(error, _OF_ALL)
+    of_one = isinstance(error, UserError | TimeoutError) and not isinstance(error, _OF_ALL)
+    return of_one or isinstance(error, SearchFailedError)
 
 
 @contextmanager

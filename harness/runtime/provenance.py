@@ -47,7 +47,8 @@ def reusing(owner: object = None) -> Callable[..., Any]:
                 return each
         instance = construct(class_type, *args, **kwargs)
         if hasattr(class_type, "reply"):
-            models.add(instance)
+            with suppress(TypeError):  # it has slots, or no hash: it is not shared
+                models.add(instance)
         return instance
 
     return build
@@ -64,7 +65,7 @@ def with_arguments(instance: Any, **changes: Any) -> Any:
 
 def _keep(instance: object, arguments: dict[str, Any]) -> None:
     with suppress(AttributeError, TypeError):  # it takes no attributes: its configuration stays unknown
-        setattr(instance, BUILT, (id(instance), arguments))
+        object.__setattr__(instance, BUILT, (id(instance), arguments))  # also of a frozen one
 
 
 def _arguments_of(instance: object) -> dict[str, Any] | None:
@@ -107,6 +108,8 @@ def _describe(instance: object) -> dict[str, Any]:
     if arguments is None:
         raise LookupError(instance)
     arguments = getattr(instance, "identity", arguments)
+    if arguments is None:  # the part says that it is not known
+        raise LookupError(instance)
     return _class_record(kind) | {n: _to_json(value) for n, value in arguments.items()}
 
 

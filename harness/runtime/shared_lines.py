@@ -71,7 +71,7 @@ def write_shared(
     """
     first, partial = processes.rank == 0, out.with_name(f"{out.name}.partial")
     with output.locked(out) if first else nullcontext():
-        head, missing, batches, failed = dict[str, Any](), list[int](), 0, FailedQuestions()
+        head, missing, batches, failed, lasts = dict[str, Any](), list[int](), 0, FailedQuestions(), True
         if first:
             failed.asked, depends_on = survey()
             batches = -(-failed.asked // at_once)
@@ -86,7 +86,8 @@ def write_shared(
             missing = [batch for batch in range(batches) if batch not in saved]
             if saved and missing:
                 say(f"{partial}: {batches - len(missing)} of {batches} batches are there from an earlier run.")
-        head, missing = processes.broadcast((head, missing))
+            lasts = depends_on is not None
+        head, missing, lasts = processes.broadcast((head, missing, lasts))
         mine = missing[processes.rank :: processes.size]
         stream = items() if mine else iter(())
         journal = Journal(partial / f"rank-{processes.rank}.jsonl", head)
@@ -96,7 +97,8 @@ def write_shared(
                 asked = list(islice(stream, at_once))
                 if batch not in mine:  # another rank's, or finished
                     continue
-                with telling_what_is_kept(f"{mine.index(batch):,} new batches of {at_once} are kept in {partial}"):
+                done = f"{mine.index(batch):,} new batches of {at_once} are kept in {partial}"
+                with telling_what_is_kept(done if lasts else "Nothing is kept"):
                     found = [*zip(asked, each_apart(lines, asked, batch == mine[0]), strict=True)]
                 made = [each for _, each in found if not isinstance(each, Failure)]
                 lost = {name(item): each.reason for item, each in found if isinstance(each, Failure)}

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -142,9 +143,13 @@ class TrainCLI(LightningCLI):
 
     def __init__(self, args: list[str] | None = None, *, locks: ExitStack, **kwargs: Any) -> None:
         self.locks, self.given = locks, sys.argv[1:] if args is None else args
-        typed = dict(zip(self.given, self.given[1:], strict=False))
+        words = [part for word in self.given for part in (word.split("=", 1) if word.startswith("--") else [word])]
+        typed = dict(pairwise(words))
         if self.given[:1] == ["fit"] and "--resume" in typed:  # before options that have left are refused
-            refuse_earlier_release(Path(typed.get("--config", "")).parent)
+            if "--name" in typed:
+                refuse_earlier_release(Path(run_folder(typed["--name"])))
+            elif "--config" in typed:  # a run's own, which has its name
+                refuse_earlier_release(Path(typed["--config"]).parent)
         self.inputs: dict[str, str] = {}  # what the options name -> its sha256; on rank 0
         self.resumed: Path | None = None  # folder of the run that is resumed; on rank 0
         self._values: dict[str, Any] = {}  # the options of a fit, as plain values; on rank 0

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from common.errors import UnavailableError, UserError
+from common.errors import SearchFailedError, UnavailableError, UserError
 from common.records import Ranked
 from harness.interfaces import Retriever
 from harness.retrievers.web import WebRetriever
@@ -220,8 +220,8 @@ def test_a_failed_search_loses_no_other_and_is_recorded_and_not_stored(tmp_path:
 def test_a_service_without_any_answer_is_unavailable(tmp_path: Path) -> None:
     with world(tmp_path, {"alba": ["/alba"]}, every=[answer(b"<html>")] * 2, brune=[answer(b"", 500)]) as there:
         retriever = there.retriever(max_retries=0, read_pages=False, concurrency=1)
-        assert retriever.search(["alba"], 1) == [[]]  # one reply that cannot be read may be of this query
-        assert "no valid" in retriever.failures["alba"]
+        with pytest.raises(SearchFailedError, match=r"searxng at 127\.0\.0\.1:\d+: 1 of 1 searches failed, .*no valid"):
+            retriever.search(["alba"], 1)
         with pytest.raises(UnavailableError, match=r"HTTP 500\. Results so far are kept in .* run the same command"):
             retriever.search(["alba", "brune"], 1)
     began = time.monotonic()
