@@ -169,7 +169,8 @@ def ask_rows(
         for made in of_parts.values():
             made.memo = None  # type: ignore[attr-defined]
     if lost and len(lost) == len(questions):
-        raise lost[0].error
+        error = lost[0].error  # one of time is an error of the system, too, and would be taken for one of writing
+        raise error if isinstance(error, UserError) else UserError(lost[0].reason) from error
     return {row: [settled(answer) for answer in each] for row, each in found.items()}
 
 

@@ -38,6 +38,19 @@ def test_a_call_that_failed_is_made_again_by_the_next_run(tmp_path: Path) -> Non
     assert [each.failure for each in again.on_passages(cases)] == ["", ""]  # one reused, one asked
 
 
+def test_a_judge_whose_model_is_not_known_remembers_in_memory_alone(tmp_path: Path) -> None:
+    class Unknown:
+        name = "unknown"
+
+        def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+            return [Reply(VALID) for _ in chats]
+
+    judge = construct(Judge, llm=Unknown())
+    judge.verdicts = Memo(tmp_path).of("verdicts", judge)
+    assert [each.failure for each in judge.on_passages([(asked(0), Passage.of("t", "x"))])] == [""]
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize(
     ("relevant", "expected"),
     [

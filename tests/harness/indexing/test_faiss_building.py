@@ -91,6 +91,13 @@ def test_what_does_not_fit_the_memory_is_refused_with_its_size() -> None:
     check_memory("flat", *wikipedia, 0)
 
 
+def test_a_string_that_these_vectors_do_not_serve_is_refused(tmp_path: Path) -> None:
+    vectors_ND = RNG.standard_normal((100, 16), dtype=np.float32)
+    for kind in ("OPQ8,IVF4,PQ8x8np", "IDMap,Flat"):
+        with pytest.raises(UserError, match=f"{kind} cannot be built of 100 vectors"):
+            build_approximate(vectors_ND, kind, tmp_path / "out")
+
+
 @pytest.mark.parametrize("kind", ["IVF16,Flat", "IVF16,PQ4x8np", "HNSW16", "SQ8", "HNSW16,SQ8"])
 def test_an_index_takes_about_what_was_said(tmp_path: Path, kind: str) -> None:
     vectors_ND = RNG.standard_normal((2000, 16), dtype=np.float32)

@@ -12,6 +12,7 @@ from common.errors import (
     DataError,
     MissingInputError,
     RefusedError,
+    SearchFailedError,
     SomeFailedError,
     UnavailableError,
     UserError,
@@ -81,7 +82,7 @@ def shown(found: Sequence[int | Failure]) -> list[int | str]:
 
 def test_items_that_fail_are_found_one_by_one_and_the_others_are_done() -> None:
     sizes: list[int] = []
-    work = doubled({2: UserError("two\nlines"), 4: DataError("four"), 5: TimeoutError()}, sizes)
+    work = doubled({2: UserError("two\nlines"), 4: SearchFailedError("four"), 5: TimeoutError()}, sizes)
     assert shown(each_apart(work, [1, 3])) == [2, 6]
     assert sizes == [2]  # a batch that succeeds is done once
     assert shown(each_apart(work, [1, 2, 3, 4, 5])) == [2, "two lines", 6, "four", "TimeoutError"]
@@ -245,6 +246,22 @@ def test_evaluate_scores_the_others_and_counts_what_failed(
     assert report(tmp_path / "out")["questions"]["failed"] == {"q2": "the part breaks. Try again"}
     assert "- 1 of 3 questions failed: q2" in (tmp_path / "out/report.md").read_text()
     assert [bool(each["evidence"]) for each in records_of(tmp_path / "out")] == [True, False, True]
+
+
+def test_an_evaluation_that_answers_no_question_leaves_the_report_before(fragile: Fragile, tmp_path: Path) -> None:
+    """Also where each question has a reason of its own, and where there is one question alone."""
+
+    class Named(Fragile):
+        def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+            raise TimeoutError(f"late: {queries}")
+
+    file, out = write_questions(tmp_path), tmp_path / "out"
+    evaluate(RetrieveRead(Bm25Retriever(fragile.folder), 2), out, questions=str(file), resamples=10)
+    before = (out / "report.json").read_bytes()
+    for limit in (None, 1):
+        with pytest.raises(UserError, match=r"^late"):
+            evaluate(RetrieveRead(Named(fragile.folder), 2), out, questions=str(file), resamples=10, limit=limit)
+        assert (out / "report.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("kind", [UnavailableError, ConnectionRefusedError])

@@ -4,6 +4,8 @@ import importlib
 import json
 import shutil
 import sys
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from harness.evaluation.serialization import pack_answer, unpack_answer
 from harness.readers.read_once import packed, unpacked
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.fusion import FusedRetriever
-from harness.runtime.provenance import configuration, construct
+from harness.runtime.provenance import configuration, construct, reusing
 from models.rerag.marginal_reader import AnswerMatrix
 from tests.helpers.rerag_world import corpus
 
@@ -52,6 +54,28 @@ def test_answers_survive(text: str, hits: list[tuple[Passage, float]], logprob: 
     question = Question("q", "?", passages=(*PASSAGES[:2], PASSAGES[0]))  # the others come from elsewhere
     answer = Answer("q", text, tuple(Ranked(*hit) for hit in hits), logprob, {"calls": 0.1}, {"of": [text, None]})
     assert unpack_answer(question, json.loads(json.dumps(pack_answer(question, answer)))) == answer
+
+
+@dataclass(frozen=True)
+class Frozen:
+    name: str
+
+
+@dataclass(slots=True)
+class Slotted:
+    name: str
+
+    def reply(self) -> None: ...
+
+
+def test_parts_of_any_class_are_built_and_a_frozen_one_is_known() -> None:
+    """Of one with slots and without a hash nothing can be kept: it is not known, and not shared."""
+    built = construct(Frozen, name="a")
+    assert configuration(built) == {**configuration(built), "name": "a"}  # type: ignore[dict-item]
+    assert configuration(copy(built)) is None
+    build = reusing()
+    assert build(Slotted, name="b") is not build(Slotted, name="b")
+    assert configuration(build(Slotted, name="b")) is None
 
 
 def test_a_system_is_known_by_what_it_was_built_from(tmp_path: Path) -> None:
