@@ -3,6 +3,9 @@
 It is given to the places that call a part: search (retriever, query), score (part, texts), read (reader, question,
 context). Each line of a journal is {"seconds": 1.2, "tokens": 300, "values": {key: value}}, one chunk. Several
 processes may use one file at the same time: each appends its chunks under a lock, and reads those of the others before.
+
+Searches are in no journal: their passages are a thousand times as large as a score, and a search is quickly repeated
+(0.05 of the 0.34 s of a question of DR-RAG's quickstart).
 """
 
 import hashlib
