@@ -12,9 +12,9 @@ from pytorch_lightning import LightningDataModule, LightningModule
 import train
 from trainers.run.help import FILE, GROUPS
 
-KINDS = {  # option -> folder of its classes, what they are, and the method that those define which are not abstract
-    "model": ("trainers", LightningModule, "training_step"),
-    "data": ("datamodules", LightningDataModule, "setup"),
+KINDS = {  # option -> folder of its classes, and what they are
+    "model": ("trainers", LightningModule),
+    "data": ("datamodules", LightningDataModule),
 }
 TEXTS = {  # of options whose own texts are about Python
     "seed_everything": "Seed of all random generators; 0 when omitted.",
@@ -63,16 +63,18 @@ def lines(options: dict[str, str]) -> Iterator[str]:
 
 
 def classes(kind: str) -> dict[str, type]:
-    """The classes of a kind, by their paths."""
-    folder, base, method = KINDS[kind]
+    """The classes of a kind, by their paths, without those that others are built on."""
+    folder, base = KINDS[kind]
     files = sorted((Path(train.__file__).parent / folder).glob("[!_]*.py"))
     named = {f"{folder}.{file.stem}": vars(import_module(f"{folder}.{file.stem}")) for file in files}
-    return {
+    found = {
         f"{module}.{name}": each
         for module, names in named.items()
         for name, each in names.items()
-        if isinstance(each, type) and issubclass(each, base) and each.__module__ == module and method in vars(each)
+        if isinstance(each, type) and issubclass(each, base) and each.__module__ == module
     }
+    built_on = {parent for each in found.values() for parent in each.__mro__[1:]}
+    return {path: each for path, each in found.items() if each not in built_on}
 
 
 def filled(text: str, blanks: int) -> str:
@@ -80,5 +82,11 @@ def filled(text: str, blanks: int) -> str:
     return textwrap.fill(" ".join(text.split()), 110, initial_indent=" " * blanks, subsequent_indent=" " * blanks)
 
 
-if __name__ == "__main__":
+def main(args: list[str] | None = None) -> None:
+    """Write the file."""
+    jsonargparse.ArgumentParser(description=__doc__).parse_args(args)
     FILE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -143,15 +143,14 @@ def ask_rows(
         own: The row that must not retrieve what `exclude_self` leaves out; None checks none.
 
     Raises:
-        UserError: If this one does.
-        Exception: The first error of this row, if it answers no question.
+        UserError: If this one does, or if one of the rows answers no question: its first error.
     """
     found: dict[Any, list[Answer]] = {row: [] for row in rows}
     of_parts = {row: made for row, made in rows.items() if not whole and hasattr(type(made), "memo")}
     ask = {row: made.answer if row in of_parts else _remembered(made, memo) for row, made in rows.items()}
     for made in of_parts.values():
         made.memo = memo  # type: ignore[attr-defined]
-    lost: list[Failure] = []  # of the own row
+    lost: dict[Any, list[Failure]] = {row: [] for row in rows}
     try:
         starts = range(0, len(questions), QUESTIONS_AT_ONCE)
         for start in track(starts, len(starts), "answering, batches"):
@@ -162,15 +161,16 @@ def ask_rows(
                     answers = as_answers(batch, results)
                     if made is own:
                         _check_excluded(own, batch, answers)
-                        lost += [each for each in results if isinstance(each, Failure)]
+                    lost[row] += [each for each in results if isinstance(each, Failure)]
                     found[row] += answers
             memo.end_batch()
     finally:
         for made in of_parts.values():
             made.memo = None  # type: ignore[attr-defined]
-    if lost and len(lost) == len(questions):
-        error = lost[0].error  # one of time is an error of the system, too, and would be taken for one of writing
-        raise error if isinstance(error, UserError) else UserError(lost[0].reason) from error
+    for each in lost.values():
+        if own is not None and len(each) == len(questions) > 0:
+            error = each[0].error  # one of time is an error of the system, too, and would be taken for one of writing
+            raise error if isinstance(error, UserError) else UserError(each[0].reason) from error
     return {row: [settled(answer) for answer in each] for row, each in found.items()}
 
 

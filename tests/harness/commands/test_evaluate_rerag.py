@@ -281,7 +281,8 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
     system = ReRag(None, folders["serving"], contexts=2, device="cpu")
     out = tmp_path / "out"
     bare = tmp_path / "bare.jsonl"
-    bare.write_text(json.dumps({"id": "1", "question": "who", "golden_answers": ["x"]}))
+    rows = [{"id": id_, "question": f"who {id_}", "golden_answers": ["x"]} for id_ in "12"]
+    bare.write_text("\n".join(map(json.dumps, rows)))
     hidden = tmp_path / "hidden.json"
     hidden.write_text(json.dumps([{k: v for k, v in row.items() if k != "answer"} for row in hotpot_rows(2)]))
     study = {"encoder": str(folders["encoder"])}

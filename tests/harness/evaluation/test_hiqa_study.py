@@ -315,7 +315,7 @@ def test_files_of_weights(system: HiQa, tmp_path: Path) -> None:
     other.write_text("{}")
     with pytest.raises(UserError, match=r"not a file of weights of `infer\.py tune`: not replaced"):
         Tuning.output.check(other)
-    with pytest.raises(UserError, match="Fit it again"):
+    with pytest.raises(UserError, match="fit it again"):
         MultiRouteRetriever(retriever.dense, retriever.bm25, weights=other).load()
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
         Tuning().check(HiQa(retriever.bm25))
