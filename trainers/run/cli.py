@@ -145,11 +145,9 @@ class TrainCLI(LightningCLI):
         self.locks, self.given = locks, sys.argv[1:] if args is None else args
         words = [part for word in self.given for part in (word.split("=", 1) if word.startswith("--") else [word])]
         typed = dict(pairwise(words))
-        if self.given[:1] == ["fit"] and "--resume" in typed:  # before options that have left are refused
-            if "--name" in typed:
-                refuse_earlier_release(Path(run_folder(typed["--name"])))
-            elif "--config" in typed:  # a run's own, which has its name
-                refuse_earlier_release(Path(typed["--config"]).parent)
+        own = self.given[:1] == ["fit"] and {"--resume", "--config"} <= typed.keys() and "--name" not in typed
+        if own:  # the config is the run's
+            refuse_earlier_release(Path(typed["--config"]).parent)  # before options that have left are refused
         self.inputs: dict[str, str] = {}  # what the options name -> its sha256; on rank 0
         self.resumed: Path | None = None  # folder of the run that is resumed; on rank 0
         self._values: dict[str, Any] = {}  # the options of a fit, as plain values; on rank 0
