@@ -90,7 +90,7 @@ ARTEFACTS = [
     index("keywords", "keywords.KeywordRetriever", "keywords"),
     index("links", "links.LinkRetriever", "links"),
     index(VECTORS, DENSE, "dense"),
-    index(f"{VECTORS} --dense.faiss_index hnsw", DENSE, "faiss"),
+    index(f"{VECTORS} --dense.faiss_index HNSW32", DENSE, "faiss"),
     index("bm25", "bm25.Bm25Retriever", "above-16-MiB", "--corpus large.jsonl"),
     Artefact("index above-16-MiB, infer.py verify", "above-16-MiB", "verify --index above-16-MiB"),
     Artefact("documents that were read", "documents", f"{DOCUMENTS} again", (f"{DOCUMENTS} manuals",), "again"),
