@@ -175,8 +175,8 @@ def ask_rows(
 
 
 def _kept(done: int, questions: Sequence[Question], memo: Memo) -> str:
-    """What is kept of a batch of questions that have been asked."""
-    return f"What was computed for {done:,} of {len(questions):,} questions is {'' if memo.folder else 'not '}kept"
+    """What is kept of the questions that have been asked; empty: nothing."""
+    return f"What was computed for {done:,} of {len(questions):,} questions is kept" if memo.folder else ""
 
 
 def _remembered(system: System, memo: Memo) -> Callable[[Sequence[Question]], Sequence[Answer]]:

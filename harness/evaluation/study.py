@@ -1,4 +1,4 @@
-"""A study: the measures of one system's paper, found by the system's word.
+"""A study: the measures of one system's paper; the system's class names it.
 
 Also the records that an evaluation shares with it.
 """

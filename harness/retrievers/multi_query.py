@@ -149,8 +149,8 @@ class MultiQueryRetriever:
             counts beside the logits.
 
     Raises:
-        UserError: If `rerank` has no scorer, `rrf` has one, `judged_by` names no query, or `feedback_retriever` is
-            given to a rewriter that reads no passage.
+        UserError: If `fusion` is another word, `rerank` has no scorer, `rrf` has one, `judged_by` names no query, or
+            `feedback_retriever` is given to a rewriter that reads no passage.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search
             different corpora.

@@ -125,8 +125,9 @@ def distill(
     def ask(places: Sequence[int]) -> list[dict[str, Any]]:
         nonlocal lost
         batch = [questions[place] for place in places]
-        done = sum(_key(question) in values for question in questions) - lost if depends_on is not None else 0
-        with telling_what_is_kept(f"{done:,} of {len(questions):,} questions are kept"):
+        done = sum(_key(question) in values for question in questions) - lost
+        kept = f"{done:,} of {len(questions):,} questions are kept" if depends_on is not None else ""
+        with telling_what_is_kept(kept):
             found = each_apart(lambda some: rewriter.ask(some, strategies), batch, first=not len(values))
         made = [
             _failed(question, strategies, each) if isinstance(each, Failure) else each

@@ -89,12 +89,17 @@ def may_be_of_one(error: Exception) -> bool:
 
 @contextmanager
 def telling_what_is_kept(kept: str) -> Iterator[None]:
-    """End an error of a service that is down with what is kept, and that the same command goes on from there."""
+    """End an error of a service that is down with what is kept, and that the same command goes on from there.
+
+    Args:
+        kept: What is kept, such as "3 of 9 questions are kept"; empty: nothing is.
+    """
+    done = f"{kept}: type the same command again to go on" if kept else "Nothing is kept: type the same command again"
     try:
         yield
     except (*_DOWN, ConnectionRefusedError) as error:  # the last: of a part from outside
         kind = type(error) if isinstance(error, UserError) else UnavailableError
-        raise kind(f"{str(error).rstrip('.')}. {kept}: type the same command again to go on.") from error
+        raise kind(f"{str(error).rstrip('.')}. {done}.") from error
 
 
 def answer_each(system: object, answer: Callable[[Sequence[Question]], Sequence[Answer]], asked: Asked) -> list[Answer]:

@@ -98,7 +98,7 @@ def write_shared(
                 if batch not in mine:  # another rank's, or finished
                     continue
                 done = f"{mine.index(batch):,} new batches of {at_once} are kept in {partial}"
-                with telling_what_is_kept(done if lasts else "Nothing is kept"):
+                with telling_what_is_kept(done if lasts else ""):
                     found = [*zip(asked, each_apart(lines, asked, batch == mine[0]), strict=True)]
                 made = [each for _, each in found if not isinstance(each, Failure)]
                 lost = {name(item): each.reason for item, each in found if isinstance(each, Failure)}

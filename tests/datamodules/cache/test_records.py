@@ -1,5 +1,6 @@
 """Stored records give back what was written, whatever is in them."""
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import ArtifactError
 from common.records import GoldSegment, Passage, Question
 from datamodules.cache.checked_rows import CheckedRows, RowWriter, rows_in_memory, write_rows
 from datamodules.cache.question_lookup import stored_mined
@@ -102,3 +104,14 @@ def test_a_hub_data_set_is_stored_by_its_content(tmp_path: Path, monkeypatch: py
         names.append(split.stores[0].name)
     assert names[0] == names[1]
     assert (tmp_path / "cache" / names[0]).is_dir()
+
+
+def test_a_row_that_takes_several_reads_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call of the system reads 2 GiB at most, here 5 bytes."""
+    file, read = tmp_path / "file", os.pread
+    write_rows(file, lambda rows: rows.add(bytes(range(23))))
+    monkeypatch.setattr(os, "pread", lambda descriptor, size, start: read(descriptor, min(size, 5), start))
+    assert CheckedRows(file)[0] == bytes(range(23))
+    os.truncate(file, file.stat().st_size - 1)
+    with pytest.raises(ArtifactError, match="not whole"):
+        CheckedRows(file)

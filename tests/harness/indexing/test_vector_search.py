@@ -67,14 +67,15 @@ def test_an_approximate_index_that_looks_everywhere_is_exact(tmp_path, kind, exh
     assert near.search(queries_QD, 10) == exact.search(queries_QD, 10)
 
 
-def test_more_candidates_of_compressed_vectors_find_more(tmp_path) -> None:
+@pytest.mark.parametrize("kind", ["IVF8,PQ4x8np", "PCA12,IVF8,Flat"])  # the second is of changed vectors
+def test_more_candidates_of_compressed_vectors_find_more(tmp_path, kind: str) -> None:
     rng = np.random.default_rng(4)
     vectors_ND, queries_QD = (rng.standard_normal((n, 16), dtype=np.float32) for n in (1000, 40))
     exact = np.argsort(-(queries_QD.astype(np.float64) @ vectors_ND.T.astype(np.float64)), axis=1)[:, :10]
-    write(tmp_path, vectors_ND, "IVF8,PQ4x8np")
+    write(tmp_path, vectors_ND, kind)
     shares = []
     for k_factor in (1, 8):
-        found = Vectors(tmp_path, "IVF8,PQ4x8np", "cpu", nprobe=8, k_factor=k_factor).search(queries_QD, 10)
+        found = Vectors(tmp_path, kind, "cpu", nprobe=8, k_factor=k_factor).search(queries_QD, 10)
         shares.append(
             np.mean([len({n for n, _ in hits} & set(rows)) / 10 for hits, rows in zip(found, exact, strict=True)])
         )

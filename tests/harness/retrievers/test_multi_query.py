@@ -205,6 +205,7 @@ def test_the_union_holds_every_passage_once_in_order_of_appearance(numbers: list
 
 def test_refusals(bm25: Bm25Retriever, serving: Path, tmp_path: Path, estimator) -> None:
     for options, part in (
+        ({"fusion": 3}, "fusion is 3; allowed: rerank, rrf"),  # such as the fifth value of a call
         ({}, "fusion rerank needs one scorer"),
         ({"serving": serving, "scorer": estimator}, "fusion rerank needs one scorer"),
         ({"fusion": "rrf", "serving": serving}, "fusion rrf uses no scorer"),
