@@ -74,10 +74,6 @@ class Progress(tqdm):
         if total is None and not self.disable:
             self._note.start()
 
-    def advance(self, items: int = 1) -> None:
-        """Count finished items."""
-        self.update(items)
-
     def skip(self, items: int = 1) -> None:
         """Count items that took no time, such as results of an earlier run; no time left is estimated from them."""
         if not self.disable:
@@ -114,7 +110,7 @@ def track(items: Iterable[Item], total: int | None, what: str) -> Iterator[Item]
     with Progress(what, total) as progress:
         for item in items:
             yield item
-            progress.advance()
+            progress.update()
 
 
 def track_batches(batches: Iterable[Batch], total: int | None, what: str) -> Iterator[Batch]:
@@ -122,4 +118,4 @@ def track_batches(batches: Iterable[Batch], total: int | None, what: str) -> Ite
     with Progress(what, total) as progress:
         for batch in batches:
             yield batch
-            progress.advance(len(batch))
+            progress.update(len(batch))

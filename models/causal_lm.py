@@ -184,7 +184,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
                         logp_P = self.labels_logp(ids_PT, attention_PT, labels_PA, past).sum(dim=1)
                     for row, logp in zip(batch, logp_P.tolist(), strict=True):
                         scores[row] = logp
-                    progress.advance(len(batch))
+                    progress.update(len(batch))
         return scores
 
     def reply_batch(

@@ -140,7 +140,7 @@ class DocumentFolder:
             for row, entry in as_completed(lambda row: (row, reader.read(row)), rows, self.limits.processes):
                 if entry is not None:
                     entries[row.name] = entry
-                progress.advance() if row.read_now else progress.skip()
+                progress.update() if row.read_now else progress.skip()
         return entries
 
     @staticmethod

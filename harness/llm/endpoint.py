@@ -184,7 +184,7 @@ class ChatEndpoint:
                     progress.skip(len(replies))
                     for name, reply in as_completed(ask, missing, self.concurrency):
                         replies[name] = reply
-                        progress.advance()
+                        progress.update()
         found = []
         for name in names:
             found.append(replies[name])

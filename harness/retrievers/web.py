@@ -202,7 +202,7 @@ class WebRetriever:
         with Progress(what, len(items)) as progress:
             for item, result in as_completed(one, items, self.concurrency):
                 done[item] = result
-                progress.advance()
+                progress.update()
         return {item: done[item] for item in items if done[item] is not None}
 
     def _results(self, query: str, store: Store | None) -> Found:

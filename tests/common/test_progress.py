@@ -46,7 +46,7 @@ def test_results_of_an_earlier_run_do_not_shorten_the_time_left(
     with Progress("counting", 100) as work:
         work.skip(50)
         clock[0] += 20
-        work.advance(10)
+        work.update(10)
         say("found something", sys.stdout)
     out, err = capsys.readouterr()
     assert "60/100 [00:20<01:20" in err
