@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.records import Passage, Question
+from common.records import Gold, Passage, Question
 from common.shown_text import terminal
 from harness.evaluation.page import QuestionCase, page
 from harness.evaluation.tables import ReportTable
