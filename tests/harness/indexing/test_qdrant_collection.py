@@ -23,7 +23,7 @@ from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, passages_of
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.qdrant import QdrantRetriever
-from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
+from tests.helpers.small_world import WORDS, corpus, write_encoder, write_jsonl
 
 PASSAGES = corpus(60)
 
