@@ -92,6 +92,9 @@ def create_parents(path: Path) -> list[Path]:
     """
     with write_errors(path):
         missing = [folder for folder in path.parents if not folder.exists()]
+        for existing in path.parents[len(missing) : len(missing) + 1]:
+            if not existing.is_dir():
+                raise ArtifactError(f"{path}: cannot write: {existing} is a file. Choose another folder.")
         path.parent.mkdir(parents=True, exist_ok=True)
     return missing
 
