@@ -9,6 +9,7 @@ from common.records import Passage, Question, Ranked
 from common.retrieval import Search, plain_search, search_for
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
+from harness.retrievers.retriever_tree import check_searched
 from harness.selection.algorithms import Rankings
 
 
@@ -83,9 +84,13 @@ def search_twice(
 
     Returns:
         Both stages' results by question weight; each has the time of the first stage.
+
+    Raises:
+        SearchFailedError: If a search of one query failed.
     """
     started = time.perf_counter()
     rankings = search_for(retriever, questions, ranking_size, search=search) if questions else []
+    check_searched(retriever, [question.text for question in questions], rankings)
     first_seconds = time.perf_counter() - started
     found = {}
     for question_weight, (concatenations, concatenated_size) in second.items():
@@ -95,17 +100,10 @@ def search_twice(
             for question, ranking in enumerate(rankings)
             for hit in ranking[:concatenations]
         ]
-        lists = (
-            search_for(
-                second_retriever or retriever,
-                [questions[question] for question, _ in queries],
-                concatenated_size,
-                [text for _, text in queries],
-                search_again,
-            )
-            if queries
-            else []
-        )
+        again, texts = second_retriever or retriever, [text for _, text in queries]
+        asked = [questions[question] for question, _ in queries]
+        lists = search_for(again, asked, concatenated_size, texts, search_again) if queries else []
+        check_searched(again, texts, lists)
         seconds = time.perf_counter() - started
         per_question: list[list[list[Ranked]]] = [[] for _ in questions]
         for (question, _), ranked in zip(queries, lists, strict=True):
