@@ -68,8 +68,6 @@ class CollectionPassages(Sequence[Passage]):
         return self._count
 
     def __getitem__(self, position: int) -> Passage:  # type: ignore[override]  # no slices
-        if not 0 <= position < self._count:
-            raise IndexError(f"position {position} of {self._count} passages")
         return self._read(range(position, position + 1))[0]
 
     def __iter__(self) -> Iterator[Passage]:

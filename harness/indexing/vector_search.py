@@ -86,7 +86,6 @@ class Vectors:
 
     Raises:
         UserError: If the device or a parameter is not possible here.
-        ArtifactError: If the vector file cannot be read.
     """
 
     def __init__(

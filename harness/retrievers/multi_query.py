@@ -97,18 +97,6 @@ def union(lists: Sequence[Sequence[Ranked]]) -> list[Passage]:
     return list(passages.values())
 
 
-def judges(questions: Sequence[Question], rewrites: Sequence[Rewrites | None], judged_by: str) -> list[str]:
-    """The texts by which each question's passages are judged.
-
-    Args:
-        questions: The questions.
-        rewrites: Of each; None without a rewriter.
-        judged_by: `ORIGINAL`, or the strategy whose rewrite is taken; the question where there is none.
-    """
-    own = [made.queries.get(judged_by, ()) if made else () for made in rewrites]
-    return [" ".join(texts) or clean(question.text) for question, texts in zip(questions, own, strict=True)]
-
-
 class MultiQueryRetriever:
     """Searches with each question and its rewrites, around any retriever, in one batched search.
 
@@ -258,7 +246,7 @@ class MultiQueryRetriever:
         searched = time.perf_counter()
         rewrites = self.rewrites(questions, first)
         alone = [stand_alone(*pair, self) for pair in zip(questions, rewrites, strict=True)]
-        questions, rewrites = [question for question, _ in alone], [written for _, written in alone]
+        questions = [question for question, _ in alone]
         made = [self._queries(*pair) for pair in alone]
         rewritten = time.perf_counter()
         written = [[{"query": query, "made_by": [*by]} for query, by in own.items()] for own in made]
@@ -267,7 +255,8 @@ class MultiQueryRetriever:
         found = self._search(questions, made, per_query, first if self.feedback_retriever is None else {})
         retrieved = time.perf_counter()
         before = tokens_read(self.scorer)
-        ranked = self._fuse(judges(questions, rewrites, self.judged_by), found)
+        judges = [" ".join(own.queries.get(self.judged_by, ()) if own else ()) or clean(q.text) for q, own in alone]
+        ranked = self._fuse(judges, found)
         results = [
             MultiQueryHits(
                 searches, made_of, tuple(without_copies(hits)[:k]), len(hits) * (self.scorer is not None),
