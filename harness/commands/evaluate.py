@@ -175,7 +175,7 @@ def _gold_in_index(
     from harness.retrievers.corpora import absent_gold, gold_of
 
     needed = getattr(study, "needs_gold", False)
-    known = [question for question in questions if question.support and not question.unshipped_support]
+    known = [question for question in questions if question.support and not question.gold.titles]
     gold = gold_of(known)
     try:
         absent = absent_gold(system, gold)
