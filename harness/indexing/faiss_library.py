@@ -30,7 +30,9 @@ def factory_string(recorded: dict) -> str:
 
 
 def check_installed(faiss_index: str) -> None:
-    """Raise UserError if an index needs FAISS, which is not installed: before anything is read."""
+    """Raise UserError for a word of release 0.2, or if an index needs FAISS, which is not installed: at once."""
+    if faiss_index in _OF_0_2:
+        raise UserError(f"faiss_index {faiss_index} is now a string of faiss.index_factory. Type flat, {KINDS}.")
     if faiss_index != FLAT and import_faiss() is None:
         raise UserError(f"faiss_index {faiss_index} needs FAISS. Type: pip install faiss-cpu, or choose flat.")
 

@@ -275,7 +275,8 @@ def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sa
         ArtifactError: If it is incomplete, corrupt, or of another format, kind or text format.
     """
     if not folder.is_dir():
-        raise MissingInputError(f"{folder}: no such index. Build it: infer.py index --kind KIND --out {folder}.")
+        cure = f"Build it: infer.py index --corpus FILE --kind {kind or 'KIND'} --out {folder}."
+        raise MissingInputError(f"{folder}: no such index. {cure}")
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(f"{folder} is not a complete index: {MANIFEST} is missing. {_rebuild(folder)}")
     manifest = unsealed(folder / MANIFEST, read_json(folder / MANIFEST, _rebuild(folder)), _rebuild(folder))
