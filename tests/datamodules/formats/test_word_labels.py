@@ -41,7 +41,7 @@ def test_rounded_to_four_decimals_and_zero_is_left_out(tmp_path: Path) -> None:
     file.write_text(json.dumps({name: value for name, value in ROW.items() if name != "words"}) + "\n")
     assert is_word_labels(file)  # of release 0.1: may be replaced, is not read
     with pytest.raises(DataError, match="labels of another version"):
-        next(word_label_rows(str(file)))
+        list(word_label_rows(str(file)))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_corrupt_row_is_named(tmp_path: Path, change: dict[str, object], messa
     file = tmp_path / "labels.jsonl"
     file.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, **change}) + "\n")
     with pytest.raises(DataError) as caught:
-        next(word_label_rows(str(file)))
+        list(word_label_rows(str(file)))
     assert str(caught.value) == f"{file}, line 2: {message}. Run `python infer.py label --out {file} ...` again."
 
 
