@@ -109,12 +109,6 @@ def test_what_becomes_of_a_question_without_gold_is_the_command_s(
         assert len(list(read_questions("fid", file, counts=strict))) == 3
 
 
-def test_a_file_of_which_no_row_is_left(tmp_path: Path) -> None:
-    file = source(tmp_path, as_lines([HOTPOT | {"question": None}] * 2))
-    with pytest.raises(DataError, match=r"every row is left out, as line 1: field 'question' is null\. Is this a hot"):
-        list(read_questions("hotpotqa", file))
-
-
 def test_empty_passages_of_a_question_take_their_scores_and_gold_with_them(tmp_path: Path) -> None:
     ctxs = [{"text": "", "score": 3, "isgold": True}, FILLED | {"score": 2, "isgold": True}]
     ctxs.append({"title": "U", "text": "", "score": 1})
