@@ -274,12 +274,6 @@ def _check(program: str, *given: str) -> None:
         assert (ROOT / arguments[2]).is_file(), f"no such file: {arguments[2]}"
 
 
-def slugs(page: Path) -> set[str]:
-    """Anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
 def links(page: Path) -> list[str]:
     """Targets of a page's links and images."""
     return re.findall(r"\]\(([^)\s]+)\)", prose(page))
