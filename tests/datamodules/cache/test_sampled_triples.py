@@ -85,8 +85,6 @@ def test_batches_are_those_of_earlier_releases(files: Path, module: DrRagTrainer
         assert digest.hexdigest() == EARLIER
 
 
-
-
 @pytest.mark.usefixtures("on_disk")
 def test_token_ids_of_a_damaged_file_are_made_anew(files: Path, module: DrRagTrainer) -> None:
     def encoded() -> list[list[int]]:
