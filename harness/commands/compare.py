@@ -1,5 +1,6 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
+import argparse
 import gc
 import re
 import shlex
@@ -45,16 +46,10 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
 
 def configs_and_others(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """The files that `--config` names, and the words that are typed for all systems."""
-    configs, others = [], []
-    left = iter(words)
-    for word in left:
-        if word == "--config":
-            configs.append(next(left, ""))
-        elif word.startswith("--config="):
-            configs.append(word.partition("=")[2])
-        else:
-            others.append(word)
-    return configs, others
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", action="append", nargs="?", const="", default=[])
+    known, others = parser.parse_known_args(words)
+    return known.config, others
 
 
 def _systems_in(config: str) -> list[tuple[str, list[str]]]:
@@ -80,13 +75,14 @@ def _systems_in(config: str) -> list[tuple[str, list[str]]]:
 
 
 def _distinct(stems: Sequence[str]) -> list[str]:
-    """The stems; where several are equal, with the first number, from their place, that makes them distinct."""
-    names: list[str] = []
-    for place, stem in enumerate(stems, 1):
-        numbered = (f"{stem}-{number}" for number in range(place, place + len(stems) + 1))
-        names.append(
-            stem if stems.count(stem) == 1 else next(each for each in numbered if each not in (*stems, *names))
-        )
+    """The stems, with their places where several are equal.
+
+    Raises:
+        UserError: If one of these is the name of another system.
+    """
+    names = [stem if stems.count(stem) == 1 else f"{stem}-{place}" for place, stem in enumerate(stems, 1)]
+    if len({*names}) < len(names):
+        raise UserError(f"--config: the systems would be named {', '.join(names)}: give their files other names.")
     return names
 
 
@@ -105,7 +101,7 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
 
     first = next(iter(given.values()))
     out = Path(first["out"])
-    of_evaluate = {"system", "study", "studies", "llm"}
+    of_evaluate = {"system", "study", "studies"}
     files, settings = files_and_settings(**{name: each for name, each in first.items() if name not in of_evaluate})
     studies = {
         name: build(options["system"], "study", _own_options(**options), out, files.layout)

@@ -1,6 +1,5 @@
 """`infer.py mine`: mine hard negatives for a classifier or an estimator with the retriever used at inference."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -69,17 +68,15 @@ def mine(
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import check_gold_in_index, check_same_corpus
     from harness.retrievers.hard_negatives import HardNegatives
-    from harness.runtime.distributed import join_process_group
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
-    from harness.runtime.shared_lines import write_shared
+    from harness.runtime.shared_lines import check_unless_shared, write_shared
 
     sources = listed(questions)
     check_questions(layout, sources)
     if corpus is not None:
         next(read_passages(CORPUS_LAYOUT, [corpus]))
-    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
-        MINED.check_writable(out)
+    check_unless_shared(MINED, out)
     load(retriever, second_retriever)
     if second_retriever is not None:
         check_same_corpus([retriever, second_retriever])
@@ -125,9 +122,7 @@ def mine(
         counts["passages"] += len(row["passages"])
         counts["copies"] += row["copies"]
 
-    failed = write_shared(
-        MINED, out, join_process_group(), survey, read, QUESTIONS_AT_ONCE, lines, "mining", lambda each: each.id, seen
-    )
+    failed = write_shared(MINED, out, survey, read, QUESTIONS_AT_ONCE, lines, "mining", lambda each: each.id, seen)
     copies = f"; {counts['copies']:,} passages with a gold passage's text are none" if counts["copies"] else ""
     say(f"{out}: {counts['passages']:,} hard negatives for {counts['questions']:,} questions{copies}.")
     failed.check()

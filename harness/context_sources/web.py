@@ -21,8 +21,8 @@ from harness.readers.read_answers import sum_costs
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
 from harness.runtime.loading import load
-from harness.runtime.long_questions import longest_fitting
 from harness.runtime.provenance import with_arguments
+from models.long_questions import longest_fitting
 
 NOTHING_FOUND = "no search found anything"
 READ_PASSAGES, READ_WORDS = 5, 600  # of the context without a summary, where no option says otherwise

@@ -47,7 +47,7 @@ class Work:
 
     def run(self) -> str:
         survey, done = lambda: (ITEMS, self.depends_on), self.seen.append
-        write_shared(OUTPUT, self.out, self.processes, survey, self.items, AT_ONCE, self.lines, "testing", str, done)
+        write_shared(OUTPUT, self.out, survey, self.items, AT_ONCE, self.lines, "testing", str, done, self.processes)
         assert not self.out.with_name(f"{self.out.name}.partial").exists()
         return self.out.read_text()
 
