@@ -10,7 +10,7 @@ Shape legend: P texts, pairs or triples, T tokens, L labels.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,15 +39,12 @@ EXPORTED = (
     "rewriter"
 )
 MAX_FULL_TOKENS = 1024  # block-sparse attention, beyond, cannot be traced
-TRIPLE_PROBES = (
-    (
-        "who directed it",
-        Passage.of("A film", "A film was directed by someone."),
-        Passage.of("Someone", "Born in 1960."),
-    ),
-    ("where", Passage.of("", "short"), Passage.of("Long", "many words follow here " * 40)),
-    ("which of the two is older", Passage.of("One", "founded in 1900"), Passage.of("Two", "founded in 1950")),
+PROBES = (
+    ("who directed it", ("A film", "A film was directed by someone."), ("Someone", "Born in 1960.")),
+    ("where", ("", "short"), ("Long", "many words follow here " * 40)),
+    ("which of the two is older", ("One", "founded in 1900"), ("Two", "founded in 1950")),
 )
+TRIPLE_PROBES = [(question, Passage.of(*d1), Passage.of(*d2)) for question, d1, d2 in PROBES]
 PAIR_PROBES = [(question, passage) for question, _, passage in TRIPLE_PROBES]
 COPIED = (  # from the serving folder's manifest
     *("threshold", "calibration", "refusal_threshold", "refusal_contexts"),
@@ -55,19 +52,12 @@ COPIED = (  # from the serving folder's manifest
 )
 
 
-class _Served(Protocol):
-    """What all encoders have."""
-
-    network: Any
-    encode: Any
-
-
 @dataclass(frozen=True)
 class Encoder:
     """An encoder of a serving folder.
 
     Args:
-        served: The model as it is served, in fp32 on the CPU.
+        served: The model as it is served, in fp32 on the CPU, with `network` and `encode`.
         scores: Its scores, from the inputs in order.
         inputs: Of the probes: each (P, T) int64, by the name that the tokenizer gives it.
         shape: Of the scores.
@@ -75,7 +65,7 @@ class Encoder:
         texts: What the tokenizer is given, as Python writes it.
     """
 
-    served: _Served
+    served: Any
     scores: Callable[..., Tensor]
     inputs: dict[str, Tensor]
     shape: tuple[str | int, ...]
