@@ -37,7 +37,7 @@ def test_answers_cite_document_and_headings_and_print_the_table(folder: Path) ->
     asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--system.k", "2", "--question", "ratings Corda")
     assert asked.code == 0, asked.err
     assert "Manual of the Corda [old/corda.md: Ratings of the Corda]" in asked.out
-    assert "   | Corda 1 | 24 V           |\n   | Corda 2 | 48 V           |\n" in asked.out
+    assert "   | Corda 1 | 24 V |\n   | Corda 2 | 48 V |\n" in asked.out
     asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--question", "ratings Corda", "--json")
     (table,) = [
         hit["passage"] for hit in json.loads(asked.out)["evidence"] if hit["passage"]["metadata"]["kind"] == "table"
