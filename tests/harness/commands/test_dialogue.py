@@ -99,12 +99,6 @@ def test_the_rewriter_reads_the_last_turns_and_every_query_stands_alone(
     assert f"(Rewritten by the system's rewriter, typed: {LINES[2]}) Question: dorn ends lake" in shown
 
 
-def test_without_turns_each_question_stands_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = records(ask(place, monkeypatch, "--config", "own.yaml", "--json"))
-    assert [record["question"] for record in alone] == [*LINES]
-    assert not any("typed" in record for record in alone)
-
-
 def test_turns_are_put_before_a_question_whose_rewriter_reads_none(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
