@@ -177,17 +177,6 @@ def test_a_document_that_takes_too_long_hurts_only_itself(tmp_path: Path) -> Non
     assert report(tmp_path)["slow.md"]["status"] == "indexed"  # with more time it is
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS holds on Linux")
-def test_a_document_that_takes_too_much_memory_hurts_only_itself(tmp_path: Path) -> None:
-    large = "word " * 12_000_000
-    write_files(tmp_path / "manuals", {"a.md": manual("Alba"), "large.md": large, "z.md": manual("Zulu")})
-    ended = index(tmp_path, "--reading.mebibytes", "256", "--workers", "1")
-    assert ended.code == 0, ended.err
-    rows = report(tmp_path)
-    assert rows["large.md"]["why"] == "takes more than 256 MiB of memory to read (--reading.mebibytes)"
-    assert rows["a.md"]["status"] == rows["z.md"]["status"] == "indexed"
-
-
 def test_a_file_larger_than_the_memory_is_not_even_read(tmp_path: Path) -> None:
     write_files(tmp_path / "manuals", {"a.md": manual("Alba")})
     with (tmp_path / "manuals/huge.pdf").open("wb") as file:
