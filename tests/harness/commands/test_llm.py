@@ -60,9 +60,8 @@ def system(class_path: str, **options: Any) -> dict[str, Any]:
 
 def evaluate(place: Path, out: str, *configs: str, more: tuple[str, ...] = (), code: int = 0) -> Ended:
     given = [word for name in configs for word in ("--config", f"{name}.yaml")]
-    ended = command(
-        place, "infer.py", "evaluate", *given, "--questions", "dev.json", "--out", out, "--resamples", "100", *more
-    )
+    typed = ("evaluate", *given, "--questions", "dev.json", "--out", out, "--resamples", "100")
+    ended = command(place, "infer.py", *typed, *more)
     assert ended.code == code, ended.err[-3000:]
     return ended
 
@@ -75,9 +74,8 @@ def test_rerag_with_a_language_model_reports_table_6(place: Path) -> None:
     assert rows == {"LLM w/ RE", "LLM w/ retriever", "RE - retriever"}
     found = questions(place / "rerag_out")
     written = {c["title"]: c["written"] for q in found for c in q["candidates"] if c["written"] is not None}
-    values = {
-        p.title: p.text.split()[-2] for q in read_questions("hotpotqa", str(place / "dev.json")) for p in q.passages
-    }
+    asked = read_questions("hotpotqa", str(place / "dev.json"))
+    values = {passage.title: passage.text.split()[-2] for each in asked for passage in each.passages}
     assert sum(written[title] == values[title] for title in written) > 0.8 * len(written)
     assert found[0]["costs"]["reply_tokens"] > 0
     assert told["study"]["relevance_temperature"] == 1
@@ -132,9 +130,7 @@ def test_calls_that_fail_are_recorded_with_each_question(place: Path, name: str)
     evaluate(place, f"failing_{name}", "failing", more=("--limit", "3"), code=SomeFailedError.exit_code)
     assert report(place / f"failing_{name}")["questions"]["failed"].keys() == {"q0", "q1", "q2"}
     for record in questions(place / f"failing_{name}"):
-        notes = record["notes"]
-        errors = [notes["error"]] if "error" in notes else [context["error"] for context in notes["contexts"]]
-        assert all("tokens" in error for error in errors)
+        assert "tokens" in str(record["notes"])
         assert record["costs"]["failed_calls"] >= 1
         assert (record["answer"], record["EM"], record["logprob"]) == ("", 0, None)
         assert all(each["logprob"] is None for s in record.get("settings", {}).values() for each in s.values())
