@@ -14,7 +14,7 @@ import pytest
 
 import infer
 from common.errors import SomeFailedError, exit_code
-from tests.helpers.commands import Ended, command, refused
+from tests.helpers.commands import Ended, command, done, refused
 from tests.helpers.river_corpus import QUESTIONS, write_index, write_questions
 
 PLAIN = ("--system", "harness.systems.retrieve_read.RetrieveRead", "--system.k", "2")
@@ -36,9 +36,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask(place: Path, *options: str, system: tuple[str, ...] = (*PLAIN, *BM25)) -> Ended:
-    ended = command(place, "infer.py", "ask", *system, *options)
-    assert ended.code == 0, ended.err
-    return ended
+    return done(place, "infer.py", "ask", *system, *options)
 
 
 def typed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import yaml
 
 from common.records import clean
 from models.dmqr.strategies import Pool
-from tests.helpers.commands import Ended, command
+from tests.helpers.commands import Ended, done
 from tests.helpers.fault_server import ANY
 from tests.helpers.llm_servers import FaultServer, fault_server
 from tests.helpers.river_corpus import write_index
@@ -71,9 +71,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path
 
 def ask(place: Path, monkeypatch: pytest.MonkeyPatch, *options: str, lines: Sequence[str] = LINES) -> Ended:
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
-    ended = command(place, "infer.py", "ask", *options)
-    assert ended.code == 0, ended.err[-3000:]
-    return ended
+    return done(place, "infer.py", "ask", *options)
 
 
 def records(ended: Ended) -> list[dict[str, Any]]:

@@ -31,10 +31,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_answers_cite_document_and_headings_and_print_the_table(folder: Path) -> None:
     ended = index(folder)
-    assert ended.code == 0, ended.err
     assert "manuals: 3 documents (3 read), 14 segments (11 text, 3 table)." in ended.err
     asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--system.k", "2", "--question", "ratings Corda")
-    assert asked.code == 0, asked.err
     assert "Manual of the Corda [old/corda.md: Ratings of the Corda]" in asked.out
     assert "   | Corda 1 | 24 V |\n   | Corda 2 | 48 V |\n" in asked.out
     asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--question", "ratings Corda", "--json")
@@ -48,7 +46,7 @@ def test_answers_cite_document_and_headings_and_print_the_table(folder: Path) ->
 def test_a_text_of_several_documents_is_shown_once_with_all_of_them(folder: Path) -> None:
     warning = "# {0}\n\n{0} pumps water.\n\n## Warning\n\nDisconnect the mains before cleaning.\n"
     write_files(folder / "manuals", {f"{name}.md": warning.format(name) for name in ("xeno", "yari", "zeta")})
-    assert index(folder).code == 0
+    index(folder)
     asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--question", "disconnect mains cleaning", "--json")
     evidence = [hit["passage"] for hit in json.loads(asked.out)["evidence"]]
     (shown,) = [passage for passage in evidence if passage["text"].startswith("Disconnect")]
@@ -68,7 +66,6 @@ def test_only_what_has_changed_is_read_again(folder: Path) -> None:
 
     (folder / "manuals/alba.md").write_text(manual("Alba deluxe"))
     ended = index(folder)
-    assert ended.code == 0, ended.err  # another corpus, and nobody had to say --overwrite
     assert "3 documents (1 read, 2 unchanged)" in ended.err
     texts = {row["text"] for row in passages(folder)}
     assert ("The Alba deluxe is a pump." in texts, "The Alba is a pump." in texts) == (True, False)
@@ -88,7 +85,7 @@ def test_a_renamed_document_is_not_read_again_and_cited_by_its_new_name(folder: 
     read_at = {path: path.stat().st_mtime_ns for path in stored.glob("*/*/document.jsonl")}
     (folder / "manuals/alba.md").rename(folder / "manuals/alba-2.md")
     (folder / "manuals/notes.md").rename(folder / "manuals/remarks.md")
-    assert index(folder).code == 0
+    index(folder)
     assert {path: path.stat().st_mtime_ns for path in stored.glob("*/*/document.jsonl")} == read_at
     titles = {row["metadata"]["document"]: row["title"].split(" > ")[0] for row in passages(folder)}
     assert titles["alba-2.md"] == "Manual of the Alba"
@@ -114,8 +111,7 @@ def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
     found = []
     for workers in ("1", "3"):
         kept = ("--reading.document_cache", f"kept-{workers}")
-        ended = index(folder, "--workers", workers, *kept, out=f"indexes/{workers}")
-        assert ended.code == 0, ended.err
+        index(folder, "--workers", workers, *kept, out=f"indexes/{workers}")
         rows = report(folder, f"kept-{workers}")
         for row in rows.values():
             row.pop("seconds", None)
@@ -149,7 +145,6 @@ def test_a_killed_command_goes_on_where_it_was(folder: Path) -> None:
     done = len(list(stored.glob("*/*/segments-*.jsonl")))
     assert 20 <= done < 153
     ended = index(folder)
-    assert ended.code == 0, ended.err
     read, unchanged = (int(ended.err.partition(before)[2].split()[0]) for before in ("153 documents (", "read, "))
     assert read + unchanged == 153
     assert unchanged >= done  # the process that was reading may have finished one more
@@ -160,18 +155,15 @@ def test_a_killed_command_goes_on_where_it_was(folder: Path) -> None:
 
 def test_options_that_change_the_segments_need_leave_to_overwrite(folder: Path) -> None:
     index(folder)
-    ended = index(folder, "--cutting.cascade", "none")
+    ended = index(folder, "--cutting.cascade", "none", fails=True)
     refused(ended, 2, "indexes/lexical holds another index (differs in: corpus, documents)", "--overwrite true")
-    ended = index(folder, "--cutting.cascade", "none", "--overwrite", "true")
-    assert ended.code == 0, ended.err
+    index(folder, "--cutting.cascade", "none", "--overwrite", "true")
     assert {row["title"] for row in passages(folder)} == {""}
-    ended = index(folder, "--cutting.chunk_words", "12", "--cutting.chunk_overlap", "2", out="indexes/chunks")
-    assert ended.code == 0, ended.err
+    index(folder, "--cutting.chunk_words", "12", "--cutting.chunk_overlap", "2", out="indexes/chunks")
     assert all(len(row["text"].split()) <= 12 for row in passages(folder, "indexes/chunks"))
     titles = {row["title"] for row in passages(folder, "indexes/chunks")}
     assert titles == {f"Manual of the {name}" for name in ("Alba", "Brune", "Corda")}
-    long = index(folder, "--cutting.max_words", "5", out="indexes/short")
-    assert long.code == 0, long.err
+    index(folder, "--cutting.max_words", "5", out="indexes/short")
     assert max(row["metadata"].get("parts", 1) for row in passages(folder, "indexes/short")) > 1
 
 
@@ -196,7 +188,7 @@ def test_the_same_document_under_two_names_is_indexed_once_and_cited_by_both(fol
 
 def test_strict_ends_before_the_index_is_built(folder: Path) -> None:
     write_files(folder / "manuals", {"broken.md": ""})
-    ended = index(folder, "--reading.strict")
+    ended = index(folder, "--reading.strict", fails=True)
     refused(ended, 65, "1 documents of manuals could not be read; the first: broken.md: ", "Omit --reading.strict")
     assert not (folder / "indexes/lexical").exists()
-    assert index(folder).code == 0
+    index(folder)

@@ -16,7 +16,7 @@ from datamodules.formats.reading import read_questions
 from harness.llm.local import CausalLm
 from harness.retrievers.bm25 import build_bm25
 from models.cross_encoder import RelevanceEstimator
-from tests.helpers.commands import Ended, command
+from tests.helpers.commands import Ended, command, done
 from tests.helpers.llm_world import reading_rows
 from tests.helpers.reports import cells, measured_cells, questions, report, timeless
 from tests.helpers.rerag_world import write_serving
@@ -63,9 +63,7 @@ def write_config(place: Path, name: str, **options: Any) -> None:
 
 
 def run(place: Path, *arguments: str) -> Ended:
-    ended = command(place, "infer.py", *arguments)
-    assert ended.code == 0, ended.err[-3000:]
-    return ended
+    return done(place, "infer.py", *arguments)
 
 
 def evaluated(place: Path, out: str, *study: str) -> Ended:
