@@ -29,7 +29,6 @@ from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.serving import app as app_module
 from harness.serving.app import create_app
-from harness.serving.mcp_tools import mcp_server
 from harness.serving.parts import served_part, served_system
 from harness.serving.worker import ServingLimits
 from harness.systems.dmqr import Dmqr
@@ -359,19 +358,9 @@ async def _over_http(address: str, rerag: ReRag) -> None:
         assert {tool.name for tool in (await found.list_tools()).tools} == {"search", "ask"}
         told = await found.call_tool("ask", {"question": TEXTS[0]})
         assert told.structured_content["text"] == rerag.answer(TEXTS[0])[0].text  # type: ignore[index]
-
-
-def test_an_assistants_tools(client: TestClient, rerag: ReRag) -> None:
-    backend = client.app.state.backend  # type: ignore[attr-defined]
-
-    async def called() -> None:
-        async with Client(mcp_server(backend)) as found:
-            hits = (await found.call_tool("search", {"query": TEXTS[0], "k": 2})).structured_content["passages"]  # type: ignore[index]
-            assert [hit["id"] for hit in hits] == [hit.passage.id for hit in rerag.retriever.search([TEXTS[0]], 2)[0]]  # type: ignore[union-attr]
-            wrong = await found.call_tool("ask", {"question": " "})
-            assert wrong.is_error
-
-    asyncio.run(called())
+        hits = (await found.call_tool("search", {"query": TEXTS[0], "k": 2})).structured_content["passages"]  # type: ignore[index]
+        assert [hit["id"] for hit in hits] == [hit.passage.id for hit in rerag.retriever.search([TEXTS[0]], 2)[0]]  # type: ignore[union-attr]
+        assert (await found.call_tool("ask", {"question": " "})).is_error
 
 
 @needs_chromium
