@@ -87,6 +87,23 @@ def test_lines_of_other_or_unknown_work_are_not_reused(
     assert ("differs in: of. Starting over." in capsys.readouterr().err) == (first != second)
 
 
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_first_batch_that_fails_for_one_reason_ends_the_work_and_a_later_one_has_no_lines(
+    tmp_path: Path, wrong: int
+) -> None:
+    class Failing(Work):
+        def lines(self, batch: Sequence[int]) -> Iterator[str]:
+            if batch[0] // AT_ONCE == wrong:
+                raise UserError("wrong option")
+            return super().lines(batch)
+
+    if wrong == 0:
+        with pytest.raises(UserError, match=r"^wrong option$"):
+            Failing(tmp_path / "out").run()
+    else:
+        assert len(Failing(tmp_path / "out").run().splitlines()) == ITEMS - AT_ONCE
+
+
 def test_ranks_append_to_their_own_journals_and_the_first_joins_them(tmp_path: Path) -> None:
     """What is left by any number of ranks is reused by any other number."""
     out, work = tmp_path / "out", {"of": "this"}
