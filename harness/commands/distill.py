@@ -80,7 +80,7 @@ def distill(
         distilled, facts = _distilled(rewriter, asked, strategies, keep_unchanged, partial)
         counts, costs = counts_text(distilled), costs_text(distilled.costs)
         if not distilled.rows:
-            why = "".join(f" {words} ({times})." for words, times in distilled.words_of_failures.most_common(1))
+            why = "".join(f" The last: {each['why']}." for each in distilled.dropped[-1:])
             raise DataError(f"No rewrite was kept: {counts}.{why} It took {costs}.")
         read = {"layout": layout, "limit": limit, "questions": len(asked), "repeated": repeated}
         with whole_folder(out) as folder:

@@ -15,15 +15,11 @@ from typing import TYPE_CHECKING
 
 from common.chat import Chat, Reply, without_chat_marks
 from common.errors import UserError
-from common.ranges import PositiveInt, Precision, at_least
+from common.ranges import PositiveInt, Precision
 from harness.llm.thoughts import CUT, without_thoughts
 
 if TYPE_CHECKING:
     from models.causal_lm import CausalLanguageModel, DeviceMap
-
-    ContextTokens = int
-else:
-    ContextTokens = at_least(16)
 
 _MARGIN_BYTES = 2**20  # of the beginning and the end of a file of weights, for the model's name
 
@@ -61,7 +57,7 @@ class CausalLm:
         model: str,
         device: str = "auto",
         precision: Precision = "auto",
-        context_tokens: ContextTokens | None = None,
+        context_tokens: PositiveInt | None = None,
         batch_tokens: PositiveInt | None = None,
         device_map: "DeviceMap | None" = None,
     ) -> None:

@@ -185,20 +185,16 @@ class DrRag:
         return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, FOR_STUDY: pairs})
 
     def _decide(self, questions: Sequence[Question], results: Sequence[StageResults]) -> list[Decision]:
-        """Select documents for all questions; a triple that several questions share is scored once."""
+        """Select documents for all questions."""
         scorer = self.scorer
 
         def score_batch(requested: list[tuple[int, Pair]]) -> list[float]:
             assert scorer is not None  # checked in __init__
-            keys = [(questions[job].text, pair) for job, pair in requested]
-            triples = {
-                key: (key[0], results[job].passages[pair[0]], results[job].passages[pair[1]])
-                for key, (job, pair) in zip(keys, requested, strict=True)
-            }
-            new = [*triples.values()]
-            known = self.memo.scores(scorer, new) if self.memo else scorer.probabilities(new)
-            scores = dict(zip(triples, known, strict=True))
-            return [scores[key] for key in keys]
+            triples = [
+                (questions[job].text, results[job].passages[d1], results[job].passages[d2])
+                for job, (d1, d2) in requested
+            ]
+            return self.memo.scores(scorer, triples) if self.memo else [*scorer.probabilities(triples)]
 
         return decide([(self.selection, each.rankings) for each in results], score_batch, self.lookahead)
 

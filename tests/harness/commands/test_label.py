@@ -62,8 +62,9 @@ def test_the_file_and_the_last_line(place: Path) -> None:
         "words": WORDS,
     }  # fmt: skip
     assert ended.err.splitlines()[-1] == (
-        "labels/train.jsonl: 1 questions, 3 words of passages (joined: 66.7% help, 0.0% harm), "
-        "2 words of questions (left out: 0.0% help, 50.0% harm)."
+        "labels/train.jsonl: 1 questions, 3 words of passages, 2 words of passages that help, "
+        "0 words of passages that harm, 2 words of questions, 0 words of questions that help, "
+        "1 words of questions that harm."
     )
     assert {path.name for path in (place / "labels").iterdir()} == {"train.jsonl", "train.jsonl.sha256"}
 
