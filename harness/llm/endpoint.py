@@ -34,7 +34,6 @@ from harness.runtime.store import Store
 if TYPE_CHECKING:
     from harness.llm.chat_replies import ChatClient
 
-TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 OPENAI = "https://api.openai.com/v1"
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
 _EXAMPLES = f"http://localhost:8000/v1 or {OPENAI}"
@@ -93,7 +92,7 @@ class ChatEndpoint:
         usd_per_million_prompt_tokens: NonNegativeFloat | None = None,
         usd_per_million_reply_tokens: NonNegativeFloat | None = None,
         options: dict[str, Any] | None = None,
-        token_limit_field: TokenLimitField = "max_tokens",
+        token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
         reasoning_tokens: NonNegativeInt = 0,
     ) -> None:
         _check_options(model, base_url, key_variable, options or {})

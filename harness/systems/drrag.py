@@ -117,15 +117,24 @@ class DrRag:
         return other
 
     def complete(self, selection: SelectionOptions) -> SelectionOptions:
-        """A selection with the options of `selection_file` and the classifier's threshold where it has None.
-
-        Raises:
-            UserError: If the file has nothing for its k.
-        """
-        selection = tuned_options(selection, self.selection_file, self.serving)
+        """A selection with the options of `selection_file` and the classifier's threshold where it has None."""
+        selection = self.tuned(selection)
         if selection.threshold is None:
             selection = replace(selection, threshold=self.scorer.threshold if self.scorer else 0.5)
         return selection
+
+    def tuned(self, selection: SelectionOptions) -> SelectionOptions:
+        """A selection with the options of `selection_file`, if one is given.
+
+        Raises:
+            UserError: If the file has nothing for its k.
+            MissingInputError: If the file is missing.
+            ArtifactError: If it is corrupt, or of another classifier than that of the serving folder.
+        """
+        if self.selection_file is None:
+            return selection
+        file = Path(self.selection_file)
+        return completed(selection, read_selection(file, manifest_sha256(self.serving)), file)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: two batched searches, batched pair scoring, one reader call.
@@ -197,19 +206,6 @@ class DrRag:
             return self.memo.scores(scorer, triples) if self.memo else [*scorer.probabilities(triples)]
 
         return decide([(self.selection, each.rankings) for each in results], score_batch, self.lookahead)
-
-
-def tuned_options(selection: SelectionOptions, file: Path | None, serving: Path | None) -> SelectionOptions:
-    """A selection completed by a file of chosen options, if one is given.
-
-    Raises:
-        UserError: If the file has nothing for its k.
-        MissingInputError: If the file is missing.
-        ArtifactError: If it is corrupt, or of another classifier than that of the serving folder.
-    """
-    if file is None:
-        return selection
-    return completed(selection, read_selection(Path(file), manifest_sha256(serving)), Path(file))
 
 
 def selected_answer(
