@@ -1,4 +1,4 @@
-"""Multi-query retrieval on the command line, with a tiny causal LM that has learned to rewrite.
+"""Multi-query retrieval on the command line, with a language model that rewrites by rule.
 
 Ask, evaluate, compare, plan.
 """
@@ -15,18 +15,17 @@ import yaml
 from common.chat import Reply
 from common.records import clean
 from datamodules.formats.reading import read_questions
-from harness.llm.local import CausalLm
 from harness.retrievers.bm25 import build_bm25
 from models.cross_encoder import RelevanceEstimator
 from tests.helpers.commands import Ended, command
 from tests.helpers.llm_world import reading_rows
 from tests.helpers.reports import cells, measured_cells, questions, report, timeless
 from tests.helpers.rerag_world import write_serving
-from tests.helpers.rewriter_lm import KNOWN, STRATEGIES, UNUSABLE, rewrites, save_rewriter
+from tests.helpers.scripted_lm import KNOWN, POOL, STRATEGIES, UNUSABLE, ScriptedLm, rewrites
 from tests.helpers.tiny_lm import question
 
 BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
-LLM = {"class_path": "harness.llm.local.CausalLm", "init_args": {"model": "lm", "device": "cpu"}}
+LLM = {"class_path": "tests.helpers.scripted_lm.RewritingLm"}
 ASKED = question("river", KNOWN[1])
 
 
@@ -34,7 +33,7 @@ ASKED = question("river", KNOWN[1])
 def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
     """Questions that the model can rewrite, an index of their passages, an estimator, and configs."""
     root = tmp_path_factory.mktemp("multi")
-    save_rewriter(root / "lm")
+    (root / "pool.yaml").write_text(yaml.safe_dump(POOL))
     rows = [
         {**row, "question": question("river", known)}
         for row, known in zip(reading_rows(len(KNOWN)), KNOWN, strict=True)
@@ -47,7 +46,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     (root / "llm.yaml").write_text(yaml.safe_dump(LLM))
     rewriter = {
         "class_path": "harness.rewriters.llm.LlmRewriter",
-        "init_args": {"llm": "llm.yaml", "pool": "lm/pool.yaml", "repairs": 0},
+        "init_args": {"llm": "llm.yaml", "pool": "pool.yaml", "repairs": 0},
     }
     adaptive = {**rewriter, "init_args": {**rewriter["init_args"], "adaptive": True}}
     own = {"strategies": list(STRATEGIES), "serving": "serving", "device": "cpu", "k": 3}
@@ -113,7 +112,7 @@ def test_evaluate_counts_fallbacks_and_names_model_and_prompt(place: Path) -> No
     )
     assert "2 of 8 rewrites fell back to the question: it has no valid line for Keywords" in ended.err
     text = (place / "out" / "report.md").read_text()
-    assert "rewriter: lm" in text
+    assert "rewriter: scripted" in text
     assert "prompts rewriting, " in text
     found = questions(place / "out")
     for known, record in zip(KNOWN, found, strict=True):
@@ -152,7 +151,7 @@ def test_several_rewriters_are_measured_in_one_run(place: Path) -> None:
     assert made["methods"]["shallow"]["per_query"] == 2
     assert made["further indexes"] == {}  # all search with the system's own retriever
     text = (place / "several" / "report.md").read_text()
-    assert "- chosen: rewriter: lm, " in text
+    assert "- chosen: rewriter: scripted, " in text
     assert [file.name for file in (place / "several").glob("*.png")] == ["recall.png"]
 
 
@@ -160,7 +159,7 @@ def test_an_interrupted_study_goes_on_and_reports_the_same(place: Path, monkeypa
     given = ("--study.rewriters", "{chosen: adaptive.yaml}")
     evaluated(place, "whole", *given)
     monkeypatch.setattr("harness.evaluation.engine.QUESTIONS_AT_ONCE", 2)
-    scores, reply, calls = RelevanceEstimator.scores, CausalLm.reply, {"scores": 0, "reply": 0}
+    scores, reply, calls = RelevanceEstimator.scores, ScriptedLm.reply, {"scores": 0, "reply": 0}
 
     @functools.wraps(scores)
     def broken(self: RelevanceEstimator, pairs: Any) -> list[float]:
@@ -170,12 +169,12 @@ def test_an_interrupted_study_goes_on_and_reports_the_same(place: Path, monkeypa
         return scores(self, pairs)
 
     @functools.wraps(reply)
-    def counted(self: CausalLm, chats: Any) -> list[Reply]:
+    def counted(self: ScriptedLm, chats: Any) -> list[Reply]:
         calls["reply"] += 1
         return reply(self, chats)
 
     monkeypatch.setattr(RelevanceEstimator, "scores", broken)
-    monkeypatch.setattr(CausalLm, "reply", counted)
+    monkeypatch.setattr(ScriptedLm, "reply", counted)
     asked_for = ("--config", "dmqr.yaml", "--questions", "dev.json", "--resamples", "50", "--out", "stopped")
     stopped = command(place, "infer.py", "evaluate", *asked_for, *given)
     assert stopped.code == 130

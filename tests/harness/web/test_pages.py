@@ -15,7 +15,7 @@ from harness.web import pages, transport
 from harness.web.addresses import parse_networks
 from harness.web.pages import PageClient, kind_of
 from harness.web.transport import FetchError
-from tests.helpers.web_server import (
+from tests.helpers.fake_server import (
     WebServer,
     answer,
     bomb,

@@ -11,7 +11,7 @@ import pytest
 from common.errors import RefusedError
 from harness.web.search_services import SearchResult, SearchService, brave, searxng, tavily
 from harness.web.service_failures import BrokenReplyError
-from tests.helpers.web_server import answer, web_server
+from tests.helpers.fake_server import answer, web_server
 
 SEARXNG = SearchService("searxng", "http://localhost:8888/sub", None, {"language": "en", "safesearch": 1}, 3)
 BRAVE = SearchService(
