@@ -14,7 +14,7 @@ from common.retrieval import plain_search, search_for
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.question_passages import given_ranking
-from harness.retrievers.retriever_tree import failures_of, note_unknown_words
+from harness.retrievers.retriever_tree import failures_of
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import NEEDED, Memo
@@ -72,7 +72,6 @@ class RetrieveRead:
                 notes[NEEDED] = [searched, *self.memo.reading(self.reader, question)]
             own = {**costs, **({"failed_searches": 1.0} if why else {})}
             answers.append(self.shown(Answer(question.id, "", tuple(hits), costs=own, notes=notes)))
-        note_unknown_words(self, questions, answers)
         return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
 
     def shown(self, answer: Answer) -> Answer:

@@ -27,7 +27,6 @@ from harness.systems.dmqr import Dmqr
 from harness.tuning.dmqr import Tuning
 from harness.tuning.rerank_prior import WEIGHTS
 from models.calibration import Calibration
-from tests.helpers.retrieval_world import WORDS
 from tests.helpers.rewriting_study import (
     ASKED,
     CORPUS,
@@ -43,6 +42,7 @@ from tests.helpers.rewriting_study import (
 )
 from tests.helpers.river_corpus import IDS, PASSAGES, write_index
 from tests.helpers.scripted_lm import ScriptedLm
+from tests.helpers.small_world import WORDS
 from tests.helpers.table_rewriter import CountingRetriever, TableRewriter, WorstFirst
 from tests.helpers.word_scorer import WordScorer
 
