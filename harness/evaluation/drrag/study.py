@@ -29,7 +29,7 @@ from harness.retrievers.fusion import FusedRetriever
 from harness.runtime.memo import Memo
 from harness.runtime.provenance import computed_in
 from harness.selection.options import SelectionOptions
-from harness.systems.drrag import DrRag, tuned_options
+from harness.systems.drrag import DrRag
 from harness.systems.retrieve_read import RetrieveRead
 from models.serving_manifest import manifest_sha256
 
@@ -66,7 +66,7 @@ class Study:
             UserError: A subclass, if one is missing or corrupt.
         """
         for k, options in product(self.ks, self.selections.values()):  # the file has each k that a row needs
-            tuned_options(replace(options, k=k, keep_first=0), system.selection_file, system.serving)
+            system.tuned(replace(options, k=k, keep_first=0))
         if self.bm25 is not None:
             open_index(self.bm25, "bm25", "off")
 

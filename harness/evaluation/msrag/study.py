@@ -101,7 +101,7 @@ class Study:
     def _oracle(self, system: Msrag) -> KnownOracle:
         """With the encoder of a learned selector where it is the same, so that texts are encoded once."""
         known = [system.selector.encoder] if isinstance(system.selector, LearnedSelector) else []
-        same = (each for each in known if (each.name, each.device, each.precision) == (self.encoder, "auto", "fp32"))
+        same = (each for each in known if (each.name, each.device) == (self.encoder, "auto"))
         return KnownOracle(self.encoder, loaded=next(same, None))
 
     def measure(self, system: Msrag, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
