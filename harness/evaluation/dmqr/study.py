@@ -22,7 +22,6 @@ from harness.evaluation.dmqr import figures, tables
 from harness.evaluation.dmqr.methods import (
     ALL_STRATEGIES,
     FUSED,
-    OQR,
     OWN_REWRITER,
     Method,
     MethodHits,
@@ -30,7 +29,7 @@ from harness.evaluation.dmqr.methods import (
     methods_of,
     selected,
 )
-from harness.evaluation.paper_figures import DMQR, dmqr
+from harness.evaluation.paper_figures import published
 from harness.evaluation.plots import plot_recall
 from harness.evaluation.settings import Settings
 from harness.evaluation.study import Findings, RowAnswers, word_of
@@ -231,15 +230,18 @@ def _add_tables(
     if settings.judge is not None:
         judged, judge_costs = tables.judge_methods(settings.judge, questions, found, scored, texts)
         columns += judged
-    paper = settings.paper if settings.paper in DMQR else None
-    published = dict.fromkeys(name for row in dmqr(paper, (2,)).values() for name in row)
-    columns += [name for name in published if name not in columns and f"{tables.JUDGED}{name}" not in columns]
+    of_paper = published("DMQR-RAG, Table 2", settings.paper, ())
+    columns += [
+        name for name in ("H@5", "P@5", "Acc") if of_paper and {name, f"{tables.JUDGED}{name}"}.isdisjoint(columns)
+    ]
     rule = "gold passage" if by_gold else "has-answer"
     title = f"relevance by {rule}"
     recalls = tables.recall_tables(scored, settings.ks, title, bootstrap)
-    findings.tables += [*tables.method_tables(scored, columns, title, bootstrap, paper), *recalls, *judge_costs]
-    findings.plots["recall.png"] = partial(plot_recall, tables.recall_curves(recalls[0]), recalls[0].title)
-    findings.paper = "DMQR-RAG" if paper else ""
+    made = tables.method_tables(scored, own.method.name, columns, title, bootstrap, settings.paper)
+    findings.tables += [*made, *recalls, *judge_costs]
+    curves = tables.recall_curves(scored, settings.ks)
+    findings.plots["recall.png"] = partial(plot_recall, curves, recalls[0].title)
+    findings.paper = "DMQR-RAG" if of_paper else ""
     depths = [each.method.per_query for each in scored.values() if each.method.rewriter is None]
     findings.notes = tables.NOTES.format(
         k=k, rule=tables.RULES[by_gold], recall=tables.RECALL[by_gold], per_query=search.per_query,
@@ -254,10 +256,7 @@ def _add_tables(
     if ALL_STRATEGIES in found:
         findings.tables.append(figures.choice_table(found, scored, own.method.name, columns, bootstrap))
     if own.method.rewriter is not None:
-        cases = [figures.query_case(*each, by_gold) for each in zip(questions, own.hits, strict=True)]
-        hits = [scored[name][f"H@{k}"] for name in (own.method.name, OQR if OQR in scored else own.method.name)]
-        findings.notes += "\n" + figures.chosen_cases(questions, cases, *hits)
-        findings.cases = [[case] for case in cases]
+        findings.cases = [[figures.query_case(*each, by_gold)] for each in zip(questions, own.hits, strict=True)]
 
 
 def _by_gold(system: Dmqr, questions: Sequence[Question]) -> bool:

@@ -5,7 +5,6 @@ Also recall. H@k: a relevant passage is among the first k; P@k: relevant passage
 Shape legend: N questions, R rows.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,15 +17,15 @@ from harness.evaluation.answer_scores import differences_table, row_cells
 from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, Method, MethodHits
 from harness.evaluation.judge import Judge, Verdict
 from harness.evaluation.judging import costs_table, judged_values
-from harness.evaluation.paper_figures import Paper, dmqr, dmqr_average_falls
+from harness.evaluation.paper_figures import Paper, published
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
 COMPARED_TO = (OQR, OQR_DEEP, ALL_STRATEGIES)  # rows to which the others are compared
-_RECALL_AT = re.compile(r"recall@(\d+)")
 ALL = "recall of all"
 JUDGED = "judged "  # beginning of a judge's values
+FALL = "fall"  # of precision without a strategy
 NOTES = """\
 H@{k}: a relevant passage is among the first {k}; P@{k}: relevant passages among the first {k}, divided by {k}. \
 Relevant: {rule}. {recall} A
@@ -147,57 +146,51 @@ def judge_methods(
 
 
 def method_tables(
-    scored: Mapping[str, Scored], columns: Sequence[str], title: str, bootstrap: Bootstrap, paper: Paper | None = None
+    scored: Mapping[str, Scored],
+    whole: str,
+    columns: Sequence[str],
+    title: str,
+    bootstrap: Bootstrap,
+    paper: Paper | None = None,
 ) -> list[ReportTable]:
     """Tables 2 and 3, and the differences of their rows; Table 4 where strategies were left out.
 
     Args:
         scored: By method.
+        whole: The method from which strategies were left out.
         columns: Names of the values.
         title: What the first one shows, with the rule.
         bootstrap: For the intervals.
         paper: Adds the paper's figures for this data set.
     """
     rows = {name: each for name, each in scored.items() if not each.method.without}
-    tables = [_table("methods", f"Methods (Tables 2 and 3), {title}", rows, columns, bootstrap, dmqr(paper, (2, 3)))]
+    heading = f"Methods (Tables 2 and 3), {title}"
+    tables = [_table("methods", heading, rows, columns, bootstrap, _of_paper(paper, (2, 3), columns))]
     tables += _differences("methods", "Methods", rows, columns, bootstrap)
     without = {name: each for name, each in scored.items() if each.method.without}
     if without:
-        whole = next(name for name, each in rows.items() if _is_whole(each.method, without))
         shown = {whole: rows[whole], **without}
         heading = f"Each strategy left out (Table 4), {title}"
-        tables.append(_table("ablation", heading, shown, columns, bootstrap, dmqr(paper, (4,))))
-        _add_average(tables[-1], shown, columns, bootstrap)
+        precision = next(name for judged in (JUDGED, "") for name in columns if name.startswith(f"{judged}P@"))
+        for each in without.values():
+            each.values[FALL] = rows[whole][precision] - each[precision]
+        of_paper = _of_paper(paper, (4,), [*columns, FALL])
+        tables.append(_table("ablation", heading, shown, [*columns, FALL], bootstrap, of_paper))
+        tables[
+            -1
+        ].note = f"Fall of {precision}, points: on these questions; the paper's is the mean over its data sets."
         tables += _differences("ablation", "Each strategy left out", shown, columns, bootstrap, (whole,))
     return tables
 
 
-def _is_whole(method: Method, without: Mapping[str, Scored]) -> bool:
-    """Whether a method is the one from which strategies were left out."""
-    one = next(iter(without.values())).method
-    return not method.part and method.rewriter == one.rewriter and method.fusion == one.fusion
+def _of_paper(paper: Paper | None, tables: Sequence[int], columns: Sequence[str]) -> dict[str, Cells]:
+    """The paper's rows in our columns.
 
-
-def _add_average(
-    table: ReportTable, scored: Mapping[str, Scored], columns: Sequence[str], bootstrap: Bootstrap
-) -> None:
-    """Table 4's last column: how much P@k falls without a strategy; the paper's is the mean over its three data sets.
-
-    Args:
-        table: Gets the column.
-        scored: The whole first, then each strategy left out.
-        columns: Names of the values; judged precision is the paper's.
-        bootstrap: For the intervals.
+    Its H@5, P@5 and accuracy are a judge's: they stand beside the judged ones of the rows where there are any.
     """
-    precision = next(name for judged in (JUDGED, "") for name in columns if name.startswith(f"{judged}P@"))
-    (name, whole), *_ = scored.items()
-    falls = row_cells({row: [whole[precision] - each[precision]] for row, each in scored.items()}, bootstrap)
-    published = dmqr_average_falls() if table.paper else {}
-    column = f"fall of {precision}, points"
-    table.columns = (*table.columns, column)
-    table.rows = {row: [*cells, None if row == name else falls[row][0]] for row, cells in table.rows.items()}
-    table.paper = {row: [*cells, published.get(row)] for row, cells in table.paper.items()}
-    table.note = f"{column}: on these questions; the paper's is the mean over its three data sets."
+    named = ["" if f"{JUDGED}{column}" in columns else column.removeprefix(JUDGED) for column in columns]
+    rows = (published(f"DMQR-RAG, Table {table}", paper, named) for table in tables)
+    return {name: cells for each in rows for name, cells in each.items()}
 
 
 def recall_tables(
@@ -208,11 +201,18 @@ def recall_tables(
     Without Table 4.
     """
     scored = {name: each for name, each in scored.items() if not each.method.without}
-    reranked = any(each.method.fusion == "rerank" for each in scored.values())
     columns = [f"recall@{k}" for k in ks]
-    by = "after reranking" if reranked else "by reciprocal rank fusion"
-    tables = [_table("recall", f"Recall {by}, {rule}", scored, [*columns, ALL], bootstrap)]
+    tables = [_table("recall", f"Recall, {rule}", scored, [*columns, ALL], bootstrap)]
     return tables + _differences("recall", "Recall", scored, columns, bootstrap)
+
+
+def recall_curves(scored: Mapping[str, Scored], ks: Sequence[int]) -> dict[str, list[tuple[int, float]]]:
+    """Mean recall@k of every method by k, in per cent, without those of Table 4."""
+    return {
+        name: [(k, 100 * float(np.nanmean(each[f"recall@{k}"]))) for k in ks]
+        for name, each in scored.items()
+        if each.knows(ALL) and not each.method.without
+    }
 
 
 def _differences(
@@ -239,41 +239,19 @@ def _table(
     scored: Mapping[str, Scored],
     columns: Sequence[str],
     bootstrap: Bootstrap,
-    paper: Mapping[str, Mapping[str, float]] | None = None,
+    paper: Mapping[str, Cells] | None = None,
 ) -> ReportTable:
-    """The means of every method, with its queries and passages per question; values that nobody has are left out.
-
-    The paper's H@5, P@5 and accuracy are a judge's: they stand beside the judged ones of the rows where there are any.
-    """
+    """The means of every method, with its queries and passages per question; values that nobody has are left out."""
+    paper = paper or {}
     known = [
-        column
-        for column in columns
-        if any(each.knows(column) for each in scored.values())
-        or any(_of_paper(column, columns) in row for row in (paper or {}).values())
+        place
+        for place, column in enumerate(columns)
+        if any(each.knows(column) for each in scored.values()) or any(cells[place] for cells in paper.values())
     ]
-    cells = row_cells({row: [each[column] for column in known] for row, each in scored.items()}, bootstrap)
+    cells = row_cells({row: [each[columns[place]] for place in known] for row, each in scored.items()}, bootstrap)
     rows: dict[str, Cells] = {
         row: [*cells[row], Cell(each.queries), Cell(each.passages)] for row, each in scored.items()
     }
-    published: dict[str, Cells] = {
-        row: [*(Cell(own[key]) if (key := _of_paper(each, columns)) in own else None for each in known), None, None]
-        for row, own in (paper or {}).items()
-    }
-    return ReportTable(name, title, (*(f"{column} %" for column in known), "queries", "passages"), rows, published)
-
-
-def _of_paper(column: str, columns: Sequence[str]) -> str:
-    """The paper's name of a column; empty if the paper has no such column."""
-    judged = column.removeprefix(JUDGED)
-    if judged != column:
-        return judged
-    return "" if f"{JUDGED}{column}" in columns else column
-
-
-def recall_curves(table: ReportTable) -> dict[str, list[tuple[int, float]]]:
-    """Recall@k of every method by k, from its table."""
-    ks = {place: int(match[1]) for place, name in enumerate(table.columns) if (match := _RECALL_AT.match(name))}
-    return {
-        name: [(k, cell.value) for place, k in ks.items() if (cell := cells[place])]
-        for name, cells in table.rows.items()
-    }
+    of_paper: dict[str, Cells] = {row: [*(own[place] for place in known), None, None] for row, own in paper.items()}
+    shown = (*(f"{columns[place]} %" for place in known), "queries", "passages")
+    return ReportTable(name, title, shown, rows, of_paper)

@@ -22,7 +22,7 @@ from harness.context_sources.web import WebContext
 from harness.evaluation.answer_scores import MEASURES, differences_table, row_cells
 from harness.evaluation.msrag import tables
 from harness.evaluation.page import QuestionCase
-from harness.evaluation.paper_figures import msrag as published
+from harness.evaluation.paper_figures import published
 from harness.evaluation.settings import Settings
 from harness.evaluation.study import Findings, RowAnswers
 from harness.evaluation.tables import ReportTable
@@ -119,7 +119,7 @@ class Study:
             row: np.stack([tables.scores_of(given, questions, settings) for given in runs])
             for row, runs in by_run.items()
         }
-        findings = Findings(paper=OWN if published(settings.paper, 1) else "")
+        findings = Findings(paper=OWN if published("MSRAG, Table 1", settings.paper, ()) else "")
         findings.variants = {row: runs[0] for row, runs in by_run.items() if row != own}
         findings.tables = self._tables(system, questions, values, own, settings)
         accuracy = tables.YES_NO if tables.is_yes_no(questions) else tables.INCLUSION
@@ -158,7 +158,7 @@ class Study:
             shown = {row: [*each] for row, each in means.items() if row.startswith(rows)}
             others = tables.majority_row(questions, settings) if number == 1 else {}
             cells = {**row_cells(shown, settings.bootstrap), **others}
-            paper = published(settings.paper, number) if number else {}
+            paper = published(f"MSRAG, Table {number}", settings.paper, ("EM", "F1", "Acc")) if number else {}
             return ReportTable(name, f"{title}, {settings.normalization}", MEASURES, cells, paper)
 
         no_rag, generated, web = SINGLE.values()

@@ -269,9 +269,9 @@ def test_the_paper_s_figures_stand_beside_ours(
     assert cells[other] is not None
     assert methods.paper["RQ-RAG (Table 2)"][methods.columns.index("H@5 %")] is None
     ablation = table(found, "ablation")
-    assert ablation.columns[-1] == "fall of P@4, points"
-    assert [ablation.paper[f"{row} (Table 4)"][-1] for row in ("Ours", "w/o PAR")] == [None, Cell(1.34)]
-    assert ablation.rows["DMQR-RAG"][-1] is None
+    fall = ablation.columns.index("fall %")
+    assert [ablation.paper[f"{row} (Table 4)"][fall] for row in ("Ours", "w/o PAR")] == [None, Cell(1.34)]
+    assert ablation.rows["DMQR-RAG"][fall] is None
     assert not found.tables[0].paper  # DR-RAG's on the same data set
     assert found.findings.paper == "DMQR-RAG"
 
@@ -344,8 +344,6 @@ def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm2
     for column in choice.columns[2:]:
         own, name = choice.rows["difference"][choice.columns.index(column)], f"{column[:-2]}, points"
         assert own == differences.rows["DMQR-RAG"][differences.columns.index(name)]
-    fewer = 100 * (1 - np.mean(chosen) / every)
-    assert f"{fewer:.0f}% fewer rewrites" in choice.note
     assert value(found, "rewrites", "DMQR-RAG", "strategies") == pytest.approx(np.mean(chosen))
     with pytest.raises(UserError, match="'all strategies' is the name of another row"):
         Study(rewriters={"all strategies": tmp_path}).check(system, tmp_path, "hotpotqa")
@@ -382,8 +380,10 @@ def test_how_much_precision_falls_without_a_strategy() -> None:
     less = replace(own, name="w/o a", strategies=("b", "c"), part=True, without="a")
     precision = {own: np.array([0.6, 0.4]), less: np.array([0.2, 0.4])}
     scored = {method.name: Scored(method, {"P@5": values_N}) for method, values_N in precision.items()}
-    (ablation,) = [each for each in method_tables(scored, ["P@5"], "", Bootstrap(10)) if each.name == "ablation"]
-    falls = {row: cells[-1] and cells[-1].value for row, cells in ablation.rows.items()}
+    made = method_tables(scored, "DMQR-RAG", ["P@5"], "", Bootstrap(10))
+    (ablation,) = [each for each in made if each.name == "ablation"]
+    place = ablation.columns.index("fall %")
+    falls = {row: cells[place] and cells[place].value for row, cells in ablation.rows.items()}
     assert falls == {"DMQR-RAG": None, "w/o a": pytest.approx(20)}
 
 
@@ -410,7 +410,6 @@ def test_the_number_of_rewrites_and_the_cases(tmp_path: Path) -> None:
     (case,) = found.findings.cases[0]
     assert case.rows[1] == ("kwr", "elbe mountain", "2", "2", "Elbe (1)")
     assert found.findings.cases[1][0].note == "kwr: the question itself, because it is missing"
-    assert 'A complex query (Figure 5): a. question: "alba river" found 3 passages' in found.findings.notes
 
 
 def test_rewrites_are_counted_once_for_equal_queries() -> None:
