@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, inclusion
-from common.errors import UserError
 from common.records import Answer, Question, nfkc
 from harness.answer_selection.answer_texts import is_refusal
 from harness.evaluation.bootstrap import paired_intervals
@@ -21,31 +20,15 @@ from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 MEASURES = ("EM %", "F1 %", "Acc %")
 
 
-def with_answers(questions: Sequence[Question]) -> list[Question]:
-    """The questions that have gold answers.
-
-    Raises:
-        UserError: If there is none.
-    """
-    usable = [question for question in questions if question.answers]
-    if not usable:
-        raise UserError(
-            f"None of the {len(questions)} questions has a gold answer: choose a file with answers, such as a dev file."
-        )
-    return usable
-
-
 def script_facts(questions: Sequence[Question], normalization: Normalization) -> list[str]:
     """A line for a report on gold answers in scripts without blanks between words; none if there are none."""
     count, answered = len(unspaced(questions)), sum(bool(question.answers) for question in questions)
     if not count:
         return []
-    how = (
-        f"{normalization} makes one word of a phrase: see the row characters, or type --normalization characters"
-        if normalization != "characters"
-        else "characters makes a word of each character (--normalization squad makes one of a phrase)"
-    )
-    return [f"{count:,} of {answered:,} questions have gold answers in a script without blanks between words; {how}"]
+    return [
+        f"{count:,} of {answered:,} questions have gold answers in a script without blanks between words: "
+        f"--normalization characters makes a word of each character, the others one of a phrase; it is {normalization}"
+    ]
 
 
 def score_answers(
@@ -113,17 +96,14 @@ def known_percent_cells(values_RN: ArrayLike, bootstrap: Bootstrap) -> list[Cell
     return cells
 
 
-def row_cells(
-    rows: Mapping[str, Sequence[NDArray[np.float64]]], bootstrap: Bootstrap, whole: float = 1.0
-) -> dict[str, list[Cell | None]]:
+def row_cells(rows: Mapping[str, Sequence[NDArray[np.float64]]], bootstrap: Bootstrap) -> dict[str, list[Cell | None]]:
     """The cells of rows: the mean of every (N,) array over its known values, with its interval.
 
     Args:
-        rows: Arrays of one value per question, NaN where it is undefined.
+        rows: Arrays of one value per question, 0 to 1, NaN where it is undefined.
         bootstrap: For the intervals.
-        whole: The value that is printed as 100: 1 for shares, 100 for per cent and other units.
     """
-    flat = [values_N / whole for row in rows.values() for values_N in row]
+    flat = [values_N for row in rows.values() for values_N in row]
     cells = iter(known_percent_cells(flat, bootstrap) if flat else [])
     return {name: list(islice(cells, len(row))) for name, row in rows.items()}
 
@@ -136,7 +116,6 @@ def differences_table(
     to: str,
     bootstrap: Bootstrap,
     of_it: bool = False,
-    whole: float = 1.0,
 ) -> ReportTable:
     """Paired differences of every row to one of them, on the questions for which both have a value.
 
@@ -148,7 +127,6 @@ def differences_table(
         to: The row to which the others are compared.
         bootstrap: For the intervals.
         of_it: Differences of this row to the others instead.
-        whole: As in `row_cells`.
     """
     values = {
         f"{to} - {row}" if of_it else row: [
@@ -158,7 +136,7 @@ def differences_table(
         if row != to
     }
     note = "Paired: on the questions for which both have a value."
-    cells = row_cells(values, bootstrap, whole)
+    cells = row_cells(values, bootstrap)
     return ReportTable(name, title, tuple(columns), cells, note=note, signed=frozenset(cells))
 
 

@@ -27,7 +27,7 @@ from harness.evaluation.judging import costs_table, judge_record, not_judged
 from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles
-from harness.evaluation.report import REPORT, defined, notes_of, write_tables
+from harness.evaluation.report import REPORT, notes_of, write_tables
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
@@ -62,38 +62,30 @@ def comparison_tables(measured: Mapping[str, MeasuredSystem], settings: Settings
         measured: System -> its results, on the same questions.
         settings: Of the evaluation.
     """
-    systems = all_systems(measured)
+    systems, questions = all_systems(measured), next(iter(measured.values())).questions
     judged = dict.fromkeys(name for each in measured.values() for name in each.judged.measures)
     known = [name for name in (*QUALITY, *judged) if any(_is_known(each.get(name)) for _, each in systems.values())]
-    first, none_N = next(iter(systems)), np.full(len(next(iter(measured.values())).questions), np.nan)
+    first, none_N = next(iter(systems)), np.full(len(questions), np.nan)
     values = {name: [measures.get(each, none_N) for each in known] for name, (_, measures) in systems.items()}
     cells = row_cells(values, settings.bootstrap)
     quality = {
         name: [*cells[name], Cell(float(np.mean([len(answer.evidence) for answer in answers])))]
         for name, (answers, _) in systems.items()
     }
+    note = (
+        "Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number. An empty "
+        "cell: the system has no reader, the file lacks what the measure needs, or no judge was asked."
+    )
+    points, title = [f"{name}, points" for name in known], f"Differences to {first}, points"
     tables = [
-        ReportTable(
-            "quality",
-            "Quality",
-            (*(f"{name} %" for name in known), "passages"),
-            quality,
-            note=(
-                "Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number. An "
-                "empty cell: the system has no reader, the file lacks what the measure needs, or no judge was asked."
-            ),
-        ),
-        differences_table(
-            "differences", f"Differences to {first}, points", [f"{name}, points" for name in known], values, first,
-            settings.bootstrap,
-        ),
-    ]  # fmt: skip
-    kinds = masks_of_kinds(next(iter(measured.values())).questions)
-    for name in KINDS_OF:
-        if name in known and len(kinds) > 1:
-            by_system = {row: measures[name] for row, (_, measures) in systems.items()}
-            own = [shown_name(system, each, each.word) for system, each in measured.items()]
-            tables += kind_tables(name, by_system, own, kinds, settings.bootstrap)
+        ReportTable("quality", "Quality", (*(f"{name} %" for name in known), "passages"), quality, note=note),
+        differences_table("differences", title, points, values, first, settings.bootstrap),
+    ]
+    kinds = masks_of_kinds(questions)
+    for place, name in enumerate(known):
+        if name in KINDS_OF and len(kinds) > 1:
+            of_rows = {row: each[place] for row, each in values.items()}
+            tables += kind_tables(name, of_rows, [*measured], kinds, settings.bootstrap)
     return [*tables, costs_of({name: answers for name, (answers, _) in systems.items()})]
 
 
@@ -204,12 +196,10 @@ def write_comparison(
         for number in range(len(questions))
     ]
     systems = all_systems(measured)
-    answers = {
-        shown_name(name, each, variant): given
-        for name, each in measured.items()
-        for variant, given in each.systems.items()
-    }
-    measures = {name: defined(each) for name, (_, each) in systems.items()}
+    answers, measures = (
+        {name: each for name, (each, _) in systems.items()},
+        {name: each for name, (_, each) in systems.items()},
+    )
     plots = {"quality and cost": picture.read_bytes()}
     write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))
     asked = files.record(len(questions), first.read)
@@ -218,29 +208,25 @@ def write_comparison(
 
 def costs_of(systems: Mapping[str, Sequence[Answer]]) -> ReportTable:
     """Mean costs per question of every system: calls, tokens, US dollars, and seconds by stage."""
-    used = [name for name in COSTS if any(name in answer.costs for answers in systems.values() for answer in answers)]
+    named = {system: {name for answer in answers for name in answer.costs} for system, answers in systems.items()}
+    used = [name for name in COSTS if any(name in names for names in named.values())]
     stages = dict.fromkeys(
         name for answers in systems.values() for answer in answers for name in answer.costs if "seconds/" in name
     )
     rows: dict[str, Cells] = {}
     for system, answers in systems.items():
-        mean = {name: mean_cost(name, answers)[1] for name in [*used, *stages]}
-        has = {name for answer in answers for name in answer.costs}
-        cells = {name: Cell(mean[name]) if name in has else None for name in [*used, *stages]}
-        seconds = [Cell(sum(mean[name] for name in stages)), *(cells[name] for name in stages)]
-        rows[system] = [*(cells[name] for name in used), *seconds]
-    columns = (
-        *(mean_cost(name, ())[0] for name in used),
-        "seconds",
-        *(f"s, {each[8:].replace('_', ' ')}" for each in stages),
-    )
+        cells = {name: Cell(mean_cost(name, answers)[1]) for name in (*used, *stages) if name in named[system]}
+        seconds = sum(cells[name].value for name in stages if name in cells)
+        rows[system] = [*map(cells.get, used), Cell(seconds), *map(cells.get, stages)]
+    of_stages = ("seconds", *(f"s, {each[8:].replace('_', ' ')}" for each in stages))
+    dollars = [mean_cost(name, ())[0] for name in used if name == "usd"]
     return ReportTable(
         "costs",
         "Costs per question",
-        columns,
+        (*(mean_cost(name, ())[0] for name in used), *of_stages),
         rows,
         note="Seconds on this machine, in batches; what several rows share is charged to each of them.",
-        column_decimals=dict.fromkeys(columns[used.index("usd") if "usd" in used else len(used) :], 4),
+        column_decimals=dict.fromkeys((*dollars, *of_stages), 4),
     )
 
 
@@ -249,18 +235,17 @@ def plot_quality_and_cost(measured: Mapping[str, MeasuredSystem], path: Path) ->
     systems = all_systems(measured)
     shown = [name for name in PLOTTED if any(_is_known(each[name]) for _, each in systems.values())]
     figure, panels = axes_of(len(shown))
-    colours = {name: f"C{place}" for place, name in enumerate(measured)}
+    colours = {
+        shown_name(name, each, row): f"C{n}" for n, (name, each) in enumerate(measured.items()) for row in each.systems
+    }
     for axes, name in zip(panels, shown, strict=True):
-        for system, each in measured.items():
-            for variant in each.systems:
-                row = shown_name(system, each, variant)
-                answers, measures = systems[row]
-                if not _is_known(measures[name]):
-                    continue
-                seconds = [sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in answers]
-                point = max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name]))
-                size, marker = (90, "o") if row == system else (30, "x")
-                axes.scatter(*point, color=colours[system], s=size, marker=marker, label=row)
+        for row, (answers, measures) in systems.items():
+            if not _is_known(measures[name]):
+                continue
+            seconds = [sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in answers]
+            point = max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name]))
+            size, marker = (90, "o") if row in measured else (30, "x")
+            axes.scatter(*point, color=colours[row], s=size, marker=marker, label=row)
         axes.set(xscale="log", xlabel="seconds per question", ylabel=f"{name}, %")
     save(figure, panels, path)
 

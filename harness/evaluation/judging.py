@@ -70,7 +70,7 @@ def judgements(
     if judge is None:
         return Judgements([not_judged()])
     found: dict[Kind, list[list[Verdict]]] = {}
-    values: dict[str, Values] = {}  # row -> (N,) in per cent
+    values: dict[str, Values] = {}  # row -> (N,), 0 to 1
     rows: dict[str, Cells] = {}
     for kind in KINDS:
         names = (CORRECT, HALF) if kind == "answers" else retrieval_rows(judge.passages)
@@ -80,18 +80,20 @@ def judgements(
         values_RN, found[kind] = judged_values(judge, kind, questions, answers)
         own = dict(zip(names, values_RN, strict=True))
         failed = Cell(sum(each.fields is None for verdicts in found[kind] for each in verdicts))
-        for name, (cell,) in row_cells({name: [each_N] for name, each_N in own.items()}, bootstrap, 100).items():
+        for name, (cell,) in row_cells({name: [each_N] for name, each_N in own.items()}, bootstrap).items():
             count = Cell(int((~np.isnan(own[name])).sum()))
             rows[name] = [cell or not_measured("all verdicts failed"), count, failed]
         values |= own
     rows = {name: rows[name] for name in sorted(rows, key=lambda name: name not in values)}  # reasons last
     verdicts: dict[str, list[Verdict]] = {kind: [v for own in each for v in own] for kind, each in found.items()}
-    measures = {_MEASURES.get(row, row.removesuffix(" %")): each_N / 100 for row, each_N in values.items()}
+    measures = {_MEASURES.get(row, row.removesuffix(" %")): each_N for row, each_N in values.items()}
     tables = [ReportTable("judged", TITLE, ("mean", "questions", "failed verdicts"), rows, note=_NOTE)]
     tables += [*_by_kind(values, questions, bootstrap), costs_table(verdicts)]
     passages = [_first_passages(answer, judge.passages) for answer in answers]
     of_question = [{kind: own[number] for kind, own in found.items()} for number in range(len(passages))]
-    means = {row: float(np.nanmean(each_N)) if not np.isnan(each_N).all() else None for row, each_N in values.items()}
+    means = {
+        row: 100 * float(np.nanmean(each_N)) if not np.isnan(each_N).all() else None for row, each_N in values.items()
+    }
     return Judgements(
         tables, judge.facts, measures, verdicts, [_case(*each) for each in zip(of_question, passages, strict=True)],
         [_record(*each) for each in zip(of_question, passages, strict=True)], judge_record(judge, verdicts, means),
@@ -133,7 +135,7 @@ def judged_values(
         answers: With the passages.
 
     Returns:
-        (R, N) in per cent, NaN where they are undefined; lists of verdicts by question.
+        (R, N), 0 to 1, NaN where they are undefined; lists of verdicts by question.
     """
     asked = [*zip(questions, answers, strict=True)]
     cases: list[list[tuple[Question, Any]]]
@@ -152,11 +154,11 @@ def _values(kind: Kind, question: Question, verdicts: Sequence[Verdict], k: int)
     """The values of a kind's rows for one question, NaN where a failed verdict leaves them open."""
     if kind == "passages":
         relevant = [bool(each.fields["relevant"]) if each.fields else None for each in verdicts]
-        return [100 * each for each in hit_and_precision(relevant, k)]
+        return hit_and_precision(relevant, k)
     credit = 0.0 if question.answers else nan  # an empty answer is wrong
     for each in verdicts:
         credit = CREDIT[each.fields["verdict"]] if each.fields else nan
-    return [100 * (credit == 1) if credit == credit else nan, 100 * credit]
+    return float(credit == 1) if credit == credit else nan, credit
 
 
 def _first_passages(answer: Answer, k: int) -> list[Passage]:
@@ -176,7 +178,7 @@ def _by_kind(values: Mapping[str, Values], questions: Sequence[Question], bootst
     if CORRECT not in values or len(kinds) < 2:
         return []
     of_kind = {kind: [np.where(mask_N, values[row], nan) for row in (CORRECT, HALF)] for kind, mask_N in kinds.items()}
-    cells = row_cells(of_kind, bootstrap, 100)
+    cells = row_cells(of_kind, bootstrap)
     rows: dict[str, Cells] = {kind: [Cell(int(mask_N.sum())), *cells[kind]] for kind, mask_N in kinds.items()}
     title = "Answers judged correct, by kind of question"
     return [ReportTable("judged by kind", title, ("questions", CORRECT, HALF), rows)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 from common.command_line import in_one_line
 from common.errors import UserError
@@ -102,21 +102,6 @@ class Tuning(Protocol):
         """
 
 
-@runtime_checkable
-class _Studied(Protocol):
-    study: str | None
-
-
-@runtime_checkable
-class _Fitted(Protocol):
-    tuning: str | None
-
-
-@runtime_checkable
-class _Checked(Protocol):
-    def check(self, *about: Any) -> None: ...
-
-
 def word_of(system: System) -> str:
     """A system's word: the name of its module, or of the package if the module is `system`."""
     *packages, module = type(system).__module__.split(".")
@@ -129,12 +114,7 @@ def class_of(system: System, what: What) -> type | None:
     Raises:
         UserError: If there is no such class.
     """
-    named = None
-    if what == "study" and isinstance(system, _Studied):
-        named = system.study
-    elif what == "tuning" and isinstance(system, _Fitted):
-        named = system.tuning
-    if named is None:
+    if (named := getattr(system, what, None)) is None:
         return None
     try:
         found: type = resolve_name(named)
@@ -182,6 +162,6 @@ def build(system: System, what: What, options: Mapping[str, Any] | None, *checke
     except ArgumentError as error:
         raise UserError(f"{in_one_line(str(error))}.") from error
     built = parser.instantiate(given, instantiators=[(reusing(system), object, True)])[what]
-    if isinstance(built, _Checked):
+    if hasattr(built, "check"):
         built.check(system, *checked)
     return built

@@ -9,8 +9,8 @@ import numpy as np
 
 from common.records import Question
 from harness.evaluation.answer_scores import row_cells
-from harness.evaluation.dmqr.methods import ALL_STRATEGIES, MethodHits
-from harness.evaluation.dmqr.tables import Scored, is_relevant
+from harness.evaluation.dmqr.methods import ALL_STRATEGIES
+from harness.evaluation.dmqr.tables import Found, Scored, is_relevant
 from harness.evaluation.page import QuestionCase
 from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, Cells, ReportTable
@@ -50,18 +50,18 @@ queries besides the question itself. Of the paper's four strategies, its adaptiv
 """
 
 
-def rewrites_table(found: Mapping[str, MethodHits]) -> ReportTable:
+def rewrites_table(found: Found) -> ReportTable:
     """How many different queries besides the question each method has (Figure 2).
 
     Args:
         found: Methods with all strategies of a rewriter, by name.
     """
-    counts = {name: np.array([*map(rewrites_of, each.hits)]) for name, each in found.items()}
+    counts = {name: np.array([*map(rewrites_of, each)]) for name, each in found.items()}
     most = max(int(own_N.max()) for own_N in counts.values())
     rows: dict[str, Cells] = {}
     for name, own_N in counts.items():
         shares = [100 * float((own_N == number).mean()) for number in range(most + 1)]
-        strategies = float(np.mean([*map(strategies_of, found[name].hits)]))
+        strategies = float(np.mean([*map(strategies_of, found[name])]))
         rows[name] = [*map(Cell, (strategies, float(own_N.mean()), *shares))]
     columns = ("strategies", "mean", *(f"{number} %" for number in range(most + 1)))
     return ReportTable("rewrites", "Number of rewrites (Figure 2)", columns, rows, note=_REWRITES_NOTE)
@@ -87,7 +87,7 @@ made one; one that fell back to the question counts as none, and so does a choic
 
 
 def choice_table(
-    found: Mapping[str, MethodHits],
+    found: Found,
     scored: Mapping[str, Scored],
     own: str,
     columns: Sequence[str],
@@ -103,7 +103,7 @@ def choice_table(
         bootstrap: For the intervals.
     """
     counts = {
-        name: np.array([np.mean([*map(count, found[row].hits)]) for count in (strategies_of, rewrites_of)])
+        name: np.array([np.mean([*map(count, found[row])]) for count in (strategies_of, rewrites_of)])
         for name, row in ((CHOSEN, own), (ALL_STRATEGIES, ALL_STRATEGIES))
     }
     counts[DIFFERENCE] = counts[CHOSEN] - counts[ALL_STRATEGIES]

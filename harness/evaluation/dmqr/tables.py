@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from common.answer_metrics import has_answer
 from common.records import Answer, Passage, Question, Ranked
 from harness.evaluation.answer_scores import differences_table, row_cells
-from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, Method, MethodHits
+from harness.evaluation.dmqr.methods import BASELINES
 from harness.evaluation.judge import Judge, Verdict
 from harness.evaluation.judging import costs_table, judged_values
 from harness.evaluation.paper_figures import Paper, published
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, Cells, ReportTable
+from harness.retrievers.multi_query import MultiQueryHits
 
-COMPARED_TO = (OQR, OQR_DEEP, ALL_STRATEGIES)  # rows to which the others are compared
 ALL = "recall of all"
 JUDGED = "judged "  # beginning of a judge's values
 FALL = "fall"  # of precision without a strategy
@@ -50,12 +50,13 @@ RECALL = {
     False: "Recall@k: a relevant passage is among the first k.",
 }
 
+Found = Mapping[str, Sequence[MultiQueryHits]]  # by method, one entry per question
+
 
 @dataclass(slots=True)
 class Scored:
     """A method's values per question, 0 to 1, NaN where they are undefined."""
 
-    method: Method
     values: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # name -> (N,)
     queries: float = 0.0  # mean number per question
     passages: float = 0.0  # mean number of different passages that they found
@@ -75,7 +76,7 @@ def is_relevant(question: Question, passage: Passage, by_gold: bool) -> bool:
 
 
 def score_methods(
-    questions: Sequence[Question], found: Mapping[str, MethodHits], by_gold: bool, k: int, ks: Sequence[int]
+    questions: Sequence[Question], found: Found, by_gold: bool, k: int, ks: Sequence[int]
 ) -> dict[str, Scored]:
     """H@k, P@k and recall of every method, NaN for questions without what the rule needs.
 
@@ -93,15 +94,15 @@ def score_methods(
     ]
     scored = {}
     for name, each in found.items():
-        ranked = [hits.ranked for hits in each.hits]
-        unions = [[Ranked(passage, 0.0) for passage in hits.union] for hits in each.hits]
+        ranked = [hits.ranked for hits in each]
+        unions = [[Ranked(passage, 0.0) for passage in hits.union] for hits in each]
         of_k = retrieval_scores(asked, ranked, sorted({k, *ks}), answers_in_all=not by_gold)
         most = max(1, *map(len, unions))
-        row = Scored(each.method)
+        row = Scored()
         row.values[f"H@{k}"], row.values[f"P@{k}"] = (of_k[f"{score}@{k}"] for score in names[:2])
         row.values |= {f"recall@{n}": of_k[f"{names[2]}@{n}"] for n in ks}
         row.values[ALL] = retrieval_scores(asked, unions, (most,))[f"{names[2]}@{most}"]
-        row.queries = float(np.mean([len(hits.searches) for hits in each.hits]))
+        row.queries = float(np.mean([len(hits.searches) for hits in each]))
         row.passages = float(np.mean([*map(len, unions)]))
         scored[name] = row
     return scored
@@ -110,7 +111,7 @@ def score_methods(
 def judge_methods(
     judge: Judge,
     questions: Sequence[Question],
-    found: Mapping[str, MethodHits],
+    found: Found,
     scored: Mapping[str, Scored],
     texts: Mapping[str, Sequence[Answer]],
 ) -> tuple[list[str], list[ReportTable]]:
@@ -132,12 +133,12 @@ def judge_methods(
     for name, each in found.items():
         given = [
             Answer(question.id, texts[name][number].text if texts else "", hits.ranked)
-            for number, (question, hits) in enumerate(zip(questions, each.hits, strict=True))
+            for number, (question, hits) in enumerate(zip(questions, each, strict=True))
         ]
         for kind in ("passages", *(["answers"] if texts else [])):
             if kind in judge.prompts:
                 values, verdicts = judged_values(judge, kind, questions, given)
-                scored[name].values |= {name_: of / 100 for name_, of in zip(names[kind], values, strict=False)}
+                scored[name].values |= dict(zip(names[kind], values, strict=False))
                 asked.setdefault(kind, []).extend(verdict for own in verdicts for verdict in own)
     if not asked:
         return [], []
@@ -148,6 +149,7 @@ def judge_methods(
 def method_tables(
     scored: Mapping[str, Scored],
     whole: str,
+    without: Sequence[str],
     columns: Sequence[str],
     title: str,
     bootstrap: Bootstrap,
@@ -157,23 +159,23 @@ def method_tables(
 
     Args:
         scored: By method.
-        whole: The method from which strategies were left out.
+        whole: The measured system.
+        without: The methods that leave one of its strategies out.
         columns: Names of the values.
         title: What the first one shows, with the rule.
         bootstrap: For the intervals.
         paper: Adds the paper's figures for this data set.
     """
-    rows = {name: each for name, each in scored.items() if not each.method.without}
+    rows = {name: each for name, each in scored.items() if name not in without}
     heading = f"Methods (Tables 2 and 3), {title}"
     tables = [_table("methods", heading, rows, columns, bootstrap, _of_paper(paper, (2, 3), columns))]
     tables += _differences("methods", "Methods", rows, columns, bootstrap)
-    without = {name: each for name, each in scored.items() if each.method.without}
     if without:
-        shown = {whole: rows[whole], **without}
+        shown = {name: scored[name] for name in (whole, *without)}
         heading = f"Each strategy left out (Table 4), {title}"
         precision = next(name for judged in (JUDGED, "") for name in columns if name.startswith(f"{judged}P@"))
-        for each in without.values():
-            each.values[FALL] = rows[whole][precision] - each[precision]
+        for name in without:
+            scored[name].values[FALL] = scored[whole][precision] - scored[name][precision]
         of_paper = _of_paper(paper, (4,), [*columns, FALL])
         tables.append(_table("ablation", heading, shown, [*columns, FALL], bootstrap, of_paper))
         tables[
@@ -194,24 +196,23 @@ def _of_paper(paper: Paper | None, tables: Sequence[int], columns: Sequence[str]
 
 
 def recall_tables(
-    scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bootstrap: Bootstrap
+    scored: Mapping[str, Scored], without: Sequence[str], ks: Sequence[int], rule: str, bootstrap: Bootstrap
 ) -> list[ReportTable]:
-    """Recall@k of every method by its fusion, with differences.
-
-    Without Table 4.
-    """
-    scored = {name: each for name, each in scored.items() if not each.method.without}
+    """Recall@k of every method by its fusion, with differences; not of those of Table 4."""
+    scored = {name: each for name, each in scored.items() if name not in without}
     columns = [f"recall@{k}" for k in ks]
     tables = [_table("recall", f"Recall, {rule}", scored, [*columns, ALL], bootstrap)]
     return tables + _differences("recall", "Recall", scored, columns, bootstrap)
 
 
-def recall_curves(scored: Mapping[str, Scored], ks: Sequence[int]) -> dict[str, list[tuple[int, float]]]:
-    """Mean recall@k of every method by k, in per cent, without those of Table 4."""
+def recall_curves(
+    scored: Mapping[str, Scored], without: Sequence[str], ks: Sequence[int]
+) -> dict[str, list[tuple[int, float]]]:
+    """Mean recall@k of every method by k, in per cent; not of those of Table 4."""
     return {
         name: [(k, 100 * float(np.nanmean(each[f"recall@{k}"]))) for k in ks]
         for name, each in scored.items()
-        if each.knows(ALL) and not each.method.without
+        if each.knows(ALL) and name not in without
     }
 
 
@@ -221,7 +222,7 @@ def _differences(
     scored: Mapping[str, Scored],
     columns: Sequence[str],
     bootstrap: Bootstrap,
-    to: Sequence[str] = COMPARED_TO,
+    to: Sequence[str] = BASELINES,
 ) -> list[ReportTable]:
     """Paired differences to rows, in points; one table for each of these rows that there is."""
     tables = []

@@ -151,15 +151,17 @@ def answer_tables_of_rows(
     if len(rows) > 1:
         title = f"Answers: differences of {own} to the others"
         of_rows = {row: [each[row] for each in measured.values()] for row in rows}
-        tables.append(differences_table("answers, differences", title, [*measured], of_rows, own, bootstrap, True, 100))
+        tables.append(
+            differences_table("answers, differences", title, [*measured], of_rows, own, bootstrap, of_it=True)
+        )
     return [*tables, *costs]
 
 
 def exact_accuracy(rows: Mapping[str, Sequence[Answer]], questions: Sequence[Question]) -> Values:
-    """100 or 0 for questions of the kinds `RIGHT_OR_WRONG` with gold answers, NaN for others."""
+    """1 or 0 for questions of the kinds `RIGHT_OR_WRONG` with gold answers, NaN for others."""
     return {
         name: np.array([
-            100 * exact_match(answer.text, question.answers, in_words)
+            exact_match(answer.text, question.answers, in_words)
             if question.kind in RIGHT_OR_WRONG and question.answers and word_count(question.answers[0]) <= MAX_WORDS
             else np.nan
             for question, answer in zip(questions, answers, strict=True)
@@ -187,7 +189,7 @@ def _by_kind(name: str, values: Values, questions: Sequence[Question], bootstrap
     rows = {row: [np.where(mask_N, own_N, np.nan) for mask_N in masks.values()] for row, own_N in values.items()}
     columns = tuple(f"{kind} ({mask_N.sum()})" for kind, mask_N in masks.items())
     title = f"Table 1: {name} by kind of question (number)"
-    return ReportTable(name, title, columns, row_cells(rows, bootstrap, 100), note=_NOTES[name])
+    return ReportTable(name, title, columns, row_cells(rows, bootstrap), note=_NOTES[name])
 
 
 def _absent(name: str, reason: str) -> ReportTable:

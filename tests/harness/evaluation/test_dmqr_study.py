@@ -12,7 +12,6 @@ from common.errors import UserError
 from common.records import Passage, Question, Ranked
 from common.rewrites import Rewrites, restricted
 from harness.evaluation.dmqr.figures import rewrites_of, strategies_of
-from harness.evaluation.dmqr.methods import Method, MethodHits
 from harness.evaluation.dmqr.study import Study
 from harness.evaluation.dmqr.tables import Scored, method_tables, score_methods
 from harness.evaluation.engine import MeasuredSystem, measure
@@ -352,10 +351,7 @@ def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm2
 def test_h_p_and_recall_by_hand() -> None:
     passages = {name: Passage.of(name, f"the {name}") for name in "abcdef"}
     ranked = [[Ranked(passages[name], 0.0) for name in row] for row in ("abcde", "fb", "")]
-    found = MethodHits(
-        Method("row", None, (), 5, "rrf"),
-        [MultiQueryHits((QueryHits("q", ("question",), tuple(hits)),), None, tuple(hits), 0) for hits in ranked],
-    )
+    found = [MultiQueryHits((QueryHits("q", ("question",), tuple(hits)),), None, tuple(hits), 0) for hits in ranked]
     ids = {name: each.id for name, each in passages.items()}
     everything = tuple(passages.values())
     gold = [
@@ -376,11 +372,9 @@ def test_h_p_and_recall_by_hand() -> None:
 
 
 def test_how_much_precision_falls_without_a_strategy() -> None:
-    own = Method("DMQR-RAG", "", ("a", "b", "c"), 5, "rrf")
-    less = replace(own, name="w/o a", strategies=("b", "c"), part=True, without="a")
-    precision = {own: np.array([0.6, 0.4]), less: np.array([0.2, 0.4])}
-    scored = {method.name: Scored(method, {"P@5": values_N}) for method, values_N in precision.items()}
-    made = method_tables(scored, "DMQR-RAG", ["P@5"], "", Bootstrap(10))
+    precision = {"DMQR-RAG": [0.6, 0.4], "w/o a": [0.2, 0.4]}
+    scored = {name: Scored({"P@5": np.array(values)}) for name, values in precision.items()}
+    made = method_tables(scored, "DMQR-RAG", ["w/o a"], ["P@5"], "", Bootstrap(10))
     (ablation,) = [each for each in made if each.name == "ablation"]
     place = ablation.columns.index("fall %")
     falls = {row: cells[place] and cells[place].value for row, cells in ablation.rows.items()}

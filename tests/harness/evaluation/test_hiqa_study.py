@@ -407,13 +407,13 @@ def test_exact_match_counts_for_kinds_with_one_right_answer_alone() -> None:
 def test_the_letter_a_is_an_answer_and_no_article() -> None:
     several = Question("6", "Which are right?", ("A, C", "A and C", "AC"), kind="choice")
     for text, credit in (("a, c", 100), ("C", 0), ("A and C.", 100), ("", 0), ("C, A", 0)):
-        assert exact_accuracy({"row": [Answer("6", text, ())]}, [several])["row"].tolist() == [credit]
+        assert exact_accuracy({"row": [Answer("6", text, ())]}, [several])["row"].tolist() == [credit / 100]
 
 
 def test_signs_and_worked_solutions() -> None:
     sign = Question("7", "It rains.", ("true", "√"), kind="true or false")
     for text, credit in (("√", 100), ("True.", 100), ("\u00d7", 0), ("...", 0)):
-        assert exact_accuracy({"row": [Answer("7", text, ())]}, [sign])["row"].tolist() == [credit]
+        assert exact_accuracy({"row": [Answer("7", text, ())]}, [sign])["row"].tolist() == [credit / 100]
     long = Question(
         "8", "How much?", ("first the one of them, then the other, and both give 9 kg",), kind="calculation"
     )
