@@ -107,10 +107,7 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
     out = Path(first["out"])
     of_evaluate = {"system", "study", "studies", "llm"}
     files, settings = files_and_settings(**{name: each for name, each in first.items() if name not in of_evaluate})
-    studies = {
-        name: build(options["system"], "study", _own_options(**options), out, files.layout)
-        for name, options in given.items()
-    }
+    studies = {name: build(options["system"], "study", _own_options(**options)) for name, options in given.items()}
     files.check()
     OUTPUT.check_writable(out)
     measured: dict[str, MeasuredSystem] = {}

@@ -27,9 +27,8 @@ TITLE = "Judged by a language model"
 CORRECT, HALF = "answers correct %", "answers correct %, half credit"
 _MEASURES = {CORRECT: "judged correct", HALF: "judged correct, half credit"}  # row -> its measure per question, 0 to 1
 _WORDS = {True: "relevant", False: "not relevant"}
-_COSTS = {  # cost of a verdict -> its column
-    "model_calls": "calls", "repairs": "repairs", "cached_calls": "cached calls", "tokens": "tokens read",
-    "reply_tokens": "tokens written", "usd": "US dollars", "seconds": "seconds",
+_COSTS = {  # costs of a verdict that are counted -> their columns
+    "model_calls": "calls", "repairs": "repairs", "tokens": "tokens read", "reply_tokens": "tokens written",
 }  # fmt: skip
 _NOTE = f"""\
 {CORRECT}: FreshQA's accuracy as DMQR-RAG has it scored; with half credit for partly correct answers: HiQA's accuracy. \
@@ -37,8 +36,7 @@ H@k: a relevant passage is among the first k; P@k: relevant passages among the f
 verdict failed does not count."""
 _COSTS_NOTE = """\
 Each request is asked once, also if several systems need its verdict, which is then charged to each of them. Calls: \
-repairs included. Cached calls: answered from the response cache, with the costs of the first time. No US dollars: the \
-model has no price in its config. Seconds: shares of the time of batches."""
+repairs included. No US dollars: the model has no price in its config. Seconds: shares of the time of batches."""
 
 Values = NDArray[np.float64]
 
@@ -196,24 +194,17 @@ def costs_table(
     """
     rows = {kind: _costs(each) for kind, each in verdicts.items()}
     rows["all"] = _costs([each for of_kind in verdicts.values() for each in of_kind])
-    columns = ("verdicts", "failed", *_COSTS.values())
-    decimals = dict.fromkeys(("calls", "repairs", "cached calls", "tokens read", "tokens written"), 0)
-    return ReportTable(
-        name, title, columns, rows, note=_COSTS_NOTE, decimals=1, column_decimals=decimals | {"US dollars": 4}
-    )
+    columns = ("verdicts", "failed", *_COSTS.values(), "US dollars", "seconds")
+    decimals = {"US dollars": 4, "seconds": 1}
+    return ReportTable(name, title, columns, rows, note=_COSTS_NOTE, column_decimals=decimals)
 
 
 def _costs(verdicts: Iterable[Verdict]) -> list[Cell | None]:
     asked = [*{each.key: each for each in verdicts}.values()]
-    failed = sum(each.fields is None for each in asked)
-    cells: list[Cell | None] = [Cell(len(asked)), Cell(failed)]
-    for name in _COSTS:
-        found = [each.seconds if name == "seconds" else each.costs.get(name) for each in asked]
-        known = [each for each in found if each is not None]
-        total = sum(known)
-        whole = name not in ("usd", "seconds")
-        cells.append((Cell(int(total)) if whole else Cell(total)) if known or whole else None)
-    return cells
+    counts = [len(asked), sum(each.fields is None for each in asked)]
+    counts += [int(sum(each.costs.get(name, 0.0) for each in asked)) for name in _COSTS]
+    priced = [each.costs["usd"] for each in asked if "usd" in each.costs]
+    return [*map(Cell, counts), Cell(sum(priced)) if priced else None, Cell(sum(each.seconds for each in asked))]
 
 
 def _record(found: Mapping[Kind, Sequence[Verdict]], passages: Sequence[Passage]) -> dict[str, object]:

@@ -43,7 +43,9 @@ def paper_name(paper: Paper) -> str:
     return names.get(paper, "DR-RAG")
 
 
-def answers(paper: Paper | None, k: int | None, columns: Sequence[str] = ("EM", "F1", "Acc")) -> dict[str, Cells]:
+def answers(
+    paper: Paper | None, k: int | None = None, columns: Sequence[str] = ("EM", "F1", "Acc")
+) -> dict[str, Cells]:
     """The answers of DR-RAG's Tables 2-4, 6 and 7, RE-RAG's Table 1, or DMQR-RAG's Table 2.
 
     Of DR-RAG, all but Table 2 are at this k, or at every k.

@@ -18,7 +18,7 @@ from harness.evaluation.page import page
 from harness.evaluation.paper_figures import paper_name
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.settings import Settings
-from harness.evaluation.tables import ReportTable, tables_csv, tables_markdown, tables_not_measured
+from harness.evaluation.tables import ReportTable, tables_csv, tables_markdown
 from harness.interfaces import System
 from harness.readers.llm import LlmReader
 from harness.retrievers.corpora import index_records
@@ -93,7 +93,6 @@ def write_report(
             "means": {
                 row: {name: _mean(values) for name, values in each.items()} for row, each in measured.measures.items()
             },
-            "not measured": tables_not_measured(measured.tables),
             "seconds": measured.seconds,
         },
     )

@@ -91,17 +91,6 @@ def tables_csv(tables: Sequence[ReportTable]) -> str:
     return text.getvalue()
 
 
-def tables_not_measured(tables: Sequence[ReportTable]) -> dict[str, dict[str, dict[str, str]]]:
-    """The reasons of all cells without a value: table -> row -> column -> reason."""
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    for table in tables:
-        for name, cells in table.rows.items():
-            reasons = {c: cell.reason for c, cell in zip(table.columns, cells, strict=True) if cell and cell.reason}
-            if reasons:
-                found.setdefault(table.name, {})[name] = reasons
-    return found
-
-
 def tables_markdown(title: str, facts: Sequence[str], tables: Sequence[ReportTable], notes: str) -> str:
     """A Markdown report: facts, tables, notes."""
     lines = [f"# {markdown(title)}", "", *(f"- {markdown(fact)}" for fact in facts), ""]

@@ -66,7 +66,7 @@ class Study:
         self.methods: dict[str, Method] = {}  # of the rows
         self.further: dict[str, Dmqr] = {}
 
-    def check(self, system: Dmqr, out: Path, layout: str) -> None:
+    def check(self, system: Dmqr) -> None:
         """Check rows and rewriters.  Raises UserError or a subclass."""
         check_names((*system.search.strategies, word_of(system)), self.rewriters)
         self._set_methods(system)

@@ -96,7 +96,7 @@ def score_methods(
     for name, each in found.items():
         ranked = [hits.ranked for hits in each]
         unions = [[Ranked(passage, 0.0) for passage in hits.union] for hits in each]
-        of_k = retrieval_scores(asked, ranked, sorted({k, *ks}), answers_in_all=not by_gold)
+        of_k = retrieval_scores(asked, ranked, sorted({k, *ks}))
         most = max(1, *map(len, unions))
         row = Scored()
         row.values[f"H@{k}"], row.values[f"P@{k}"] = (of_k[f"{score}@{k}"] for score in names[:2])

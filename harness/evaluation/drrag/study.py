@@ -57,7 +57,7 @@ class Study:
         self.baselines: dict[str, Retriever] = {}  # of the rows
         self.selections: dict[str, SelectionOptions] = {}
 
-    def check(self, system: DrRag, out: Path, layout: str) -> None:
+    def check(self, system: DrRag) -> None:
         """Check rows, indexes and files.
 
         Raises:
@@ -91,7 +91,7 @@ class Study:
         names = [*self.baselines, *self.selections]
         table = [rows[name, k] for k, name in product(self.ks, names)]
         alike = {name: rows[name, own[1]] for name in dict.fromkeys([*names, own[0]]) if (name, own[1]) in rows}
-        findings = Findings(budget=own[1])
+        findings = Findings()
         findings.variants = {name: row.answers for name, row in alike.items() if name != own[0]}
         alike = {name if name != OWN else system.selection.method: row for name, row in alike.items()}
         findings.cases = [[tables.selection_case(question, alike, n)] for n, question in enumerate(questions)]
@@ -131,6 +131,7 @@ class Study:
             findings.tables = [ReportTable("recall", "Recall of gold passages", ("recall %",), {BASELINE: [reason]})]
         if system.reader is not None and any(question.answers for question in questions):
             findings.tables += tables.answer_tables(rows, questions, known, settings, paper)
+            findings.paper = "DR-RAG" if paper else ""
 
 
 def selections_of(system: DrRag, rows: Sequence[str] | None) -> dict[str, SelectionOptions]:

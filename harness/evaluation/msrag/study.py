@@ -4,7 +4,6 @@ Every source alone, without each, without segmentation, and selections beside ea
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,7 @@ class Study:
     def __init__(self, segmentation: bool = True, encoder: str = MINILM, runs: PositiveInt = 1) -> None:
         self.segmentation, self.encoder, self.runs = segmentation, encoder, runs
 
-    def check(self, system: Msrag, out: Path, layout: str) -> None:
+    def check(self, system: Msrag) -> None:
         """Raise UserError if several runs would be equal, MissingInputError if the fitted choice is missing."""
         if isinstance(system.selector, LearnedSelector):
             _ = system.selector.model
@@ -121,7 +120,7 @@ class Study:
         }
         findings = Findings(paper=OWN if published("MSRAG, Table 1", settings.paper, ()) else "")
         findings.variants = {row: runs[0] for row, runs in by_run.items() if row != own}
-        findings.tables = self._tables(system, questions, values, own, settings)
+        findings.tables = self._tables(system, values, own, settings)
         accuracy = tables.YES_NO if tables.is_yes_no(questions) else tables.INCLUSION
         findings.notes = tables.NOTES.format(accuracy=accuracy)
         if BY_GOLD in findings.variants:
@@ -138,7 +137,6 @@ class Study:
     def _tables(
         self,
         system: Msrag,
-        questions: Sequence[Question],
         values: Mapping[str, NDArray[np.float64]],
         own: str,
         settings: Settings,
@@ -147,7 +145,6 @@ class Study:
 
         Args:
             system: The system.
-            questions: The questions.
             values: (R, 3, N) scores by row.
             own: Row of the system.
             settings: Of the evaluation.
@@ -156,8 +153,7 @@ class Study:
 
         def table(name: str, title: str, rows: tuple[str, ...], number: int | None = None) -> ReportTable:
             shown = {row: [*each] for row, each in means.items() if row.startswith(rows)}
-            others = tables.majority_row(questions, settings) if number == 1 else {}
-            cells = {**row_cells(shown, settings.bootstrap), **others}
+            cells = row_cells(shown, settings.bootstrap)
             paper = published(f"MSRAG, Table {number}", settings.paper, ("EM", "F1", "Acc")) if number else {}
             return ReportTable(name, f"{title}, {settings.normalization}", MEASURES, cells, paper)
 

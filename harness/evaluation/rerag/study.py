@@ -56,7 +56,7 @@ class Study:
         self.fitted: dict[Source, Fitted] = {}  # of the scores that were used
         self.baseline: ReRagModel | None = None
 
-    def check(self, system: ReRag, out: Path, layout: str) -> None:
+    def check(self, system: ReRag) -> None:
         """Check files and folders.  Raises UserError or a subclass."""
         if self.temperatures is not None:
             TEMPERATURES.read(self.temperatures)

@@ -345,7 +345,7 @@ def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm2
         assert own == differences.rows["DMQR-RAG"][differences.columns.index(name)]
     assert value(found, "rewrites", "DMQR-RAG", "strategies") == pytest.approx(np.mean(chosen))
     with pytest.raises(UserError, match="'all strategies' is the name of another row"):
-        Study(rewriters={"all strategies": tmp_path}).check(system, tmp_path, "hotpotqa")
+        Study(rewriters={"all strategies": tmp_path}).check(system)
 
 
 def test_h_p_and_recall_by_hand() -> None:

@@ -35,7 +35,7 @@ from harness.evaluation.rerag.tables import (
     refusal_tables,
 )
 from harness.evaluation.settings import Settings
-from harness.evaluation.tables import Cell, ReportTable, not_measured, tables_csv, tables_markdown, tables_not_measured
+from harness.evaluation.tables import Cell, ReportTable, not_measured, tables_csv, tables_markdown
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.question_passages import bm25_of_shipped
 from models.calibration import Calibration
@@ -288,9 +288,6 @@ def test_what_is_not_measured_says_so() -> None:
     assert "answer.\n\n|  | x % |\n| --- | ---: |\n| *paper:* p | 2.00 |" in tables_markdown(
         "Title", [], [published], ""
     )
-    assert tables_not_measured([mixed, ReportTable("u", "U", ("x",), {"a": [None], "b": [Cell(1)]})]) == {
-        "t": {"a": dict.fromkeys(("x %", "y %"), nothing.reason), "b": {"y %": "none refused"}}
-    }
     assert (
         percent_cells(np.zeros((2, 0)), FEW, "no set holds an answer") == [not_measured("no set holds an answer")] * 2
     )

@@ -98,7 +98,7 @@ def test_what_is_undefined_is_nan() -> None:
 def test_has_answer_precision_counts_all_passages_with_an_answer() -> None:
     passages = [Passage.of(str(number), text) for number, text in enumerate(["x Rome", "y", "Rome z", "Rome"])]
     questions = [Question("q", "?", ("Rome",)), Question("r", "?")]
-    columns = retrieval_scores(questions, [ranked(*passages)] * 2, (1, 3, 5), answers_in_all=True)
+    columns = retrieval_scores(questions, [ranked(*passages)] * 2, (1, 3, 5))
     found = {k: columns[f"has-answer precision@{k}"] for k in (1, 3, 5)}
     np.testing.assert_allclose(np.array([*found.values()]), [[1, np.nan], [2 / 3, np.nan], [3 / 5, np.nan]])
     np.testing.assert_array_equal(columns["has-answer@1"], [1, np.nan])
