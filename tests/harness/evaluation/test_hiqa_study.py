@@ -265,15 +265,15 @@ def test_another_retriever_is_ranked_alone(system: HiQa, folders: dict[str, Path
 
 def test_options_are_checked_before_anything_is_loaded(system: HiQa, tmp_path: Path, folders: dict[str, Path]) -> None:
     given = {"rows": {"none": folders["none"]}, "documents": [1, 2]}
-    assert isinstance(build(system, "study", given, tmp_path, "fid"), Study)
+    assert isinstance(build(system, "study", given), Study)
     for wrong, named in (
         ({"k": 0}, "k"), ({"gamma": 0.0}, "gamma"), ({"documents": [0]}, "documents"), ({"budgets": [0]}, "budgets"),
         ({"budgets": [5, 5]}, "each number once"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=named):
-            build(system, "study", wrong, tmp_path, "fid")
+            build(system, "study", wrong)
     with pytest.raises(MissingInputError, match="--kind dense"):
-        build(system, "study", {"rows": {"lost": tmp_path}}, tmp_path, "fid")
+        build(system, "study", {"rows": {"lost": tmp_path}})
 
 
 def test_smaller_collections_are_never_harder(system: HiQa) -> None:

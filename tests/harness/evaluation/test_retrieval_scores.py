@@ -28,9 +28,9 @@ def scores_of(question: Question, *passages: Passage, ks: tuple[int, ...] = (1, 
 def test_scores_worked_out_by_hand() -> None:
     assert scores_of(QUESTION, A, B, C, D) == {  # gold: places 2 and 4, E is missed; the answer: place 4
         "all@1": 0, "all@2": 0, "all@4": 0,
-        "recall@1": 0, "hit@1": 0, "precision@1": 0, "has-answer@1": 0,
-        "recall@2": 1 / 3, "hit@2": 1, "precision@2": 1 / 2, "has-answer@2": 0,
-        "recall@4": 2 / 3, "hit@4": 1, "precision@4": 2 / 4, "has-answer@4": 1,
+        "recall@1": 0, "hit@1": 0, "precision@1": 0, "has-answer@1": 0, "has-answer precision@1": 0,
+        "recall@2": 1 / 3, "hit@2": 1, "precision@2": 1 / 2, "has-answer@2": 0, "has-answer precision@2": 0,
+        "recall@4": 2 / 3, "hit@4": 1, "precision@4": 2 / 4, "has-answer@4": 1, "has-answer precision@4": 1 / 4,
         "MRR": 1 / 2, "EM": 0, "F1": pytest.approx(4 / 7),  # precision 2/4, recall 2/3
     }  # fmt: skip
 
