@@ -3,6 +3,7 @@
 Shape legend: N questions, R rows.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -225,19 +226,24 @@ def withheld_tables(questions: Sequence[Question], answers: Sequence[Answer], se
     return tables
 
 
-def mean_cost(name: str, answers: Sequence[Answer]) -> tuple[str, float]:
-    """The name of a cost in tables, and its mean per question.
-
-    Of US dollars per 1,000 questions, as one costs too little.
-    """
-    mean = sum(answer.costs.get(name, 0.0) for answer in answers) / len(answers) if answers else 0.0
-    return ("US dollars per 1,000 questions", 1000 * mean) if name == "usd" else (name.replace("_", " "), mean)
-
-
-def costs_table(answers: Sequence[Answer]) -> ReportTable | None:
-    """Mean costs per question; None if no answer has any."""
-    means = {}
-    for name in dict.fromkeys(name for answer in answers for name in answer.costs):
-        shown, mean = mean_cost(name, answers)
-        means[shown] = [Cell(mean)]
-    return ReportTable("costs", "Costs per question", ("mean",), means, decimals=4) if means else None
+def costs_table(
+    systems: Mapping[str, Sequence[Answer]], name: str = "costs", title: str = "Costs per question"
+) -> ReportTable:
+    """Mean costs per question of every system: calls, tokens, US dollars per 1,000 questions, seconds by stage."""
+    totals = {system: Counter[str]() for system in systems}
+    for system, answers in systems.items():
+        for answer in answers:
+            totals[system].update(answer.costs)
+    names = dict.fromkeys(cost for own in totals.values() for cost in own)
+    counted, stages = ([cost for cost in names if ("seconds/" in cost) == timed] for timed in (False, True))
+    rows: dict[str, Cells] = {}
+    for system, own in totals.items():
+        means = {cost: total / len(systems[system]) for cost, total in own.items()}
+        cells = {cost: Cell(1000 * mean if cost == "usd" else mean) for cost, mean in means.items()}
+        seconds = Cell(float(sum(means.get(stage, 0.0) for stage in stages)))
+        rows[system] = [*map(cells.get, counted), seconds, *map(cells.get, stages)]
+    dollars = "US dollars per 1,000 questions"  # one costs too little
+    of_stages = ("seconds", *(f"s, {stage[8:].replace('_', ' ')}" for stage in stages))
+    columns = (*(dollars if cost == "usd" else cost.replace("_", " ") for cost in counted), *of_stages)
+    note = "Seconds on this machine, in batches; what several rows share is charged to each of them."
+    return ReportTable(name, title, columns, rows, note=note, column_decimals=dict.fromkeys((dollars, *of_stages), 4))

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from common.files import write_json, write_text
 from common.records import Answer
 from harness.evaluation.answer_scores import (
+    costs_table,
     differences_table,
     known_percent_cells,
     masks_of_kinds,
-    mean_cost,
     row_cells,
     script_facts,
 )
 from harness.evaluation.engine import MeasuredSystem, Measures
-from harness.evaluation.judging import costs_table, judge_record, not_judged
+from harness.evaluation.judging import judge_costs_table, judge_record, not_judged
 from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles
@@ -34,10 +34,6 @@ from harness.evaluation.tables import Cell, Cells, ReportTable
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR", "Log-Rank")
 KINDS_OF = ("EM", "F1", "recall of gold", "has-answer recall")  # also shown by kind of question
 PLOTTED = ("EM", "recall of gold", "has-answer recall")
-COSTS = (
-    "retriever_calls", "model_calls", "rewriter_calls", "fallbacks", "tokens", "reply_tokens",
-    "failed_calls", "truncated_calls", "usd",
-)  # fmt: skip
 Values = NDArray[np.float64]  # (N,) of one measure, 0 to 1, NaN where it is undefined
 
 
@@ -86,7 +82,7 @@ def comparison_tables(measured: Mapping[str, MeasuredSystem], settings: Settings
         if name in KINDS_OF and len(kinds) > 1:
             of_rows = {row: each[place] for row, each in values.items()}
             tables += kind_tables(name, of_rows, [*measured], kinds, settings.bootstrap)
-    return [*tables, costs_of({name: answers for name, (answers, _) in systems.items()})]
+    return [*tables, costs_table({name: answers for name, (answers, _) in systems.items()})]
 
 
 def kind_tables(
@@ -181,7 +177,7 @@ def write_comparison(
     else:
         kinds = dict.fromkeys(kind for each in measured.values() for kind in each.judged.verdicts)
         of_all = {kind: [v for each in measured.values() for v in each.judged.verdicts.get(kind, ())] for kind in kinds}
-        tables.append(costs_table(of_all))
+        tables.append(judge_costs_table(of_all))
         record = judge_record(judge, of_all, {name: each.judged.record["means"] for name, each in measured.items()})
     notes = notes_of(replace(settings, paper=None))  # the paper's figures are in the reports of the systems
     write_tables(folder, title, facts, tables, notes)
@@ -204,30 +200,6 @@ def write_comparison(
     write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))
     asked = files.record(len(questions), first.read)
     write_json(folder / REPORT, {"questions": asked, "systems": list(measured), "judge": record})
-
-
-def costs_of(systems: Mapping[str, Sequence[Answer]]) -> ReportTable:
-    """Mean costs per question of every system: calls, tokens, US dollars, and seconds by stage."""
-    named = {system: {name for answer in answers for name in answer.costs} for system, answers in systems.items()}
-    used = [name for name in COSTS if any(name in names for names in named.values())]
-    stages = dict.fromkeys(
-        name for answers in systems.values() for answer in answers for name in answer.costs if "seconds/" in name
-    )
-    rows: dict[str, Cells] = {}
-    for system, answers in systems.items():
-        cells = {name: Cell(mean_cost(name, answers)[1]) for name in (*used, *stages) if name in named[system]}
-        seconds = sum(cells[name].value for name in stages if name in cells)
-        rows[system] = [*map(cells.get, used), Cell(seconds), *map(cells.get, stages)]
-    of_stages = ("seconds", *(f"s, {each[8:].replace('_', ' ')}" for each in stages))
-    dollars = [mean_cost(name, ())[0] for name in used if name == "usd"]
-    return ReportTable(
-        "costs",
-        "Costs per question",
-        (*(mean_cost(name, ())[0] for name in used), *of_stages),
-        rows,
-        note="Seconds on this machine, in batches; what several rows share is charged to each of them.",
-        column_decimals=dict.fromkeys((*dollars, *of_stages), 4),
-    )
 
 
 def plot_quality_and_cost(measured: Mapping[str, MeasuredSystem], path: Path) -> None:

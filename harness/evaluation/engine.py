@@ -108,12 +108,11 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     systems: dict[str, Sequence[Answer]] = {word: answers, **variants}
     with telling_what_is_kept(_kept(len(questions), questions, memo)):
         judged = judgements(settings.judge, questions, answers, settings.bootstrap)
-    costs = costs_table(answers)
     tables = [
         *controls,
         *_answer_tables(questions, answers, settings, findings),
         evidence_table(questions, answers, settings, indexed),
-        *([costs] if costs else []),
+        costs_table({word: answers}),
         *findings.tables,
         *judged.tables,
     ]

@@ -86,7 +86,7 @@ def judgements(
     verdicts: dict[str, list[Verdict]] = {kind: [v for own in each for v in own] for kind, each in found.items()}
     measures = {_MEASURES.get(row, row.removesuffix(" %")): each_N for row, each_N in values.items()}
     tables = [ReportTable("judged", TITLE, ("mean", "questions", "failed verdicts"), rows, note=_NOTE)]
-    tables += [*_by_kind(values, questions, bootstrap), costs_table(verdicts)]
+    tables += [*_by_kind(values, questions, bootstrap), judge_costs_table(verdicts)]
     passages = [_first_passages(answer, judge.passages) for answer in answers]
     of_question = [{kind: own[number] for kind, own in found.items()} for number in range(len(passages))]
     means = {
@@ -182,7 +182,7 @@ def _by_kind(values: Mapping[str, Values], questions: Sequence[Question], bootst
     return [ReportTable("judged by kind", title, ("questions", CORRECT, HALF), rows)]
 
 
-def costs_table(
+def judge_costs_table(
     verdicts: Mapping[str, Sequence[Verdict]], name: str = "judge costs", title: str = "Costs of judging"
 ) -> ReportTable:
     """What the verdicts cost: calls, tokens, US dollars, seconds; equal requests count once.

@@ -17,11 +17,9 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.ranges import PositiveInt
 from common.records import Answer, Question
 from common.roots import TYPED, add_roots, resolve
-from harness.evaluation.answer_scores import answer_values
-from harness.evaluation.comparison import costs_of
+from harness.evaluation.answer_scores import answer_values, costs_table
 from harness.evaluation.dmqr import figures, tables
 from harness.evaluation.dmqr.methods import (
-    ALL_STRATEGIES,
     OQR_DEEP,
     Method,
     check_names,
@@ -117,9 +115,7 @@ class Study:
             if rewriter is not None:
                 findings.facts += [f"{name}: {fact}" for fact in facts_of(rewriter) or [rewriter.name]]
         self._add_tables(findings, system, questions, found, answers, settings)
-        costs = costs_of(answers)
-        costs.name, costs.title = "costs of the methods", "Costs of the methods per question"
-        findings.tables.append(costs)
+        findings.tables.append(costs_table(answers, "costs of the methods", "Costs of the methods per question"))
         findings.records = [_record(number, answers) for number in range(len(questions))]
         scored, dtype = asked.memo.of("relevance", system.search.scorer), computed_in(system.search.scorer)
         findings.facts.append(
@@ -180,8 +176,6 @@ class Study:
         whole = {name: each for name, each in found.items() if not self.methods[name].part}
         if shown := {name: each for name, each in whole.items() if any(hits.rewrites for hits in each)}:
             findings.tables.append(figures.rewrites_table(shown))
-        if ALL_STRATEGIES in found:
-            findings.tables.append(figures.choice_table(found, scored, own, columns, bootstrap))
         if system.rewriter is not None:
             findings.cases = [[figures.query_case(*each, by_gold)] for each in zip(questions, found[own], strict=True)]
 

@@ -16,7 +16,7 @@ from common.records import Answer, Passage, Question, Ranked
 from harness.evaluation.answer_scores import differences_table, row_cells
 from harness.evaluation.dmqr.methods import BASELINES
 from harness.evaluation.judge import Judge, Verdict
-from harness.evaluation.judging import costs_table, judged_values
+from harness.evaluation.judging import judge_costs_table, judged_values
 from harness.evaluation.paper_figures import Paper, published
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.settings import Bootstrap
@@ -142,7 +142,7 @@ def judge_methods(
                 asked.setdefault(kind, []).extend(verdict for own in verdicts for verdict in own)
     if not asked:
         return [], []
-    costs = costs_table(asked, "judge costs of the methods", "Costs of judging all methods")
+    costs = judge_costs_table(asked, "judge costs of the methods", "Costs of judging all methods")
     return [name for kind in asked for name in names[kind]], [costs]
 
 

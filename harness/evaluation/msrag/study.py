@@ -83,7 +83,7 @@ class Study:
         unfitted, web = EstimatedRelevance(), system.sources.get(WEB)
         whole = web.unsegmented(summarized=True) if self.segmentation and isinstance(web, WebContext) else None
         rows = {SINGLE[source]: system.with_settings(sources=(source,), selector=unfitted) for source in system.names}
-        for selector in system.selector, *([] if system.selector.uses_gold else [self._oracle(system)]):
+        for selector in system.selector, *([] if system.selector.uses_gold else [KnownOracle(self.encoder)]):
             by_it = system if selector is system.selector else system.with_settings(selector=selector)
             rows[f"{OWN}, {selector.name}"] = by_it
             for left_out in system.names if len(system.names) > 1 else ():
@@ -96,12 +96,6 @@ class Study:
             once = {"sources": (WEB,), "web": whole.unsegmented(summarized=False)}
             rows[SR_RAG] = system.with_settings(selector=unfitted, **once)
         return rows
-
-    def _oracle(self, system: Msrag) -> KnownOracle:
-        """With the encoder of a learned selector where it is the same, so that texts are encoded once."""
-        known = [system.selector.encoder] if isinstance(system.selector, LearnedSelector) else []
-        same = (each for each in known if (each.name, each.device, each.precision) == (self.encoder, "auto", "fp32"))
-        return KnownOracle(self.encoder, loaded=next(same, None))
 
     def measure(self, system: Msrag, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """Score what each row answers; a question without a gold answer has no score."""

@@ -175,16 +175,15 @@ def test_answers_are_judged_under_every_protocol_and_by_kind() -> None:
         Answer("c", "", ()),
     ]
     main, kinds = answer_tables(asked, given, Settings("nq", "triviaqa", (1,), None, FEW, Path("unused")))
-    costs = costs_table(given)
-    assert costs is not None
+    costs = costs_table({"a": given})
     assert list(main.rows) == ["ours, triviaqa", "ours, squad", "ours, re_rag"]
     # TriviaQA's blanks make "u s" equal; SQuAD deletes the points: "us"
     assert values(main, "ours, triviaqa") == [33.3333, round(100 * (1 + 2 / 3) / 3, 4), 66.6667]
     assert values(main, "ours, squad") == [0, round(100 * (2 / 3) / 3, 4), 33.3333]
     assert values(kinds, "bridge") == [2, 0, round(100 * (2 / 3) / 2, 4), 50]
     assert list(kinds.rows) == ["bridge", "single"]
-    assert values(costs, "calls") == [1]
-    assert values(costs, "US dollars per 1,000 questions") == [0.04]
+    assert costs.columns == ("calls", "US dollars per 1,000 questions", "seconds")
+    assert values(costs, "a") == [1, 0.04, 0]
     assert score_answers([""], asked[2:], "squad")[1].tolist() == [0]
 
 
