@@ -45,7 +45,7 @@ def evidence_table(
     ks = [*(k for k in settings.ks if k < most), max(1, most)]
     scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks, indexed)
     cells = dict(zip(scores, known_percent_cells([*scores.values()], settings.bootstrap), strict=True))
-    several = any(len(each.gold_groups) > 1 or len(each.gold_segments) > 1 for each in questions)
+    several = any(len(each.gold_groups) > 1 or len(each.gold.segments) > 1 for each in questions)
 
     def cell(name: str) -> Cell:
         unknown = "has a gold answer" if name.startswith("has-answer") else "ships its gold passages"

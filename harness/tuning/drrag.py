@@ -114,7 +114,7 @@ class Tuning:
             UserError: If no question has all of its gold passages, or no setting keeps to a limit of documents.
             ArtifactError: If the index holds no gold passage.
         """
-        known = [question for question in questions if question.support and not question.unshipped_support]
+        known = [question for question in questions if question.support and not question.gold.titles]
         if not known:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
         check_gold_in_index(system, gold_of(known))

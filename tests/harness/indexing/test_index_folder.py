@@ -18,7 +18,7 @@ from harness.indexing.passage_store import PassageStore, write_passages
 from harness.retrievers import keywords, links
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
-from tests.helpers.retrieval_world import corpus
+from tests.helpers.small_world import corpus
 
 CORPUS = corpus(30)
 

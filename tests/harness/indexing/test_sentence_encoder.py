@@ -13,7 +13,7 @@ from common.records import nfkc
 from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder, pool_tokens
 from models.pretrained import MINILM, resolve
-from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
+from tests.helpers.small_world import WORDS, corpus, write_encoder
 from tests.helpers.tolerances import fp32_tolerance, model_tolerance
 
 pytestmark = pytest.mark.numeric
