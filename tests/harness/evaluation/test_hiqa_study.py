@@ -106,9 +106,7 @@ def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path]) -> 
     assert lost[0].value == pytest.approx(
         100 - 100 / 6
     )  # without a name all six tie: the first of the corpus is right once
-    assert [table.name for table in others] == [
-        "documents - hit@1", "documents - Log-Rank", "accuracy",
-    ]  # fmt: skip
+    assert [table.name for table in others] == ["documents - hit@1", "documents - Log-Rank"]
     assert others[0].columns == ("2 documents", "4 documents", "6 documents")
     assert findings.facts == ["collections of [99] documents: not measured, there are 6"]
     falling = [cell.value for cell in others[0].rows["no metadata"] if cell]
