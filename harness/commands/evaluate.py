@@ -53,7 +53,7 @@ def evaluate(
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
 
-    own = build(system, "study", study, out, files.layout)
+    own = build(system, "study", study)
     files.check()
     OUTPUT.check_writable(out)
     load(settings.judge, system)

@@ -42,7 +42,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     build_bm25([passage for each in asked for passage in each.passages], root / "index")
     write_serving(checkpoints["t5"], root / "serving", max_tokens=96)
     (root / "llm.yaml").write_text(yaml.safe_dump(LLM))
-    by_llm = {"llm": "llm.yaml", "pool": "lm/pool.yaml", "repairs": 0}
+    by_llm = {"llm": "llm.yaml", "pool": "pool.yaml", "repairs": 0}
     rewriter = {"class_path": "harness.rewriters.llm.LlmRewriter", "init_args": by_llm}
     adaptive = {**rewriter, "init_args": {**by_llm, "adaptive": True}}
     own = {"strategies": list(STRATEGIES), "serving": "serving", "device": "cpu", "k": 3}
@@ -84,6 +84,18 @@ def test_its_own_choice_comes_with_its_reason(place: Path) -> None:
     both = question("river", KNOWN[0])
     record = json.loads(run(place, "ask", "--config", "adaptive.yaml", "--question", both, "--json").out)
     assert [each["made_by"] for each in record["notes"]["queries"]] == [["question"], ["kwr"], ["par"]]
+
+
+def test_a_report_compares_a_model_s_choice_with_all_strategies(place: Path) -> None:
+    """Figures 2 and 3, with the prompts of Tables 1 and 5."""
+    for name in ("adaptive", "dmqr"):
+        options = ["--config", f"{name}.yaml", "--questions", "dev.json", "--out", f"choice-{name}"]
+        run(place, "evaluate", *options, "--resamples", "50", "--study.rows", "[kwr]")
+    chosen, every = (measured_cells(place / f"choice-{name}") for name in ("adaptive", "dmqr"))
+    own = {key[2]: cell for key, cell in chosen.items() if key[:2] == ("methods", "all strategies")}
+    assert own
+    assert own == {key[2]: cell for key, cell in every.items() if key[:2] == ("methods", "DMQR-RAG")}
+    assert ("rewrites", "all strategies", "strategies") in chosen
 
 
 def test_evaluate_counts_fallbacks_and_names_model_and_prompt(place: Path) -> None:
