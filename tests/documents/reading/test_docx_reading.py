@@ -21,7 +21,7 @@ from PIL import Image as Pictures
 from common.errors import DataError
 from documents.markdown_writing import to_markdown
 from documents.reading.docx_reading import parse_docx
-from documents.records import Document, Heading, Paragraph, Table
+from documents.records import Document, Heading, Image, Paragraph, Table
 
 
 def png() -> bytes:
