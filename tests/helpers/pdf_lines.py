@@ -62,7 +62,7 @@ def laid_out(script: str) -> list[Line]:
     """
     found: list[Line] = []
     baseline, page = 60.0, 1
-    for row in script.splitlines():
+    for row in filter(str.strip, script.splitlines()):
         style, bar, text = row.partition("|")
         kind, *given = [*style.split(), ""]
         if kind not in ("page", "text", "h", "#"):
