@@ -104,6 +104,7 @@ EQUALLY_WIDE = [
     for row, (name, value) in enumerate(WIDTHS)
     for part, left, width in zip((name, *value.split()), (100, 200, 217.5), (5, 5, 8), strict=False)
 ]
+ROWS_OF_LETTERS = [("a", "b"), ("c", "d"), ("e", "f")]
 HIGH = [("Name", "Value", "Use"), *((f"option{n}", f"v{n * 7}", f"case {n}") for n in range(45))]
 TIGHT = words("a-rather-long-one", 113.5, 103 + 14 * 7) + words("what it does", 200, 103 + 14 * 7)  # ends right of 197
 BOLD = [replace(word, bold=True) for word in cells(RATINGS[:1], [100, 200, 300], 100)]
@@ -135,6 +136,11 @@ TABLES: dict[str, tuple[Page, Iterable[Sequence[str]], int]] = {  # page, rows, 
              [rule(95, y, 400, y) for y in (100, 116, 220)]), NUMBERS, 1,
     ),
     "equally wide names are no code": (page(EQUALLY_WIDE, [rule(95, y, 300, y) for y in (98, 112, 212)]), WIDTHS, 1),
+    "words above that stand between the columns": (
+        page([*words("Long heading text over", 160, 103), *words("sub title here", 300, 117),
+              *cells(ROWS_OF_LETTERS, [100, 400], 131)], [rule(100, y, 450, y) for y in (100, 128, 176)]),
+        ROWS_OF_LETTERS, 1,
+    ),
     "as high as the page": (booktabs(rows=HIGH, top=60), HIGH, 1),
     "a column starts where the text before ends": (
         page([*booktabs(rows=SIGNS).words, *TIGHT], [rule(100, y, 300, y) for y in (100, 116, 215)]),
