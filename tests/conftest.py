@@ -35,7 +35,7 @@ from transformers import (
 
 from common.garbage_collection import collect_less_often
 from harness.indexing.sentence_encoder import SentenceEncoder
-from tests.helpers.retrieval_world import write_encoder
+from tests.helpers.small_world import write_encoder
 from tests.helpers.tiny_lm import save_chat_lm, save_plain_lm
 
 hypothesis.settings.register_profile(

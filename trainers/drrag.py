@@ -1,6 +1,5 @@
 """Trains DR-RAG's classifier C(q, d1, d2) (DR-RAG, Section 2.2.2).  Shape legend: P triples, T tokens."""
 
-import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,10 +9,9 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from common.errors import UserError
-from common.progress import say
 from common.ranges import DropoutRate, PositiveInt
 from datamodules.examples.triple_batches import TripleBatch
-from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
+from models.bigbird.attention import AttentionKind
 from models.drrag.triple_classifier import KIND, PART, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.lora import Lora
@@ -88,22 +86,11 @@ class DrRagTrainer(EncoderModule):
         self.classifier.new_head = False  # a trained one
 
     def setup(self, stage: str) -> None:
-        """Check the precision, center the inputs of a new head, and report attention that pads without need."""
+        """Check the precision, and center the inputs of a new head."""
         super().setup(stage)
-        if stage == "fit":
-            data = self.trainer.datamodule
-            if self.classifier.new_head:  # a checkpoint's weights replace it when a run is resumed
-                batch = data.proof_batch()
-                self.classifier.center(batch.ids_PT, batch.attention_PT)
-            longest = data.audit["tokens"]["max"]
-            unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
-            if unneeded:
-                say(
-                    f"memory  max_tokens {self.hparams.max_tokens} selects block-sparse attention, which pads every "
-                    f"triple to {self.classifier.padded_length(longest)} tokens or more; the longest has {longest}: "
-                    f"--model.max_tokens {FULL_UP_TO_TOKENS} or --model.attention fused needs less memory and time",
-                    sys.stdout,
-                )
+        if stage == "fit" and self.classifier.new_head:  # a checkpoint's weights replace it when a run is resumed
+            batch = self.trainer.datamodule.proof_batch()
+            self.classifier.center(batch.ids_PT, batch.attention_PT)
 
     @property
     def network_to_shard(self) -> PreTrainedModel:

@@ -61,7 +61,7 @@ def label(
     from datamodules.formats.row_counts import RowCounts
     from datamodules.formats.word_labels import from_row, to_row
     from harness.evaluation.serialization import digest
-    from harness.retrievers.corpora import check_same_corpus, with_gold_in_index
+    from harness.retrievers.corpora import absent_gold, check_same_corpus, gold_of
     from harness.rewriters.word_labels import VALUE, LabelCounts, WordLabeler
     from harness.runtime.distributed import join_process_group
     from harness.runtime.loading import load
@@ -81,7 +81,8 @@ def label(
     asked = list(islice(read, limit))
     for line in unusual.lines():
         say(f"{line}.")
-    known = with_gold_in_index(retriever, asked)
+    absent = absent_gold(retriever, gold_of(asked)) or set()
+    known = [question for question in asked if set(question.support) - absent]
     if not known:
         raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
     configured = [configuration(each) for each in retrievers]

@@ -67,7 +67,7 @@ def mine(
     from datamodules.formats.reading import check_questions, read_passages
     from datamodules.formats.row_counts import RowCounts
     from harness.evaluation.serialization import digest
-    from harness.retrievers.corpora import check_gold_in_index, check_same_corpus
+    from harness.retrievers.corpora import absent_gold, check_same_corpus
     from harness.retrievers.hard_negatives import HardNegatives
     from harness.runtime.distributed import join_process_group
     from harness.runtime.loading import load
@@ -110,7 +110,7 @@ def mine(
             "per_question": per_question, "anchors": anchors, "depth": depth, "question_weight": question_weight,
             "hardware": hardware(),
         }  # fmt: skip
-        check_gold_in_index(retriever, gold)
+        absent_gold(retriever, gold)  # refuses an index of another corpus
         for line in unusual.lines():
             say(f"{line}.")
         return count, None if None in searched else depends_on

@@ -8,6 +8,7 @@ from common.records import Passage, Question, Ranked, nfkc
 from common.retrieval import search_for
 from datamodules.formats.mined_negatives import Mined
 from harness.interfaces import Retriever
+from harness.retrievers.retriever_tree import check_searched
 from harness.retrievers.two_stage import concatenate
 
 
@@ -33,21 +34,25 @@ class HardNegatives:
     second_retriever: Retriever | None = None
 
     def of(self, questions: Sequence[Question]) -> list[Mined]:
-        """The hard negatives of each question; one batched search per stage."""
+        """The hard negatives of each question; one batched search per stage.
+
+        Raises:
+            SearchFailedError: If a search of one query failed.
+        """
         max_gold = max(len(question.support) for question in questions)
         first = search_for(self.retriever, questions, self.depth + max_gold)
+        check_searched(self.retriever, [question.text for question in questions], first)
         queries = [
             (row, passage.id, concatenate(question.text, passage, self.question_weight))
             for row, (question, hits) in enumerate(zip(questions, first, strict=True))
             if self.anchors
-            for passage in {p.id: p for p in [*(h.passage for h in hits[: self.anchors]), *question.gold]}.values()
+            for passage in {
+                p.id: p for p in [*(h.passage for h in hits[: self.anchors]), *question.gold_passages]
+            }.values()
         ]
-        second = search_for(
-            self.second_retriever or self.retriever,
-            [questions[row] for row, *_ in queries],
-            self.depth + self.anchors,
-            [text for *_, text in queries],
-        )
+        again, texts = self.second_retriever or self.retriever, [text for *_, text in queries]
+        second = search_for(again, [questions[row] for row, *_ in queries], self.depth + self.anchors, texts)
+        check_searched(again, texts, second)
         rankings: list[list[list[Ranked]]] = [[hits] for hits in first]
         anchors_of: list[list[str]] = [[] for _ in questions]
         for (row, anchor, _), hits in zip(queries, second, strict=True):
@@ -60,11 +65,11 @@ class HardNegatives:
 
         The first ranking is Retriever(q); `anchors_of` has the d of each further one.
         """
-        titles = {nfkc(title) for title in question.unshipped_support}
+        titles = {nfkc(title) for title in question.gold.titles}
         passages = {hit.passage.id: hit.passage for hits in rankings for hit in hits}
         titled = {id_: passage for id_, passage in passages.items() if nfkc(passage.title) in titles}
         gold = {*question.support, *titled}
-        texts = GoldCopies.of([*question.gold, *titled.values()])
+        texts = GoldCopies.of([*question.gold_passages, *titled.values()])
         copies = {id_ for id_, passage in passages.items() if id_ not in gold and passage in texts}
         negatives: dict[str, Passage] = {}
         for rank in range(self.depth + self.anchors + len(question.support)):

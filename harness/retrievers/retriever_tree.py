@@ -1,12 +1,12 @@
-"""Facts on a retriever and those inside it: lines for reports, failed searches, unknown words.
+"""Facts on a retriever and those inside it: lines for reports, failed searches.
 
 Standard library only.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from common.records import Answer, Question
+from common.errors import SearchFailedError
+from common.records import Ranked, clean
 
 
 def inner(retriever: object) -> Iterator[object]:
@@ -30,10 +30,13 @@ def failures_of(retriever: object) -> dict[str, str]:
     return {query: why for each in inner(retriever) for query, why in getattr(each, "failures", {}).items()}
 
 
-def note_unknown_words(system: object, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
-    """Note as `unknown_words` which indexes of a system know no word of an answer's question, stop words aside."""
-    indexes: list[Any] = [each for each in inner(system) if hasattr(each, "knows")]
-    for question, answer in zip(questions, answers, strict=True):
-        folders = dict.fromkeys(str(each.folder) for each in indexes if not each.knows(question.text))
-        if folders:
-            answer.notes["unknown_words"] = f"no word of the question is in {' and '.join(folders)}"
+def check_searched(retriever: object, queries: Sequence[str], found: Sequence[Sequence[Ranked]]) -> None:
+    """Refuse a batch in which a query found nothing because its search failed: an empty list would be an answer.
+
+    Raises:
+        SearchFailedError: If there is one; the batch is then done again, question by question.
+    """
+    failed = failures_of(retriever)
+    for query, hits in zip(queries, found, strict=True):
+        if not hits and (why := failed.get(clean(query))):
+            raise SearchFailedError(f"a search failed: {why}")

@@ -17,7 +17,6 @@ from common.records import Answer, Asked, Question, Ranked
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.corpora import check_same_corpus
-from harness.retrievers.retriever_tree import note_unknown_words
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
@@ -165,7 +164,6 @@ class DrRag:
         if self.memo is not None:
             decided = zip(answers, retrieval.results, decisions, strict=True)
             answers = [self._needing(q, *each, self.memo) for q, each in zip(questions, decided, strict=True)]
-        note_unknown_words(self, questions, answers)
         return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
 
     def _needing(

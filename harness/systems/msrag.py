@@ -22,7 +22,6 @@ from common.records import Answer, Asked, Question
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.readers.read_answers import plain_read, sum_costs
-from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.concurrent_work import run_together
 from harness.runtime.failures import answer_each, with_cuts
 from harness.runtime.loading import load
@@ -161,7 +160,6 @@ class Msrag:
                 wall = {"seconds/sources": seconds, "seconds/reading": reading, "seconds/selection": selecting}
                 answer = replace(answer, costs={**counted, **wall})
             answers.append(answer)
-        note_unknown_words(self, asked, answers)
         return [with_cuts(each, turn_notes(self, one)) for one, each in zip(questions, answers, strict=True)]
 
     def gather(self, questions: Sequence[Question]) -> tuple[dict[str, list[SourceContext]], list[Answer]]:
@@ -347,9 +345,7 @@ def _told(name: str, answer: Answer, chosen: SelectedSource) -> dict[str, object
     told |= {key: answer.notes[key] for key in ("missing", "error") if answer.notes.get(key)}
     context = answer.notes.get("context")
     if isinstance(context, dict):
-        told |= {
-            key: context[key] for key in ("no summary", "short context", "summary of", "summary cut") if key in context
-        }
+        told |= {key: context[key] for key in ("no summary", "short context", "summary of") if key in context}
     if name in chosen.scores:
         told["score"] = chosen.scores[name]
     return told

@@ -24,7 +24,7 @@ from harness.readers.t5 import check_one_context, explanation, generator_reader,
 from harness.retrievers.question_passages import cosine_rankings, given_ranking
 from harness.retrievers.rerank import relevance
 from harness.retrievers.rerank_prior import RerankPrior
-from harness.retrievers.retriever_tree import note_unknown_words
+from harness.retrievers.retriever_tree import check_searched
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import FOR_STUDY, NEEDED, Memo, Needed, Values
@@ -263,7 +263,6 @@ class ReRag:
         answers = [self._answer(each, {} if self.memo else shared) for each in items]
         if self.memo is not None:
             answers = [self._needing(*pair, self.memo) for pair in zip(items, answers, strict=True)]
-        note_unknown_words(self, questions, answers)
         return answers
 
     def _spent(self) -> dict[str, float]:
@@ -279,10 +278,13 @@ class ReRag:
         Raises:
             UserError: If retriever scores weight the contexts, as in training, and a question's file does not give
                 them.
+            SearchFailedError: If the search of one question failed.
         """
         if self.retriever is not None:
             search = self.memo.searches("retrieval") if self.memo else plain_search
-            return search_for(self.retriever, questions, self.candidates, search=search)
+            found = search_for(self.retriever, questions, self.candidates, search=search)
+            check_searched(self.retriever, [question.text for question in questions], found)
+            return found
         if self.model.estimator is None and self.model.relevance == "retriever":
             for question in questions:
                 if question.passages and not question.given_scores:

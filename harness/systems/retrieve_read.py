@@ -15,7 +15,7 @@ from common.retrieval import plain_search, search_for
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.question_passages import given_ranking
-from harness.retrievers.retriever_tree import failures_of, note_unknown_words
+from harness.retrievers.retriever_tree import failures_of
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import NEEDED, Memo
@@ -84,7 +84,6 @@ class RetrieveRead:
                 for answer, each in zip(answers, needed, strict=True)
             ]
         answers = [self.shown(answer) for answer in answers]
-        note_unknown_words(self, questions, answers)
         return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
 
     def shown(self, answer: Answer) -> Answer:

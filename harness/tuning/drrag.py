@@ -25,7 +25,7 @@ from common.retrieval import share_found
 from harness.evaluation.serialization import digest
 from harness.evaluation.settings import Settings
 from harness.interfaces import Retriever
-from harness.retrievers.corpora import check_gold_in_index, gold_of, index_records
+from harness.retrievers.corpora import absent_gold, gold_of, index_records
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.memo import Triple
 from harness.selection import algorithms
@@ -152,10 +152,10 @@ class Tuning:
             ArtifactError: If the index holds no gold passage.
         """
         assert system.scorer is not None  # checked above
-        known = [question for question in questions if question.support and not question.unshipped_support]
+        known = [question for question in questions if question.support and not question.gold.titles]
         if not known:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
-        check_gold_in_index(system, gold_of(known))
+        absent_gold(system, gold_of(known))  # refuses an index of another corpus
         results = search_grid(system.retriever, known, self.ks, self.grid, system.second_retriever)
         score = partial(settings.shared_memo().scores, system.scorer)
         tried = try_grid(known, results, self.ks, self.grid, score, system.scorer.threshold)

@@ -18,8 +18,8 @@ from models.drrag.triple_classifier import TripleClassifier
 from models.rerag.generator import Generator
 from models.rerag.marginal_reader import MarginalReader
 from tests.helpers.devices import cpu_and_gpu
-from tests.helpers.rerag_parts import CROWD, PAIRS, estimator, generator, reading_batch
-from tests.helpers.retrieval_world import WORDS, corpus
+from tests.helpers.rerag_world import CROWD, PAIRS, estimator, generator, reading_batch
+from tests.helpers.small_world import WORDS, corpus
 from tests.helpers.tolerances import decide, model_tolerance
 
 QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", *WORDS]

@@ -1,4 +1,4 @@
-"""Passages about invented names, questions on them, and RE-RAG folders with random T5s, for the harness's tests."""
+"""Passages about invented names, questions on them, and RE-RAG's parts and serving folders with random weights."""
 
 import random
 from pathlib import Path
@@ -10,11 +10,20 @@ from common.records import Passage, Question
 from models.calibration import Calibration
 from models.context_tokenizer import ContextFormat
 from models.cross_encoder import RelevanceEstimator
+from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
 from models.rerag.parts import load_generator
 from tests.conftest import NAMES
+from tests.helpers.tolerances import decide
 
 _RELATIONS = ["was born in the city of", "is the director of the film", "is in the film of", "was in the city of"]
+QUESTION = "where was name1 born"
+HAMLET = Passage.of("name1", "name1 was born in the city .")
+LONDON = Passage.of("name2", "the director of name2 is name3 . " * 3)
+CROWD = [
+    Passage.of(name, f"{name} was born in {NAMES[-i]} . " + "the film . " * (i % 5)) for i, name in enumerate(NAMES)
+]
+PAIRS = [(f"where was {NAMES[i % 7]} born", passage) for i, passage in enumerate(CROWD[:12])]
 
 
 def corpus(count: int = 24, seed: int = 0) -> list[Passage]:
@@ -37,6 +46,25 @@ def questions(passages: list[Passage], count: int = 5, own: int = 6, seed: int =
         Question(f"q{number}", f"where was {chance.choice(NAMES)} born", passages=tuple(chance.sample(passages, own)))
         for number in range(count)
     ]
+
+
+def estimator(checkpoints: dict[str, Path], family: str = "t5", max_tokens: int = 64) -> RelevanceEstimator:
+    """An estimator that starts from a random model of the family."""
+    torch.manual_seed(3)  # the head of an encoder-only model is new
+    made = RelevanceEstimator.build(str(checkpoints[family]), max_tokens).eval()
+    if family != "t5":
+        decide(made.network)
+    return made
+
+
+def generator(checkpoints: dict[str, Path], prefix: str = "", max_tokens: int = 64) -> Generator:
+    """A generator that starts from the random T5."""
+    return load_generator(str(checkpoints["t5"]), max_tokens, answer_prefix=prefix).eval()
+
+
+def reading_batch(reader: Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """PAIRS as the generator reads them: token ids and attention mask."""
+    return reader.encode.pad(reader.encode([(question, [passage]) for question, passage in PAIRS]))
 
 
 def vary(network: PreTrainedModel, seed: int) -> None:

@@ -11,7 +11,7 @@ from harness.evaluation.engine import MeasuredSystem, measure
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import ReportTable
 from harness.systems.dmqr import Dmqr
-from tests.helpers.retrieval_world import WORDS, corpus
+from tests.helpers.small_world import WORDS, corpus
 from tests.helpers.word_scorer import WordScorer
 
 STRATEGIES = ("kwr", "par", "cce")

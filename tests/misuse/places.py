@@ -16,8 +16,8 @@ from tests.helpers import rerag_world, rewrite_runs, river_corpus
 from tests.helpers.layout_rows import ROWS
 from tests.helpers.mt5 import save_mt5
 from tests.helpers.rerag_data import fid_rows
-from tests.helpers.retrieval_world import corpus, write_jsonl
 from tests.helpers.runs import fit_here
+from tests.helpers.small_world import corpus, write_jsonl
 from tests.helpers.tiny_runs import write_config
 from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training
 

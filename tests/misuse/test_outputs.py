@@ -32,7 +32,7 @@ from models.serving_manifest import write_manifest
 from tests.common.test_locks import holder
 from tests.helpers import river_corpus
 from tests.helpers.commands import command, refused
-from tests.helpers.retrieval_world import corpus, write_jsonl
+from tests.helpers.small_world import corpus, write_jsonl
 from trainers import t5_from_scratch
 
 ROOT = Path(__file__).parents[2]

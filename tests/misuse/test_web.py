@@ -77,7 +77,7 @@ def test_an_answer_shows_its_links_and_a_report_what_was_requested(tmp_path: Pat
             assert ended.code == 0, ended.err
             searches.faults = {"*": [answer(b"", 400)] * 2}
             failed = ask(tmp_path, "ask", "--question", "Is it?", "--width", "300", **options, max_retries=0)
-            refused(failed, 69, "1 of 1 searches failed, the last with: HTTP 400")
+            refused(failed, 69, "searches failed: HTTP 400")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "web search: searxng at 127.0.0.1" in report
-    assert "1 lost: HTTP 404 (1)" in report
+    assert "1 lost, the first: HTTP 404" in report

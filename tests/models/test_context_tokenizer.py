@@ -14,7 +14,7 @@ from models.context_tokenizer import ContextEncoder, ContextFormat
 from models.length_batching import pad
 from models.text_formats import label_tokens
 from tests.conftest import SENTINELS
-from tests.helpers.rerag_parts import CROWD, HAMLET, LONDON, PAIRS, QUESTION, estimator
+from tests.helpers.rerag_world import CROWD, HAMLET, LONDON, PAIRS, QUESTION, estimator
 
 T5_FORMATS: list[ContextFormat] = ["re_rag_train", "re_rag_release", "fid", "packed"]
 

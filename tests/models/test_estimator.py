@@ -19,7 +19,7 @@ from models.cross_encoder import RelevanceEstimator
 from models.length_batching import pad
 from models.rerag.parts import load_generator
 from tests.conftest import save_tokenizer
-from tests.helpers.rerag_parts import HAMLET, LONDON, PAIRS, QUESTION, estimator, reading_batch
+from tests.helpers.rerag_world import HAMLET, LONDON, PAIRS, QUESTION, estimator, reading_batch
 from tests.helpers.tolerances import assert_gradients_close, fp32_tolerance, model_close, model_tolerance
 from trainers.rerag_losses import label_loss
 

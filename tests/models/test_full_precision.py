@@ -17,7 +17,7 @@ from models.dmqr.strategies import POOL
 from models.drrag.triple_classifier import TripleClassifier
 from models.full_precision import FullPrecisionLinear, keep_heads_in_fp32
 from models.length_batching import IGNORE
-from tests.helpers.rerag_parts import CROWD, PAIRS, estimator, generator, reading_batch
+from tests.helpers.rerag_world import CROWD, PAIRS, estimator, generator, reading_batch
 from tests.helpers.tolerances import fp32_tolerance
 
 ENCODERS = ("bert", "big_bird", "roberta", "longformer")

@@ -30,8 +30,8 @@ from datamodules.formats.reading import read_passages
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import hotpot_rows, save_bert, save_t5
 from tests.helpers import rewrite_runs
-from tests.helpers.retrieval_world import corpus, write_encoder, write_jsonl
 from tests.helpers.runs import logged
+from tests.helpers.small_world import corpus, write_encoder, write_jsonl
 from tests.trainers import test_drrag, test_rerag_training
 
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,7 @@ from common.records import Question
 from datamodules.examples.context_sets import ContextSet
 from models.rerag.marginal_reader import MarginalReader
 from tests.conftest import NAMES
-from tests.helpers.rerag_parts import CROWD, generator
-from tests.helpers.rerag_world import vary
+from tests.helpers.rerag_world import CROWD, generator, vary
 from trainers.rerag_options import Abstention
 from trainers.rerag_validation import TEMPERATURES, QuestionScores, ReadAnswer, first_hit, score_questions, summarize
 

@@ -202,6 +202,7 @@ class TrainCLI(LightningCLI):
         parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)
         parser.link_arguments("name", "trainer.logger.init_args.save_dir", compute_fn=run_folder)  # of CSV, TensorBoard
         (logger,) = [action for action in parser._actions if action.dest == "trainer.logger"]
+        # jsonargparse knows short names of subclasses, but no other words, such as wandb for this project's logger.
         logger._check_type = partial(check_loggers, logger)
 
     def _parse_ckpt_path(self) -> None:

@@ -41,6 +41,7 @@ QUIET: dict[str, Any] = {"show_info": False, "quiet": True}  # of wandb.Settings
 WANDB_STOP_SECONDS = 5.0  # longest wait for wandb's process to end
 
 
+# Not Lightning's CSVLogger: it rewrites the file in place for every new column, and deletes that of a resumed run.
 class JsonlLogger(Logger):
     """Writes one JSON object per line and flushes every line, so that a killed run loses none.
 

@@ -96,6 +96,9 @@ class RunModule(pl.LightningModule):
     def load(self) -> Self:
         """This module with its networks, which are made at the first call.
 
+        Not in `configure_model`, where Lightning would have them: the data module's `setup` comes before it, and needs
+        the tokenizers.
+
         Errors as `build`, `start` and `begin_from`.
         """
         if not self.loaded:

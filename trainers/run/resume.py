@@ -32,6 +32,7 @@ def newest_checkpoint(folder: Path, say: Callable[[str], object]) -> Path | None
     Raises:
         ArtifactError: If there are checkpoints and none can be read.
     """
+    # Not Lightning's `ckpt_path="last"`: it takes the newest file, also one that a kill or a disk has damaged.
     found: list[tuple[int, float, Path]] = []
     skipped: list[Path] = []
     for path in checkpoints_in(folder):

@@ -40,6 +40,7 @@ class Fsdp2Strategy(ModelParallelStrategy):
 
     def shard(self, network: PreTrainedModel) -> None:
         """Divide a network's weights, layer by layer, in place; the rest (embeddings, head) is one group."""
+        # Not Lightning's FSDPStrategy: it flattens weights, and weight decay tells matrices by their dimensions.
         mesh: DeviceMesh = self.device_mesh["data_parallel"]
         for layer in transformer_layers(network):
             fully_shard(layer, mesh=mesh)

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 from models.first_token import FirstTokenLayer
 
 
+# Not Lightning's ThroughputMonitor: it waits for the GPU after every batch.
 class Throughput(Callback):
     """Logs examples, tokens and FLOPs per second, and MFU, at the steps whose metrics the module logs.
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
-from common.records import Passage, Question, Ranked
+from common.records import Gold, Passage, Question, Ranked
 from common.rewrites import Rewrites, restricted
 from harness.evaluation.dmqr.figures import rewrites_of, strategies_of
 from harness.evaluation.dmqr.methods import Method, MethodHits
@@ -27,7 +27,6 @@ from harness.systems.dmqr import Dmqr
 from harness.tuning.dmqr import Tuning
 from harness.tuning.rerank_prior import WEIGHTS
 from models.calibration import Calibration
-from tests.helpers.retrieval_world import WORDS
 from tests.helpers.rewriting_study import (
     ASKED,
     CORPUS,
@@ -43,6 +42,7 @@ from tests.helpers.rewriting_study import (
 )
 from tests.helpers.river_corpus import IDS, PASSAGES, write_index
 from tests.helpers.scripted_lm import ScriptedLm
+from tests.helpers.small_world import WORDS
 from tests.helpers.table_rewriter import CountingRetriever, TableRewriter, WorstFirst
 from tests.helpers.word_scorer import WordScorer
 
@@ -363,7 +363,7 @@ def test_h_p_and_recall_by_hand() -> None:
     gold = [
         Question("1", "?", ("b",), everything, (ids["b"], ids["e"])),
         Question("2", "?", (), everything, (ids["a"],)),
-        Question("3", "?", (), everything, (ids["a"],), ("elsewhere",)),
+        Question("3", "?", (), everything, (ids["a"],), gold=Gold(titles=("elsewhere",))),
     ]
     row = score_methods(gold, {"row": found}, True, 5, (4,))["row"]
     np.testing.assert_array_equal(row["H@5"], [1, 0, np.nan])

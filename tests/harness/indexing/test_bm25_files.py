@@ -17,7 +17,7 @@ from harness.indexing.analyser import Analyser
 from harness.indexing.bm25_search import BatchSearch, Postings
 from harness.indexing.passage_store import indexed_text
 from harness.retrievers.bm25 import build_bm25
-from tests.helpers.retrieval_world import corpus
+from tests.helpers.small_world import corpus
 
 PASSAGES = [*corpus(90), Passage.of("", "the"), Passage.of("jetty " * 300, "kiln"), Passage.of("é漢 naïve", "x")]
 RNG = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.helpers.commands import Ended, command, refused
-from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
+from tests.helpers.small_world import WORDS, corpus, write_encoder, write_jsonl
 from tests.helpers.tolerances import model_tolerance
 
 ALL = corpus(80)

@@ -11,7 +11,7 @@ from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.bm25 import build_bm25
 from harness.retrievers.dense import build_dense
-from tests.helpers.retrieval_world import corpus, write_encoder
+from tests.helpers.small_world import corpus, write_encoder
 
 PASSAGES = corpus(12)
 

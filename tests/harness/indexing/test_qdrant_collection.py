@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
 
 from common.errors import ArtifactError, MissingInputError, UnavailableError, UserError
-from common.records import Question
+from common.records import Gold, Question, Source
 from common.retrieval import search_for
 from harness.commands.index import index
 from harness.commands.index_options import DenseOptions
@@ -20,10 +20,10 @@ from harness.indexing.index_folder import open_index
 from harness.indexing.qdrant_collection import QdrantVectors, upload
 from harness.indexing.qdrant_place import CollectionPlace
 from harness.interfaces import Retriever
-from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, passages_of
+from harness.retrievers.corpora import absent_gold, check_same_corpus, passages_of
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.qdrant import QdrantRetriever
-from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
+from tests.helpers.small_world import WORDS, corpus, write_encoder, write_jsonl
 
 PASSAGES = corpus(60)
 
@@ -58,12 +58,13 @@ def test_it_finds_what_the_index_folder_finds(built: Path, retriever: QdrantRetr
     check_same_corpus([retriever, flat])  # type: ignore[list-item]
     assert list(passages_of(retriever) or ()) == list(passages_of(flat) or ())
     assert retriever.index.recipe == flat.index.recipe
-    question = Question("1", "kiln", support=(PASSAGES[3].id, "none"))
-    assert gold_not_in_index(retriever, [question]) == 1
+    assert absent_gold(retriever, {PASSAGES[3].id, "none"}) == {"none"}
     for searching in (retriever, flat):
-        asked = Question("second", "kiln", gold_corpus_ids=("second",))
+        asked = Question("second", "kiln", gold=Gold(corpus_ids=("second",)))
         assert with_gold_in_index(searching, [asked])[0][0].support == (PASSAGES[0].id,)
-        found = search_for(searching, [Question("q", PASSAGES[0].text), replace(asked, exclude_self=True)], 200)
+        found = search_for(
+            searching, [Question("q", PASSAGES[0].text), replace(asked, source=Source(exclude_self=True))], 200
+        )
         assert [PASSAGES[0] in [hit.passage for hit in hits] for hits in found] == [True, False]
 
 

@@ -17,7 +17,7 @@ from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.helpers.commands import apart, command, under_torchrun
-from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
+from tests.helpers.small_world import WORDS, corpus, write_encoder, write_jsonl
 from tests.helpers.tolerances import model_close, model_tolerance
 
 QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", "north orchard island delta", "zebra", *WORDS]

@@ -12,8 +12,8 @@ from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.rm3 import Rm3Retriever, interpolated, relevance_model
-from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
 from tests.helpers.river_corpus import TEXTS, write_index
+from tests.helpers.small_world import WORDS, corpus, write_encoder
 from tests.helpers.table_rewriter import CountingRetriever
 
 PASSAGES = corpus(200, longest=12)

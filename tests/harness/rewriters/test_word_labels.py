@@ -9,7 +9,7 @@ from common.records import Passage, Question, Ranked
 from common.words import words_of
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.rewriters.word_labels import LabelCounts, WordLabeler, gold_recall, interleaved
-from tests.helpers.retrieval_world import WORDS, corpus
+from tests.helpers.small_world import WORDS, corpus
 
 SOUTH = Passage.of("south", "kiln kiln")
 NORTH = Passage.of("north", "kiln amber")

@@ -23,7 +23,7 @@ from harness.selection.lazy_scoring import decide
 from harness.selection.options import SelectionOptions
 from harness.systems.drrag import DrRag
 from tests.helpers.reports import cells, measured_cells
-from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
+from tests.helpers.small_world import WORDS, corpus, write_encoder
 
 pytestmark = pytest.mark.numeric
 

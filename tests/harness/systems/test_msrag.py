@@ -264,16 +264,6 @@ def test_all_passages_that_were_found_are_summarized_unless_an_option_cuts_them(
     assert len(context.notes["summary of"]) == summarized
 
 
-def test_passages_that_are_too_long_for_a_local_summarizer_are_cut_and_say_so() -> None:
-    lm = ScriptedLm({"Question: alba river": ["Summary: The alba."]})
-    lm.room = lambda chat: 4000 - len(chat.messages[-1].content)  # type: ignore[attr-defined]
-    (context,) = WebContext(Numbered(), TableRewriter(TABLE), summarizer=lm).contexts([ALBA])
-    ((chat,),) = lm.asked
-    assert 0 < len(chat.messages[-1].content) <= 4000 - 400
-    assert chat.messages[-1].content.count("</passage>") == 15
-    assert re.fullmatch(r"reads the first \d+ characters of each passage", str(context.notes["summary cut"]))
-
-
 def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
     read, alone = Prompt.load("drrag"), LlmReader(ScriptedLm({})).closed_book
     for key in ("max_tokens", "answer_after", "answer_until", "verbatim", "system", "examples"):

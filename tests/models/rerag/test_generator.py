@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from models.length_batching import IGNORE
-from tests.helpers.rerag_parts import PAIRS, generator, reading_batch
+from tests.helpers.rerag_world import PAIRS, generator, reading_batch
 from tests.helpers.tolerances import model_close
 
 pytestmark = pytest.mark.numeric

@@ -11,7 +11,7 @@ import models.rerag.marginal_reader
 from common.records import Passage
 from models.rerag.marginal_reader import MarginalReader, weigh
 from tests.conftest import NAMES
-from tests.helpers.rerag_parts import CROWD, generator
+from tests.helpers.rerag_world import CROWD, generator
 from tests.helpers.tolerances import fp32_tolerance, model_close
 
 pytestmark = pytest.mark.numeric

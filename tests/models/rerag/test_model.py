@@ -14,7 +14,7 @@ from models.calibration import Calibration
 from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 from models.rerag.parts import load_generator
-from tests.helpers.rerag_parts import HAMLET, PAIRS, estimator
+from tests.helpers.rerag_world import HAMLET, PAIRS, estimator
 from tests.helpers.tolerances import model_close
 
 pytestmark = pytest.mark.numeric

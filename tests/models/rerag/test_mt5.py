@@ -15,7 +15,7 @@ from models.rerag.model import ESTIMATOR, ReRagModel
 from models.rerag.parts import load_generator
 from models.text_formats import label_tokens, special_texts
 from tests.helpers.mt5 import save_mt5
-from tests.helpers.rerag_parts import HAMLET, PAIRS, QUESTION
+from tests.helpers.rerag_world import HAMLET, PAIRS, QUESTION
 from tests.helpers.tolerances import model_close
 
 pytestmark = pytest.mark.numeric
