@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from common.errors import MissingInputError, UserError
+from common.errors import MissingInputError
 from common.records import nfkc
 from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder, pool_tokens
@@ -62,19 +62,6 @@ def test_prefixes_come_from_the_encoder_unless_given(tmp_path) -> None:
     np.testing.assert_array_equal(own.encode_queries(["kiln"]), none.encode_queries(["query: kiln"]))  # the same call
     np.testing.assert_array_equal(own.encode_passages(["kiln"]), none.encode_queries(["kiln"]))
     assert own.recipe["sha256"] != none.recipe["sha256"]
-
-
-@pytest.mark.parametrize("max_tokens", [2, 33])
-def test_a_length_the_network_cannot_take_is_refused(encoder_folder, max_tokens) -> None:
-    with pytest.raises(UserError, match="max_tokens must be 3 to 32"):
-        SentenceEncoder(encoder_folder, "cpu", max_tokens=max_tokens)
-
-
-def test_an_unknown_module_is_refused(tmp_path) -> None:
-    folder = Path(write_encoder(tmp_path / "model"))
-    (folder / "modules.json").write_text('[{"type": "sentence_transformers.models.Dense", "path": "3_Dense"}]')
-    with pytest.raises(UserError, match="Dense modules are not supported"):
-        SentenceEncoder(str(folder), "cpu")
 
 
 def test_a_folder_without_modules_is_mean_pooled(tmp_path, encoder_folder) -> None:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import UserError
 from common.records import Passage, Ranked
 from common.retrieval import reciprocal_rank_fusion
 from harness.interfaces import Retriever
@@ -65,12 +64,6 @@ def test_each_list_may_have_its_own_scaling() -> None:
     assert [(hit.passage.id, hit.score) for hit in fused] == [("a", 1.0), ("b", 1.0), ("c", 0.5)]
 
 
-@pytest.mark.parametrize("scaling", [["raw"], ["raw", "raw", "raw"]])
-def test_scalings_that_do_not_fit_are_refused(scaling) -> None:
-    with pytest.raises(UserError, match="scaling"):
-        FusedRetriever([Listed(), Listed()], method="weighted_score", scaling=scaling)
-
-
 def test_one_candidate_alone_counts_fully() -> None:
     assert weighted_score_fusion([ranked(a=3), []], [1, 1])[0].score == 1.0
 
@@ -107,9 +100,3 @@ def test_one_retriever_alone_keeps_its_order() -> None:
     for method in ("reciprocal_rank", "weighted_score"):
         fused = FusedRetriever([Listed(q=ranked(a=3, b=2, c=1))], method=method)
         assert ids(fused.search(["q"], 3)[0]) == "abc"
-
-
-@pytest.mark.parametrize("slip", [{"retrievers": []}, {"weights": [1.0]}, {"weights": [0.0, 0.0]}])
-def test_slips_are_refused(slip) -> None:
-    with pytest.raises(UserError, match="Fusion"):
-        FusedRetriever(**{"retrievers": [Listed(), Listed()], **slip})

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MissingInputError, UserError
 from common.records import Passage, Question, Ranked
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -201,25 +200,3 @@ def test_the_union_holds_every_passage_once_in_order_of_appearance(numbers: list
     found = MultiQueryHits(tuple(QueryHits(str(i), ("x",), tuple(each)) for i, each in enumerate(hits)), None, (), 0)
     alone = {p.id for place in range(len(hits)) for p in found.alone(place)}
     assert alone == {p.id for p in found.union if len(found.ranks(p.id)) == 1}
-
-
-def test_refusals(bm25: Bm25Retriever, serving: Path, tmp_path: Path, estimator) -> None:
-    for options, part in (
-        ({"fusion": 3}, "fusion is 3; allowed: rerank, rrf"),  # such as the fifth value of a call
-        ({}, "fusion rerank needs one scorer"),
-        ({"serving": serving, "scorer": estimator}, "fusion rerank needs one scorer"),
-        ({"fusion": "rrf", "serving": serving}, "fusion rrf uses no scorer"),
-        ({"scorer": estimator, "judged_by": "gqr"}, "judged_by is 'gqr'; allowed .*: question[.]"),
-        (
-            {"scorer": estimator, "rewriter": TableRewriter({}), "judged_by": "hyde"},
-            "allowed .*: question, gqr, kwr, par, cce[.]",
-        ),
-        ({"fusion": "rrf", "rewriter": TableRewriter({}), "strategies": ()}, "it must name at least one"),
-        ({"fusion": "rrf", "rewriter": TableRewriter({}), "strategies": ("a", "a")}, "each once"),
-    ):
-        with pytest.raises(UserError, match=part):
-            MultiQueryRetriever(bm25, **options)
-    with pytest.raises(
-        MissingInputError, match="nowhere does not exist: no serving folder there, and no cross-encoder"
-    ):
-        MultiQueryRetriever(bm25, serving=tmp_path / "nowhere").load()

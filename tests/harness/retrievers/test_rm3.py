@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import ArtifactError, UserError
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -119,10 +118,3 @@ def test_another_retriever_gets_the_words_after_the_question(bm25: Bm25Retriever
     assert first.split()[:2] == ["amber", "basin"]
     assert (set(first.split()[2:]), second, depth) == (set(added), "unknown", 4)
     assert retriever.search([], 3) == []
-
-
-def test_refusals(bm25: Bm25Retriever, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="retriever is CountingRetriever, but the feedback passages come from BM25"):
-        Rm3Retriever(CountingRetriever(bm25))
-    with pytest.raises(ArtifactError, match="different corpora"):
-        Rm3Retriever(bm25, Bm25Retriever(write_index(tmp_path))).load()
