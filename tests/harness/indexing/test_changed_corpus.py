@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from common import files
-from common.errors import UserError
 from common.files import digests
 from common.records import Passage
 from harness.indexing.corpus_encoding import partial_folder
@@ -278,9 +277,3 @@ def test_files_of_a_corpus_and_documents_change_together(
     refused(index(CHANGED, *typed[:2], *typed[4:]), 2, "holds another index")
     manifest = json.loads((tmp_path / "index/index.json").read_text())
     assert manifest["origin"]["corpus"]["files"] == [str(tmp_path / "corpus.jsonl")]
-
-
-def test_without_a_source_another_corpus_is_another_index(tmp_path: Path, encoder: SentenceEncoder) -> None:
-    build_dense(FIRST, tmp_path / "index", encoder)
-    with pytest.raises(UserError, match="differs in: corpus"):
-        build_dense(CHANGED, tmp_path / "index", encoder)

@@ -98,15 +98,3 @@ def test_an_index_goes_to_a_gpu_that_it_fits(device, kind, size, free, rank, gpu
     assert chosen == gpus
     assert bool(why) == bool(free and kind != GRAPH and device != "cpu")
     assert re.search(words, why)
-
-
-@pytest.mark.parametrize("parts", [2, 3])
-def test_vectors_that_are_added_at_once_to_a_split_index_keep_their_positions(parts: int) -> None:
-    index = faiss.IndexShards(16, True, True)  # as FAISS splits an empty flat index over GPUs
-    shards = [faiss.IndexFlatIP(16) for _ in range(parts)]
-    for each in shards:
-        index.add_shard(each)
-    index.add(VECTORS_ND)
-    assert sum(each.ntotal for each in shards) == index.ntotal == 700
-    expected = faiss.knn(VECTORS_ND[:20], VECTORS_ND, 9, faiss.METRIC_INNER_PRODUCT)[1]
-    assert (index.search(VECTORS_ND[:20], 9)[1] == expected).all()

@@ -50,7 +50,7 @@ def passage_vectors(encoder, passages) -> np.ndarray:
 
 
 @pytest.mark.numeric
-@pytest.mark.parametrize("k", [1, 5, 70])
+@pytest.mark.parametrize("k", [1, 5, 70, 1000])
 def test_search_agrees_with_brute_force(retriever, encoder, passages, passage_vectors, k) -> None:
     assert isinstance(retriever, Retriever)
     for query, found in zip(QUERIES, retriever.search(QUERIES, k), strict=True):
@@ -58,12 +58,7 @@ def test_search_agrees_with_brute_force(retriever, encoder, passages, passage_ve
         expected = np.argsort(-scores_N)[:k]
         assert [hit.score for hit in found] == model_close(scores_N[expected].tolist())
         assert [hit.score for hit in found] == model_close([scores_N[passages.index(hit.passage)] for hit in found])
-        assert len({hit.passage.id for hit in found}) == k
-
-
-def test_k_beyond_the_corpus_gives_all_of_it(retriever, passages) -> None:
-    (found,) = retriever.search(["kiln"], 1000)
-    assert {hit.passage for hit in found} == set(passages)
+        assert len({hit.passage.id for hit in found}) == min(k, len(passages))
 
 
 def test_an_empty_query_finds_nothing_and_disturbs_nothing(retriever) -> None:

@@ -54,14 +54,10 @@ def test_keywords_count_once_in_any_case(routes) -> None:
 
 @pytest.mark.parametrize("candidates", [None, 2, 100])
 def test_a_route_alone_ranks_as_its_retriever(routes, candidates: int | None) -> None:
-    dense, words, keywords = routes
-    query = "alto 500 weighs"
-    only_vectors = MultiRouteRetriever(dense, words, keywords, 1.0, 0.0, candidates)
-    ours, theirs = (each.search([query], 2)[0] for each in (only_vectors, dense))
-    assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
-    only_words = MultiRouteRetriever(dense, words, keywords, 0.0, 0.0, candidates)
-    ours, theirs = (each.search([query], 2)[0] for each in (only_words, words))
-    assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
+    for alpha, route in ((1.0, routes[0]), (0.0, routes[1])):
+        alone = MultiRouteRetriever(*routes, alpha, 0.0, candidates)
+        ours, theirs = (each.search(["alto 500 weighs"], 2)[0] for each in (alone, route))
+        assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
 
 
 def test_the_keywords_decide_among_look_alikes(routes) -> None:
