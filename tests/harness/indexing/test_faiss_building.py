@@ -20,7 +20,7 @@ VECTORS_ND = RNG.standard_normal((700, 16), dtype=np.float32)
 CLUSTERS, COMPRESSED, GRAPH = "IVF8,Flat", "IVF8,PQ4x8np", "HNSW8"
 
 
-@pytest.mark.parametrize("kind", [CLUSTERS, COMPRESSED, "OPQ4,IVF8,PQ4", "PQ4", GRAPH])
+@pytest.mark.parametrize("kind", [CLUSTERS, COMPRESSED, "OPQ4,IVF8,PQ4x8np", "PQ4x8np", GRAPH])
 def test_blocks_and_a_second_build_give_the_same_bytes(tmp_path: Path, monkeypatch, kind: str) -> None:
     build_approximate(VECTORS_ND, kind, tmp_path / "whole")
     monkeypatch.setattr(faiss_building, "BLOCK", 100)
