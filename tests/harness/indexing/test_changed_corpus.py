@@ -156,6 +156,7 @@ def test_what_an_unfinished_build_has_encoded_serves_a_changed_corpus(
         (["--dense.faiss_index", "HNSW32"], "vectors"),
         (["--corpus", "copy.jsonl"], "corpus"),
         (["--corpus", "shipped.json", "--layout", "fid"], "corpus"),
+        (["--documents", "manuals"], "documents"),
         (["--corpus", "[corpus.jsonl, copy.jsonl]"], "corpus"),
     ],
 )
@@ -168,16 +169,18 @@ def test_what_was_not_typed_before_needs_leave_to_overwrite(
     write_jsonl(tmp_path / "copy.jsonl", CHANGED)
     shipped = {"question": "who", "answers": ["x"], "ctxs": [{"title": p.title, "text": p.text} for p in CHANGED]}
     (tmp_path / "shipped.json").write_text(json.dumps([shipped]))
+    (tmp_path / "manuals").mkdir()
+    (tmp_path / "manuals/a.md").write_text("# Alba\n\namber fjord\n")
     options = ["--dense.faiss_index", "IVF33,Flat", *options]
     encoded.clear()
     refused(typed(CHANGED, *options), 2, "holds another index", part, "--overwrite true")
     assert digests(tmp_path / "index") == before
     assert encoded == []
-    same_vectors = part in ("vectors", "corpus")
+    same_vectors = part in ("vectors", "corpus", "documents")
     ended = typed(CHANGED, *options, "--overwrite", "true")
     assert ended.code == 0, ended.err
     assert ("were taken from" in ended.err) is same_vectors
-    assert (len(encoded) < 5) is same_vectors
+    assert (len(encoded) < 6) is same_vectors
 
 
 def test_an_unfinished_build_of_another_file_is_kept(tmp_path: Path, typed: Callable[..., Ended]) -> None:
@@ -249,25 +252,3 @@ def test_other_kinds_are_built_anew_without_being_asked_to_overwrite(
     typed(named[3:], "--out", "fresh", kind=kind)
     assert digests(tmp_path / "index") == digests(tmp_path / "fresh")
     refused(typed(named, kind=kind, file="copy.jsonl"), 2, "holds another index")
-
-
-def test_files_of_a_corpus_and_documents_change_together(
-    tmp_path: Path, encoded: list[str], encoder_folder: str
-) -> None:
-    (tmp_path / "manuals").mkdir()
-    (tmp_path / "manuals/a.md").write_text("# Alba\n\namber fjord\n")
-    typed = ("--corpus", "corpus.jsonl", "--documents", "manuals", "--dense.encoder", encoder_folder, "--device", "cpu")
-
-    def index(passages: list[Passage], *options: str) -> Ended:
-        write_jsonl(tmp_path / "corpus.jsonl", passages)
-        return command(tmp_path, "infer.py", "index", *(options or typed), "--out", "index")
-
-    assert index(FIRST).code == 0
-    encoded.clear()
-    (tmp_path / "manuals/b.md").write_text("# Brune\n\nkiln\n")
-    assert index(CHANGED).code == 0
-    assert sorted(encoded) == sorted([*NEW, "Brune kiln"])
-    refused(index(CHANGED, *typed[2:]), 2, "holds another index")
-    refused(index(CHANGED, *typed[:2], *typed[4:]), 2, "holds another index")
-    manifest = json.loads((tmp_path / "index/index.json").read_text())
-    assert manifest["origin"]["corpus"]["files"] == [str(tmp_path / "corpus.jsonl")]

@@ -169,23 +169,6 @@ def test_saved_results_keep_them(passages: list[Passage]) -> None:
     assert asdict(unpacked) == asdict(table)
 
 
-def test_ask_prints_them_and_its_json_holds_them(tmp_path: Path, passages: list[Passage]) -> None:
-    build_bm25(passages, tmp_path / "index")
-    asked = (
-        "ask", "--system", "harness.systems.drrag.DrRag", "--system.selection.method", "sm", "--question",
-        "alba lake", "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index",
-        "index",
-    )  # fmt: skip
-    shown = command(tmp_path, "infer.py", *asked).out
-    assert "1. [doc-17] Alba\n" in shown
-    assert '   {"url": "https://example.org/17", "meta": {"page": 3}}\n' in shown
-    assert "2. Dorn\n" in shown
-    record = json.loads(command(tmp_path, "infer.py", *asked, "--json", "true").out)
-    first, second = (hit["passage"] for hit in record["evidence"])
-    assert (first["corpus_id"], first["metadata"]["url"]) == ("doc-17", "https://example.org/17")
-    assert (second["corpus_id"], second["metadata"]) == ("", {"year": 1999})
-
-
 class Echo:
     """A reader that answers with the first title."""
 

@@ -12,7 +12,7 @@ from common.errors import ArtifactError, UserError
 from common.files import digests
 from common.records import Passage
 from harness.commands.verify import verify
-from harness.indexing import analyser, index_folder, passage_store
+from harness.indexing import analyser, index_folder
 from harness.indexing.index_folder import Build, open_index
 from harness.indexing.passage_store import PassageStore, write_passages
 from harness.retrievers import keywords, links
@@ -57,18 +57,6 @@ def test_passages_come_back_unchanged_and_repeated_ones_once(tmp_path) -> None:
     for position in (-1, len(odd)):
         with pytest.raises(IndexError):
             store[position]
-
-
-def test_as_many_passages_as_are_kept_are_read_once(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(passage_store, "KEPT", 2)
-    write_passages(tmp_path, [Passage.of("", f"text {number}") for number in range(4)])
-    store = PassageStore(tmp_path)
-    first = store[0]
-    assert store[1].text == "text 1"
-    assert store[0] is first
-    assert [store[2].text, store[3].text] == ["text 2", "text 3"]
-    assert store[0] == first
-    assert store[0] is not first
 
 
 @pytest.mark.parametrize("verify", ["full", "sampled"])

@@ -112,21 +112,3 @@ def test_a_query_finds_the_text_that_writes_it_otherwise(tmp_path, query, text) 
     others = ["in C++ alone", "a card at 5", "दल ली", "京都の水"]
     retriever = build(tmp_path, [*(Passage.of("", other) for other in others), Passage.of("", text)])
     assert retriever.search([query], 1)[0][0].passage.text == text
-
-
-def test_the_same_corpus_gives_the_same_bytes_in_any_process(tmp_path) -> None:
-    # bm25s numbers its vocabulary by set order, which changes with PYTHONHASHSEED
-    import os
-    import subprocess
-    import sys
-
-    from common.files import digests
-
-    code = (
-        "import sys; from pathlib import Path; from tests.helpers.small_world import corpus;"
-        "from harness.retrievers.bm25 import build_bm25; build_bm25(corpus(20), Path(sys.argv[1]))"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "1"}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "there")], check=True, env=environment)
-    build_bm25(corpus(20), tmp_path / "here")
-    assert digests(tmp_path / "there") == digests(tmp_path / "here")

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from common.records import Passage, Question, Ranked
 from harness.interfaces import Retriever
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever, QueryHits, union
 from harness.selection.options import SelectionOptions
 from harness.systems.drrag import DrRag
-from models.rerag.model import ReRagModel
 from tests.conftest import NAMES
-from tests.helpers.rerag_world import corpus, questions, write_serving
+from tests.helpers.rerag_world import corpus, questions
 from tests.helpers.table_rewriter import CountingEstimator, CountingRetriever, TableRewriter
 from tests.helpers.tolerances import model_close
 
@@ -36,23 +35,6 @@ TABLE[ASKED[0].text]["kwr"] = [ASKED[0].text]  # the question itself
 TABLE[ASKED[1].text]["cce"] = TABLE[ASKED[1].text]["gqr"]  # two strategies make one query
 TABLE[ASKED[2].text]["par"] = TABLE[ASKED[3].text]["par"]  # two questions have one query
 del TABLE[ASKED[4].text]["kwr"]  # falls back
-
-
-@pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
-    return write_serving(checkpoints["t5"], tmp_path_factory.mktemp("multi") / "serving")
-
-
-@pytest.fixture(scope="module")
-def estimator(serving: Path):
-    return ReRagModel.load(serving, "cpu").estimator
-
-
-@pytest.fixture(scope="module")
-def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
-    folder = tmp_path_factory.mktemp("index") / "bm25"
-    build_bm25(PASSAGES, folder)
-    return Bm25Retriever(folder)
 
 
 def queries_of(question: Question) -> list[str]:

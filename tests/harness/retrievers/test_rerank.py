@@ -8,34 +8,16 @@ import pytest
 from common.records import Ranked
 from harness.interfaces import Retriever
 from harness.retrievers import rerank as reranking
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.rerank import RerankedRetriever, relevance, rerank, shortened
-from models.rerag.model import ReRagModel
-from tests.helpers.rerag_world import corpus, questions, write_serving
+from tests.helpers.rerag_world import corpus, questions
 from tests.helpers.table_rewriter import CountingEstimator
 from tests.helpers.tolerances import model_close
 
 pytestmark = pytest.mark.numeric
 
-PASSAGES = corpus()
+PASSAGES = corpus(60)
 QUERIES = [question.text for question in questions(PASSAGES)]
-
-
-@pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
-    return write_serving(checkpoints["t5"], tmp_path_factory.mktemp("rerank") / "serving", generator=None)
-
-
-@pytest.fixture(scope="module")
-def estimator(serving: Path):
-    return ReRagModel.load(serving, "cpu").estimator
-
-
-@pytest.fixture(scope="module")
-def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
-    folder = tmp_path_factory.mktemp("index") / "bm25"
-    build_bm25(PASSAGES, folder)
-    return Bm25Retriever(folder)
 
 
 def test_scores_equal_those_of_single_pairs(estimator) -> None:
@@ -103,7 +85,7 @@ def test_a_long_query_is_judged_by_its_beginning(bm25: Bm25Retriever, serving: P
     words = long.replace(".", " . ").split()
     (hits,) = retriever.search([long], 4)
     half = estimator.encode.max_tokens // 2
-    assert retriever.cut_note(long) == f"reads the first {half} of the question's {len(words)} tokens"
+    assert retriever.cut_note(long) == f"reads the first {half} of the question's {len(words):,} tokens"
     beginning = " ".join(words[: estimator.encode.max_tokens // 2])  # one word or mark is one token of this tokenizer
     assert [hit.score for hit in hits] == model_close(estimator.scores([(beginning, hit.passage) for hit in hits]))
     assert shortened(estimator, "  where \n was name1 ") == "where was name1"
