@@ -14,8 +14,7 @@ from common.errors import SearchFailedError, UnavailableError, UserError
 from common.records import Ranked
 from harness.interfaces import Retriever
 from harness.retrievers.web import WebRetriever
-from tests.helpers.llm_servers import files_with
-from tests.helpers.web_server import (
+from tests.helpers.fake_server import (
     Route,
     Searches,
     WebServer,
@@ -23,6 +22,7 @@ from tests.helpers.web_server import (
     bomb,
     cut_off,
     drip,
+    files_with,
     no_response,
     page,
     redirect,
@@ -78,7 +78,7 @@ def world(
             whole = [link if "://" in link else pages.url + link for link in links]
             results[query] = [(link.rpartition("/")[2].title(), link, f"snippet of {link}") for link in whole]
         planned = {"*" if name == "every" else name.replace("_", " "): routes for name, routes in faults.items()}
-        searches = Searches(results, shape, planned)
+        searches = Searches(results, shape, faults=planned)
         service = running.enter_context(web_server({PATHS[shape]: searches}))
         yield World(service, pages, searches, cache)
 
