@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.helpers.commands import command, refused
-from tests.helpers.web_server import Searches, answer, page, web_server
+from tests.helpers.fake_server import Searches, answer, page, web_server
 
 SECRET = "tvly-Abc0123456789defghijkl"  # made up
 WEB = "harness.retrievers.web.WebRetriever"

@@ -64,7 +64,7 @@ class Study:
         self.budgets = {f"{budget:,} words": budget for budget in budgets}
         self.retrievers: dict[str, Retriever] = {}  # of the rows
 
-    def check(self, system: HiQa, out: Path, layout: str) -> None:
+    def check(self, system: HiQa) -> None:
         """Raise a UserError if an index of a further row is missing or corrupt."""
         for folder in self.rows.values():
             for kind in KINDS:
@@ -96,7 +96,7 @@ class Study:
 
     def _add_rankings(self, questions: Sequence[Question], settings: Settings, findings: Findings) -> None:
         """Add the tables of the rankings of every row, and say which sizes no collection has."""
-        counts = [segments_by_document(each) for each in self.retrievers.values()]
+        counts = [Counter(map(document_of, passages_of(each) or ())) for each in self.retrievers.values()]
         fewest = min(map(len, counts))
         sizes = {f"{size} documents": size for size in self.documents if size <= fewest}
         if larger := [size for size in self.documents if size > fewest]:
@@ -180,11 +180,6 @@ def retrievers_of(own: Retriever, rows: Mapping[str, Path]) -> dict[str, Retriev
 def document_of(passage: Passage) -> str:
     """Name of the document that a passage is of; empty for another passage."""
     return str((passage.metadata or {}).get("document", ""))
-
-
-def segments_by_document(retriever: Retriever) -> Counter[str]:
-    """Number of passages of each document that the retriever ranks."""
-    return Counter(map(document_of, passages_of(retriever) or ()))
 
 
 def kept_documents(question: Question, documents: Sequence[str], size: int, seed: int) -> frozenset[str]:

