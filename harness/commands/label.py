@@ -53,7 +53,7 @@ def label(
     from itertools import islice
 
     from common.errors import DataError
-    from common.progress import say
+    from common.progress import say, say_facts
     from common.words import WORDS
     from datamodules.formats.gold_in_corpus import read_questions_with_gold
     from datamodules.formats.reading import check_questions
@@ -76,8 +76,7 @@ def label(
         each for source in sources for each in read_questions_with_gold(layout, source, corpus=corpus, counts=unusual)
     )
     asked = list(islice(read, limit))
-    for line in unusual.lines():
-        say(f"{line}.")
+    say_facts(unusual.lines())
     known = with_gold_in_index(retriever, asked)
     if not known:
         raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
