@@ -279,8 +279,7 @@ def test_segments_of_a_pdf_are_cited_with_their_page_and_its_text_is_compared(tm
     row = report(tmp_path)["pump.pdf"]
     assert (row["format"], row["pages"]) == ("pdf", 3)
     assert 0 <= row["lost"] < 0.04  # the last line of each page, which looks like a footer
-    assert row["invented"] < 0.02
-    assert 0 <= row["torn"] < 0.02
+    assert max(row["invented"], row["torn"]) < 0.02
     assert {each["metadata"]["page"] for each in passages(tmp_path)} == {1, 2, 3}
     asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "Chapter 3", "--system.k", "9")
     assert "[pump.pdf, page 3: 3 Chapter 3" in asked.out
