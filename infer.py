@@ -7,7 +7,7 @@ Training data are rewrites that it writes, mined hard negatives, labels of words
     python infer.py verify --index indexes/dense
     python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
-    python infer.py label --config configs/quickstart/dmqr_label.yaml
+    python infer.py label --config configs/infer/label.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
     python infer.py tune --config configs/quickstart/msrag.yaml --questions validation.jsonl --out selector.json
     python infer.py ask --config configs/infer/drrag.yaml --question "Who wrote Hamlet?"

@@ -102,9 +102,7 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
     out = Path(first["out"])
     of_evaluate = {"system", "study", "studies"}
     files, settings = files_and_settings(**{name: each for name, each in first.items() if name not in of_evaluate})
-    studies = {
-        name: build(options["system"], "study", taken[name], out, files.layout) for name, options in given.items()
-    }
+    studies = {name: build(options["system"], "study", taken[name]) for name, options in given.items()}
     files.check()
     OUTPUT.check_writable(out)
     measured: dict[str, MeasuredSystem] = {}

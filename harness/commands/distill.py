@@ -71,7 +71,7 @@ def distill(
         distilled = distill_questions(rewriter, distinct, strategies, keep_unchanged, file, depends_on)
         counts, costs = counts_text(distilled), costs_text(distilled.costs)
         if not distilled.rows:
-            why = "".join(f" {words} ({times})." for words, times in distilled.words_of_failures.most_common(1))
+            why = "".join(f" The last: {each['why']}." for each in distilled.dropped[-1:])
             raise DataError(f"No rewrite was kept: {counts}.{why} It took {costs}.")
         read = {"layout": layout, "limit": limit, "questions": len(distinct), "repeated": repeated}
         facts = {**read, "keep_unchanged": keep_unchanged, **made_by, "facts": rewriter.facts}

@@ -53,7 +53,7 @@ def evaluate(
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
 
-    own = build(system, "study", study, out, files.layout)
+    own = build(system, "study", study)
     files.check()
     OUTPUT.check_writable(out)
     load(settings.judge, system)
@@ -166,15 +166,17 @@ def _gold_in_index(
     Raises:
         ArtifactError: If it holds none of them and the study measures recall of gold passages.
     """
-    from harness.retrievers.corpora import gold_not_in_index
+    from harness.retrievers.corpora import absent_gold, gold_of
 
     needed = getattr(study, "needs_gold", False)
     known = [question for question in questions if question.support and not question.gold.titles]
+    gold = gold_of(known)
     try:
-        absent = gold_not_in_index(system, known)
+        absent = absent_gold(system, gold)
     except ArtifactError as error:  # allowed elsewhere: an index of the same articles, cut into other passages
         if needed:
             raise
         return None, [f"Note: {str(error).rstrip('.')}"]
-    gold = {id_ for question in known for id_ in question.support}
-    return absent, [f"{absent} of {len(gold)} gold passages are not in the index and count as missed"] * bool(absent)
+    if not absent:
+        return None if absent is None else 0, []
+    return len(absent), [f"{len(absent)} of {len(gold)} gold passages are not in the index and count as missed"]

@@ -234,7 +234,7 @@ def _passes(reading: ReadingOptions, device: str) -> "list[DocumentPass]":
     """The steps that change documents after reading."""
     passes: list[DocumentPass] = []
     if reading.llm is not None:
-        from harness.indexing.documents.llm_pass import llm_pass
+        from harness.indexing.documents.formatter import llm_pass
 
         passes.append(llm_pass(reading.llm))
     if reading.captioner is not None:

@@ -55,7 +55,7 @@ def label(
     from datamodules.formats.row_counts import RowCounts
     from datamodules.formats.word_labels import from_row, to_row
     from harness.evaluation.serialization import digest
-    from harness.retrievers.corpora import check_same_corpus, with_gold_in_index
+    from harness.retrievers.corpora import absent_gold, check_same_corpus, gold_of
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.shared_lines import check_unless_shared, write_shared
@@ -71,7 +71,8 @@ def label(
     )
     asked = list(islice(read, limit))
     say_facts(unusual.lines())
-    known = with_gold_in_index(retriever, asked)
+    absent = absent_gold(retriever, gold_of(asked)) or set()
+    known = [question for question in asked if set(question.support) - absent]
     if not known:
         raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
     configured = [*map(configuration, labeler.retrievers)]

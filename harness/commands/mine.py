@@ -58,7 +58,7 @@ def mine(
     from datamodules.formats.reading import check_questions, read_passages
     from datamodules.formats.row_counts import RowCounts
     from harness.evaluation.serialization import digest
-    from harness.retrievers.corpora import check_gold_in_index, check_same_corpus
+    from harness.retrievers.corpora import absent_gold, check_same_corpus
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.shared_lines import check_unless_shared, write_shared
@@ -97,7 +97,7 @@ def mine(
             **searches, "retriever": searched[0], "second_retriever": searched[1:], "questions": digest(looked_at()),
             "hardware": hardware(),
         }  # fmt: skip
-        check_gold_in_index(retriever, gold)
+        absent_gold(retriever, gold)  # refuses an index of another corpus
         say_facts(unusual.lines())
         return count, None if None in searched else depends_on
 

@@ -110,7 +110,7 @@ def write_shared(
                 made = [each for _, each in found if not isinstance(each, Failure)]
                 lost = {name(item): each.reason for item, each in found if isinstance(each, Failure)}
                 journal.append([batch, made, lost])
-                progress.advance()
+                progress.update()
         processes.barrier()
         if first:
             saved = _saved(partial, head)

@@ -17,7 +17,6 @@ from harness.interfaces import Reader
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.multi_query import EVERY, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
-from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.long_questions import as_read, with_cuts
@@ -98,6 +97,5 @@ class Dmqr:
             if questions[place].history:
                 questions[place] = replace(questions[place], text=found.question, history=())
                 answers[place].notes["standalone"] = found.question
-        note_unknown_words(self, questions, answers)
         answers = [with_cuts(*each) for each in zip(answers, cuts, strict=True)]
         return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)

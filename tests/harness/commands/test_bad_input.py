@@ -5,6 +5,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -102,7 +103,11 @@ def on_a_full_disk(folder: Path, *arguments: str) -> Ended:
     """infer.py where a file beyond 1 KiB fails as on a full disk."""
     started = [sys.executable, str(ROOT / "infer.py"), *arguments]
     limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash", *started]
-    full = subprocess.run(limited, cwd=folder, capture_output=True, text=True, timeout=120)
+    given = {
+        **os.environ,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }  # CPython takes a compiled module that is cut for a whole one
+    full = subprocess.run(limited, cwd=folder, env=given, capture_output=True, text=True, timeout=120)
     return Ended(full.returncode, full.stdout, full.stderr)
 
 

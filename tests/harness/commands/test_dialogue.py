@@ -16,8 +16,7 @@ import yaml
 from common.records import clean
 from models.dmqr.strategies import Pool
 from tests.helpers.commands import Ended, done
-from tests.helpers.fault_server import ANY
-from tests.helpers.llm_servers import FaultServer, fault_server
+from tests.helpers.fake_server import ANY, ChatServer, chat_server
 from tests.helpers.river_corpus import write_index
 
 STRATEGIES = ("gqr", "kwr")
@@ -43,13 +42,13 @@ REPLIES = {  # the reader answers with the last word of the first passage
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
-    with fault_server(tmp_path_factory.mktemp("server") / "plan.json", REPLIES, key="") as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatServer]:
+    with chat_server(REPLIES, key="") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, server: ChatServer) -> Path:
     root = tmp_path_factory.mktemp("dialogue")
     write_index(root)
     options = {"model": "tiny", "base_url": server.base_url, "key_variable": None}
@@ -62,7 +61,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path
             "init_args": {
                 "retriever": {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}},
                 "rewriter": rewriter, "strategies": list(strategies), "fusion": "rrf", "k": 2,
-                "reader": {"class_path": "tests.helpers.judge_lm.FirstPassage"},
+                "reader": {"class_path": "tests.helpers.echo_reader.FirstPassage"},
             },
         }  # fmt: skip
         (root / f"{name}.yaml").write_text(yaml.safe_dump({"system": strategy}))

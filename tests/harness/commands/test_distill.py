@@ -22,8 +22,8 @@ from datamodules.formats.rewrites import read_rewrites
 from models.dmqr.strategies import POOL, Pool
 from tests.conftest import NAMES
 from tests.helpers.commands import Ended, command
-from tests.helpers.fault_server import ANY, PASSING
-from tests.helpers.llm_servers import KEY, ROOT, FaultServer, fault_server, files_with
+from tests.helpers.fake_server import ANY, KEY, PASSING, ChatServer, chat_server, files_with
+from tests.helpers.runs import ROOT
 
 STRATEGIES = ("gqr", "decomposition")
 pytestmark = pytest.mark.usefixtures("_key")
@@ -68,7 +68,7 @@ def known(folder: Path, count: int) -> tuple[list[str], dict[str, dict[str, Any]
     return asked, {prompt(text): said(made_of(text)) for text in asked}
 
 
-def write_model(folder: Path, server: FaultServer, **options: Any) -> None:
+def write_model(folder: Path, server: ChatServer, **options: Any) -> None:
     own = {"model": "tiny", "base_url": server.base_url, "key_variable": "TEST_LLM_KEY", "max_retries": 2, **options}
     (folder / "llm.yaml").write_text(
         yaml.safe_dump({"class_path": "harness.llm.endpoint.ChatEndpoint", "init_args": own})
@@ -115,7 +115,7 @@ def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> No
     replies[ANY] = NOTHING
     faults = {prompt(text): [kind] for text, kind in zip(asked, PASSING, strict=False)}
     faults[prompt(broken)] = ["invalid"] * 3  # all attempts of the first run, none of the second
-    with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+    with chat_server(replies, faults=faults) as server:
         write_model(tmp_path, server, usd_per_million_prompt_tokens=1.0, usd_per_million_reply_tokens=10.0)
         first = run(tmp_path, code=3)
         found, counted = rows(tmp_path), manifest(tmp_path)
@@ -151,7 +151,7 @@ def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> No
 @pytest.mark.whole_run
 def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
     asked, replies = known(tmp_path, 40)
-    with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.1) as server:
+    with chat_server(replies, delay_seconds=0.1) as server:
         write_model(tmp_path, server, concurrency=2)
         code = (
             f"import harness.rewriters.distilled as r, infer, sys; r.QUESTIONS_AT_ONCE = 4; sys.argv[1:] = {GIVEN!r}; "
@@ -179,7 +179,7 @@ def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
 def test_an_endpoint_that_forbids_ends_the_work_and_the_same_command_goes_on(tmp_path: Path) -> None:
     """Without a cache of replies, too: what is answered is in the journal."""
     asked, replies = known(tmp_path, 40)  # two batches
-    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[35]): ["403"]}) as server:
+    with chat_server(replies, faults={prompt(asked[35]): ["403"]}) as server:
         write_model(tmp_path, server, cache=None)
         assert "32 of 40 questions are kept" in run(tmp_path, code=2).err
         assert "reusing 32 rewrites from earlier runs" in run(tmp_path).err
@@ -190,7 +190,7 @@ def test_an_endpoint_that_forbids_ends_the_work_and_the_same_command_goes_on(tmp
 
 def test_other_options_start_over_and_a_larger_limit_does_not(tmp_path: Path) -> None:
     asked, replies = known(tmp_path, 4)
-    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[1]): ["400", "always"]}) as server:
+    with chat_server(replies, faults={prompt(asked[1]): ["400", "always"]}) as server:
         write_model(tmp_path, server)
         run(tmp_path, "--limit", "2", code=3)
         more = run(tmp_path, "--limit", "4", code=3)
@@ -211,7 +211,7 @@ def test_rewrites_that_repeat_the_question_are_counted_and_may_be_left_out(
         prompt(two): said({"gqr": "none", "decomposition": "  ;"}),
         ANY: said({"gqr": made_of(two)["gqr"]}),
     }
-    with fault_server(tmp_path / "plan.json", replies) as server:
+    with chat_server(replies) as server:
         write_model(tmp_path, server)
         ended = run(tmp_path, "--questions", "[train.jsonl, more.jsonl]", "--keep_unchanged", keep)
     found = manifest(tmp_path)["rewrites"]
@@ -231,7 +231,7 @@ def test_turns_of_a_dialogue_are_asked_with_its_history(tmp_path: Path) -> None:
         prompt("where is it", history): said({"gqr": "city of name1", "decomposition": "name1"}),
         prompt("where is it"): said({"gqr": "place", "decomposition": "place"}),
     }
-    with fault_server(tmp_path / "plan.json", replies) as server:
+    with chat_server(replies) as server:
         write_model(tmp_path, server)
         run(tmp_path, "--questions", "turns.jsonl", "--layout", "rewrites")
     assert [(row["rewrite"], row.get("history", [])) for row in rows(tmp_path)] == [
@@ -246,7 +246,7 @@ def test_the_model_chooses_and_what_it_does_not_choose_is_no_rewrite(tmp_path: P
     asked = [Template(Pool().selection_prompt(STRATEGIES)).substitute(question=text) for text in (one, two)]
     chosen = said({"gqr": made_of(one)["gqr"]})
     chosen["text"] += "\nreason: it is short"
-    with fault_server(tmp_path / "plan.json", {asked[0]: chosen, asked[1]: NOTHING, ANY: NOTHING}) as server:
+    with chat_server({asked[0]: chosen, asked[1]: NOTHING, ANY: NOTHING}) as server:
         write_model(tmp_path, server)
         run(tmp_path, "--adaptive", "true")
     assert rows(tmp_path) == expected([one])[:1]

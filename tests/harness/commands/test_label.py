@@ -10,7 +10,7 @@ import pytest
 
 from common.records import TEXT_VERSION, Passage, Ranked
 from common.words import WORDS
-from datamodules.formats.word_labels import read_word_labels
+from datamodules.formats.word_labels import word_label_rows
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from tests.helpers.commands import Ended, command
 
@@ -69,11 +69,11 @@ def test_the_file_and_the_last_line(place: Path) -> None:
 
 def test_the_passages_of_another_retriever_join_and_the_labels_stay_those_of_the_first(place: Path) -> None:
     assert label(place, "--passages", "1").code == 0
-    (alone,) = read_word_labels([str(place / "labels/train.jsonl")])
+    (alone,) = word_label_rows(str(place / "labels/train.jsonl"))
     ended = label(place, "--passages", "2", "--half_rank", "1", "--feedback_retrievers", feedback("saturated"))
     assert ended.code == 0, ended.err
     # without saturation by k1, all with "kiln" score alike
-    (labels,) = read_word_labels([str(place / "labels/train.jsonl")])
+    (labels,) = word_label_rows(str(place / "labels/train.jsonl"))
     assert (alone.passages, labels.passages) == ((SOUTH,), (SOUTH, GOLD))
     assert labels.recall == 0.2  # 1 / (1 + 2²)
     assert labels.with_word == {"north": 0.3, "amber": 0.3}
@@ -84,7 +84,7 @@ def test_questions_without_gold_passages_in_the_index_are_skipped_and_counted(pl
     (place / "train.json").write_text(json.dumps(rows))
     ended = label(place)
     assert "; 2 questions skipped" in ended.err
-    assert [labels.question_id for labels in read_word_labels([str(place / "labels/train.jsonl")])] == ["q1", "q3"]
+    assert [labels.question_id for labels in word_label_rows(str(place / "labels/train.jsonl"))] == ["q1", "q3"]
     assert "; 1 questions skipped" in label(place, "--limit", "2").err
 
 
@@ -113,6 +113,6 @@ def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(
     assert said in label(place, *more).err
     assert {path.name for path in (place / "labels").iterdir()} == {"train.jsonl", "train.jsonl.sha256"}
     written = (place / "labels/train.jsonl").read_bytes()
-    assert len(read_word_labels([str(place / "labels/train.jsonl")])) == 20
+    assert len([*word_label_rows(str(place / "labels/train.jsonl"))]) == 20
     label(place, *more)
     assert (place / "labels/train.jsonl").read_bytes() == written

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from common.records import Passage
-from datamodules.formats.mined_negatives import read_mined
 from harness.commands.mine import QUESTIONS_AT_ONCE
 from harness.indexing.index_folder import Build
 from harness.retrievers.bm25 import build_bm25
 from harness.retrievers.links import build_links
 from tests.helpers.commands import apart, command
 from tests.helpers.killing_retriever import KILLED_AT
+from tests.helpers.mined_files import read_mined
 
 # The question asks for "kiln". Three passages hold the word; "amber" leads on from the gold one, "delta" from the
 # hidden one.

@@ -1,4 +1,4 @@
-"""Multi-query retrieval on the command line, with a tiny causal LM that has learned to rewrite.
+"""Multi-query retrieval on the command line, with a language model that rewrites by rule.
 
 Ask, evaluate, compare, plan.
 """
@@ -14,18 +14,17 @@ import yaml
 
 from common.chat import Reply
 from datamodules.formats.reading import read_questions
-from harness.llm.local import CausalLm
 from harness.retrievers.bm25 import build_bm25
 from models.cross_encoder import RelevanceEstimator
 from tests.helpers.commands import Ended, command, done
 from tests.helpers.llm_world import reading_rows
 from tests.helpers.reports import cells, measured_cells, questions, report, timeless
 from tests.helpers.rerag_world import write_serving
-from tests.helpers.rewriter_lm import KNOWN, STRATEGIES, UNUSABLE, rewrites, save_rewriter
+from tests.helpers.scripted_lm import KNOWN, POOL, STRATEGIES, UNUSABLE, ScriptedLm, rewrites
 from tests.helpers.tiny_lm import question
 
 BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
-LLM = {"class_path": "harness.llm.local.CausalLm", "init_args": {"model": "lm", "device": "cpu"}}
+LLM = {"class_path": "tests.helpers.scripted_lm.RewritingLm"}
 ASKED = question("river", KNOWN[1])
 EVALUATED = ("--config", "dmqr.yaml", "--questions", "dev.json", "--resamples", "50")
 
@@ -34,7 +33,7 @@ EVALUATED = ("--config", "dmqr.yaml", "--questions", "dev.json", "--resamples", 
 def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
     """Questions that the model can rewrite, an index of their passages, an estimator, and configs."""
     root = tmp_path_factory.mktemp("multi")
-    save_rewriter(root / "lm")
+    (root / "pool.yaml").write_text(yaml.safe_dump(POOL))
     rows = [
         {**row, "question": question("river", known)}
         for row, known in zip(reading_rows(len(KNOWN)), KNOWN, strict=True)
@@ -44,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     build_bm25([passage for each in asked for passage in each.passages], root / "index")
     write_serving(checkpoints["t5"], root / "serving", max_tokens=96)
     (root / "llm.yaml").write_text(yaml.safe_dump(LLM))
-    by_llm = {"llm": "llm.yaml", "pool": "lm/pool.yaml", "repairs": 0}
+    by_llm = {"llm": "llm.yaml", "pool": "pool.yaml", "repairs": 0}
     rewriter = {"class_path": "harness.rewriters.llm.LlmRewriter", "init_args": by_llm}
     adaptive = {**rewriter, "init_args": {**by_llm, "adaptive": True}}
     own = {"strategies": list(STRATEGIES), "serving": "serving", "device": "cpu", "k": 3}
@@ -88,9 +87,21 @@ def test_its_own_choice_comes_with_its_reason(place: Path) -> None:
     assert [each["made_by"] for each in record["notes"]["queries"]] == [["question"], ["kwr"], ["par"]]
 
 
+def test_a_report_compares_a_model_s_choice_with_all_strategies(place: Path) -> None:
+    """Figures 2 and 3, with the prompts of Tables 1 and 5."""
+    for name in ("adaptive", "dmqr"):
+        options = ["--config", f"{name}.yaml", "--questions", "dev.json", "--out", f"choice-{name}"]
+        run(place, "evaluate", *options, "--resamples", "50", "--study.rows", "[kwr]")
+    chosen, every = (measured_cells(place / f"choice-{name}") for name in ("adaptive", "dmqr"))
+    own = {key[2]: cell for key, cell in chosen.items() if key[:2] == ("methods", "all strategies")}
+    assert own
+    assert own == {key[2]: cell for key, cell in every.items() if key[:2] == ("methods", "DMQR-RAG")}
+    assert ("rewrites", "all strategies", "strategies") in chosen
+
+
 def test_evaluate_counts_fallbacks_and_names_model_and_prompt(place: Path) -> None:
     assert "2 of 8 rewrites fell back to the question: " in evaluated(place, "out").err
-    assert any(each.startswith("rewriter: lm") for each in report(place / "out")["models"])
+    assert any(each.startswith("rewriter: scripted") for each in report(place / "out")["models"])
     found = questions(place / "out")
     for known, record in zip(KNOWN, found, strict=True):
         fallen = known == UNUSABLE
@@ -127,7 +138,7 @@ def test_an_interrupted_study_goes_on_and_reports_the_same(place: Path, monkeypa
     given = ("--study.rewriters", "{chosen: adaptive.yaml}")
     evaluated(place, "whole", *given)
     monkeypatch.setattr("harness.evaluation.engine.QUESTIONS_AT_ONCE", 2)
-    scores, reply, calls = RelevanceEstimator.scores, CausalLm.reply, {"scores": 0, "reply": 0}
+    scores, reply, calls = RelevanceEstimator.scores, ScriptedLm.reply, {"scores": 0, "reply": 0}
 
     def broken(self: RelevanceEstimator, pairs: Any) -> list[float]:
         calls["scores"] += 1
@@ -136,12 +147,12 @@ def test_an_interrupted_study_goes_on_and_reports_the_same(place: Path, monkeypa
         return scores(self, pairs)
 
     @wraps(reply)  # else it is no language model
-    def counted(self: CausalLm, chats: Any) -> list[Reply]:
+    def counted(self: ScriptedLm, chats: Any) -> list[Reply]:
         calls["reply"] += 1
         return reply(self, chats)
 
     monkeypatch.setattr(RelevanceEstimator, "scores", broken)
-    monkeypatch.setattr(CausalLm, "reply", counted)
+    monkeypatch.setattr(ScriptedLm, "reply", counted)
     assert command(place, "infer.py", "evaluate", *EVALUATED, "--out", "stopped", *given).code == 130
     kinds = [each.name.split("-")[0] for each in (place / "stopped.partial").iterdir()]
     assert sorted(kinds) == ["relevance", "rewrites", "rewrites"]
