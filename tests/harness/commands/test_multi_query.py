@@ -5,6 +5,7 @@ Ask, evaluate, compare, plan.
 
 import json
 import re
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,7 @@ def test_an_interrupted_study_goes_on_and_reports_the_same(place: Path, monkeypa
             raise KeyboardInterrupt
         return scores(self, pairs)
 
+    @wraps(reply)  # else it is no language model
     def counted(self: ScriptedLm, chats: Any) -> list[Reply]:
         calls["reply"] += 1
         return reply(self, chats)
