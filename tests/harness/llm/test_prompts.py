@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import DataError, MissingInputError, UserError
+from common.errors import DataError
 from common.records import Passage, nfkc
 from harness.llm.prompts import Prompt, names
 
@@ -231,12 +231,3 @@ def test_a_wrong_file_is_named_with_its_fault(tmp_path: Path, content: str, mess
     assert message in str(raised.value)
     assert "own.yaml" in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_unknown_names_places_and_files() -> None:
-    with pytest.raises(UserError, match=r"allowed: .*drrag, .*rerag_nq"):
-        Prompt.load("no_such")
-    with pytest.raises(MissingInputError, match=r"no_such.yaml does not exist"):
-        Prompt.load("no_such.yaml")
-    with pytest.raises(UserError, match=r"user has a place \$\{date\}; allowed there: documents, examples, question"):
-        prompt(user="${date} ${question}").messages(question="Who?")

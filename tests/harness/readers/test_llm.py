@@ -228,31 +228,6 @@ def test_examples_for_all_passages_have_all_gold_ones_and_those_of_closed_book_n
     assert [chat.messages[0].content for chat in chats] == expected
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"shots": 8}, "prompt rerag_nq has 3 examples, examples names no file .* shots is 8"),
-        ({"prompt": "drrag", "shots": 1}, "prompt drrag .* a place for them"),
-        ({"examples": "train.json"}, "shots is None"),
-        ({"prompt": "few_shot"}, "prompt few_shot has 0 examples"),
-        ({"prompt": "none"}, "prompt is 'none'; allowed: "),
-    ],
-)
-def test_wrong_options_are_refused(llm: CausalLm, options: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        LlmReader(llm, **options).load()
-
-
-def test_what_a_model_or_a_file_cannot_give_is_refused(llm: CausalLm, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="marginal thorough scores given answers, which ScriptedLm cannot"):
-        LlmReader(ScriptedLm({}), marginal="thorough")
-    rows = json.loads(write_rows(tmp_path / "few.json", count=2).read_text())
-    rows[0]["answer"] = "nowhere"  # in none of its passages
-    (tmp_path / "few.json").write_text(json.dumps(rows))
-    with pytest.raises(UserError, match=r"has 3 examples, .*few.json gives 1"):
-        LlmReader(llm, "rerag_nq", examples=str(tmp_path / "few.json"), examples_layout="hotpotqa", shots=8).load()
-
-
 def test_thorough_scores_the_candidates_of_all_questions_in_one_call(
     llm: CausalLm, prompt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import DataError, MissingInputError, UserError
 from common.records import Question, clean
 from harness.interfaces import Rewriter
 from harness.rewriters.llm import LlmRewriter
@@ -74,11 +73,6 @@ def test_the_printed_prompt_asks_for_all_four_and_gives_what_is_named() -> None:
     assert rewriter.strategies == PAPER
     assert rewriter.recipe != LlmRewriter(model).recipe
     assert rewriter.without_choice().printed_prompt
-    with pytest.raises(UserError, match="decomposition"):
-        rewriter.rewrite([Question("q", JAWS)], ("decomposition",))
-    for options in ({"adaptive": True}, {"pool": Path("pool.yaml")}):
-        with pytest.raises(UserError, match=f"omit {next(iter(options))}"):
-            LlmRewriter(model, printed_prompt=True, **options)
 
 
 def test_a_missing_line_is_asked_for_again() -> None:
@@ -205,14 +199,3 @@ def test_facts_and_recipe_name_the_model_and_the_prompts_by_their_content(tmp_pa
     recipes = [r.recipe["prompts"] for r in (rewriter, LlmRewriter(model, adaptive=True), LlmRewriter(model, own))]
     assert len(set(recipes)) == 3
     assert LlmRewriter(model).recipe == rewriter.recipe
-
-
-def test_refusals(tmp_path: Path) -> None:
-    model = ScriptedLm({})
-    with pytest.raises(MissingInputError, match=r"none\.yaml does not exist"):
-        LlmRewriter(model, tmp_path / "none.yaml").load()
-    (tmp_path / "bad.yaml").write_text("strategies: 3")
-    with pytest.raises(DataError, match="is no pool"):
-        LlmRewriter(model, tmp_path / "bad.yaml").load()
-    with pytest.raises(UserError, match="strategies contains 'hyde'; allowed: gqr, kwr"):
-        LlmRewriter(model).rewrite([Question("q", "x")], ["hyde"])

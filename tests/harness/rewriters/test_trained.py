@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from common.errors import ArtifactError, MissingInputError, UserError
+from common.errors import ArtifactError, UserError
 from common.records import Question
 from harness.interfaces import Rewriter
 from harness.rewriters.trained import EMPTY, TrainedRewriter
@@ -75,8 +75,6 @@ def test_empty_rewrites_fall_back_and_are_counted(
 
 
 def test_other_folders_are_refused(tmp_path: Path, serving: Path) -> None:
-    with pytest.raises(MissingInputError, match="no serving folder there"):
-        TrainedRewriter(tmp_path / "none").load()
     weights = serving / "rewriter/model.safetensors"
     kept = weights.read_bytes()
     weights.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))

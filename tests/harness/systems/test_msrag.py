@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from common.context_sources import SourceContext
-from common.errors import UnavailableError, UserError
+from common.errors import UnavailableError
 from common.records import Answer, Passage, Question, Ranked
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.oracle import Oracle
@@ -169,33 +169,6 @@ def test_the_paper_s_baselines_are_options(sources: tuple[str, ...], text: str, 
     assert [each["source"] for each in answer.notes["sources"]] == list(sources)
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ({"sources": ("web", "gpt")}, "sources contains 'gpt'; allowed: web, generated, none, each once."),
-        ({"sources": ()}, "sources is empty"),
-        ({"sources": ("web", "web")}, "sources names one twice"),
-        ({"knowledge": None}, r"sources names generated, and knowledge is not configured: .* sources to \[web, none\]"),
-        ({"web": None, "sources": ("web",)}, r"set sources to \[none\]"),
-    ],
-)
-def test_a_wrong_option_is_refused(options: dict, line: str) -> None:
-    given = {"web": Written(ends("ocean")), "knowledge": Written(ends("sea")), **options}
-    with pytest.raises(UserError, match=line):
-        Msrag(WordReader(), EstimatedRelevance(), **given)
-
-
-def test_a_reader_that_needs_a_context_is_refused_only_for_none() -> None:
-    class NeedsContext:
-        read = WordReader.read
-
-    with pytest.raises(
-        UserError, match=r"reader is NeedsContext, which needs a context: set sources to \[web,generated\]"
-    ):
-        Msrag(NeedsContext(), EstimatedRelevance(), Written(ends("ocean")), Written(ends("sea")))
-    Msrag(NeedsContext(), EstimatedRelevance(), Written(ends("ocean")), sources=("web",))
-
-
 def test_the_web_searches_with_three_sub_questions_and_merges_by_rank(bm25) -> None:
     retriever = CountingRetriever(bm25)
     web = WebContext(retriever, TableRewriter(TABLE), per_query=2, passages=3)
@@ -274,17 +247,6 @@ def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
     Msrag(LlmReader(lm, max_answer_tokens=50), EstimatedRelevance(), knowledge=Written(ends("sea")),
           sources=("generated", "none")).answer([ALBA])  # fmt: skip
     assert [chat.max_tokens for chats in lm.asked for chat in chats] == [50, 50]
-
-
-def test_a_reader_s_prompt_without_one_for_no_context_is_refused_before_a_source_is_asked(tmp_path: Path) -> None:
-    file, lm = tmp_path / "own.yaml", ScriptedLm({"": ["Answer: sea"]})
-    file.write_text("user: ${documents} ${question}\ndocument: ${text}")
-    with pytest.raises(UserError, match="prompt own names no prompt of its kind for a question without passages: set"):
-        Msrag(LlmReader(lm, str(file)), EstimatedRelevance(), Written(ends("sea")), sources=("web", "none")).load()
-    assert lm.asked == []
-    Msrag(LlmReader(lm, str(file)), EstimatedRelevance(), Written(ends("sea")), sources=("web",)).load()
-    system = Msrag(LlmReader(lm, str(file), closed_book="closed_book"), EstimatedRelevance(), sources=("none",))
-    assert system.answer([ALBA])[0].text == "sea"
 
 
 def test_the_paper_s_config_has_a_model_of_the_sources_and_one_that_reads() -> None:
