@@ -14,7 +14,6 @@ from harness.readers import t5 as readers
 from harness.readers.t5 import ContextReader, PackedReader, explanation
 from harness.retrievers.bm25 import build_bm25
 from models.calibration import Calibration
-from models.rerag.marginal_reader import MarginalReading
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_world import corpus, questions, write_serving
 from tests.helpers.tolerances import model_close, model_tolerance
@@ -142,15 +141,8 @@ def test_single_contexts_are_weighed_by_relevance(folders: dict[str, Path], marg
     json.dumps(asdict(answer), allow_nan=False)
 
 
-def test_the_account_of_a_reading_worked_by_hand() -> None:
-    hits = [Ranked(PASSAGES[0], 1.0), Ranked(PASSAGES[1], 0.0)]
-    reading = MarginalReading("b", math.log(0.6), (0.25, 0.75), {"a": math.log(0.4), "b": math.log(0.6)}, ("a", "b"))
-    notes = explanation(hits, reading, Calibration(2.0, -2.0))
-    assert notes["contexts"] == [
-        {"id": PASSAGES[0].id, "probability": 0.5, "share": 0.25, "alone": "a"},
-        {"id": PASSAGES[1].id, "probability": pytest.approx(1 / (1 + math.e**2)), "share": 0.75, "alone": "b"},
-    ]
-    assert list(notes["candidates"].items()) == [("b", pytest.approx(0.6)), ("a", pytest.approx(0.4))]
+def test_the_account_without_a_reading() -> None:
+    hits = [Ranked(PASSAGES[0], 1.0)]
     assert explanation(hits[:1], None, None) == {
         "contexts": [{"id": PASSAGES[0].id, "probability": None, "share": None, "alone": None}],
         "candidates": {},

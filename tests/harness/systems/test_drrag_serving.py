@@ -137,24 +137,6 @@ def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path,
     assert reports[1]["study"]["classifier"]["sha256"] == digest
 
 
-def test_scores_can_be_kept_for_further_evaluations(folders, tmp_path):
-    file = written(tmp_path, [Question("1", "amber basin", passages=(PASSAGES[0],))])
-    first = load(folders)
-    evaluate(first, tmp_path / "one", questions=str(file), memo=tmp_path / "scores", resamples=10)
-    again = load(folders)
-    again.scorer = Breaks(again.scorer, after=0)  # would stop at the first pair not kept
-    evaluate(again, tmp_path / "two", questions=str(file), memo=tmp_path / "scores", resamples=10)
-    assert (tmp_path / "two" / "report.json").exists()
-
-    halved = load(folders)
-    halved.scorer.inference_dtype = torch.bfloat16
-    evaluate(halved, tmp_path / "three", questions=str(file), memo=tmp_path / "scores", resamples=10)
-    assert len([*(tmp_path / "scores").iterdir()]) == 2
-    reports = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("one", "three")]
-    assert [report["study"]["classifier"]["computed in"] for report in reports] == ["float32", "bfloat16"]
-    assert "pairs scored in 0 s, matrix products in bfloat16" in (tmp_path / "three" / "report.md").read_text()
-
-
 def test_tuned_options_belong_to_the_classifier_and_give_the_recall_they_were_chosen_for(
     folders, tmp_path, monkeypatch, capsys
 ):

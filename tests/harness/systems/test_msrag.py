@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-import yaml
 
 from common.context_sources import SourceContext
 from common.errors import UnavailableError
@@ -18,7 +17,7 @@ from common.records import Answer, Passage, Question, Ranked
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.oracle import Oracle
 from harness.context_sources.facts import IndexedFacts
-from harness.context_sources.generated import NOTHING_KNOWN, GeneratedContext
+from harness.context_sources.generated import NOTHING_KNOWN
 from harness.context_sources.web import WebContext
 from harness.interfaces import ClosedBookReader, System
 from harness.llm.prompts import Prompt
@@ -249,13 +248,6 @@ def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
     assert [chat.max_tokens for chats in lm.asked for chat in chats] == [50, 50]
 
 
-def test_the_paper_s_config_has_a_model_of_the_sources_and_one_that_reads() -> None:
-    init = yaml.safe_load(Path("configs/infer/msrag.yaml").read_text())["system"]["init_args"]
-    web, knowledge = init["web"]["init_args"], init["knowledge"]["init_args"]
-    assert {web["summarizer"], web["rewriter"]["init_args"]["llm"], knowledge["llm"]} == {"../llm/msrag_source.yaml"}
-    assert init["reader"]["init_args"] == {"llm": "../llm/msrag_reader.yaml"}
-
-
 def test_the_summary_takes_the_place_of_the_passages_and_a_failed_one_does_not(bm25) -> None:
     replies = {"Question: alba river": ["Summary: The alba joins the brune."], "Question: elbe": [FAILS]}
     web = WebContext(bm25, summarizer=ScriptedLm(replies), per_query=2)
@@ -291,18 +283,3 @@ def test_with_real_parts_results_are_the_same_together_and_one_after_the_other(
     alone = [system.answer([question])[0].text for question in questions]
     assert alone == [each.text for each in together]
     assert system.retriever is bm25  # what a report names as the index
-
-
-def test_a_language_model_can_be_every_part() -> None:
-    content = "The alba river joins the brune, which ends in the ocean. " * 7
-    replies = {"--\nalba river\n--": [json.dumps({"question": "alba river", "content": content})],
-               "from your own knowledge": ["Answer: lake"],
-               "based on the documents": ["It joins the brune. Answer: ocean;"]}  # fmt: skip
-    llm = ScriptedLm(replies)
-    system = Msrag(LlmReader(llm), EstimatedRelevance(), knowledge=GeneratedContext(llm), sources=("generated", "none"))
-    (answer,) = system.answer([ALBA])
-    told = [(each["source"], each["answer"]) for each in answer.notes["sources"]]
-    assert told == [("generated", "ocean"), ("none", "lake")]
-    assert answer.evidence[0].passage.source == "generated"
-    assert answer.costs["context_calls"] == 1.0
-    assert answer.costs["model_calls"] == 2.0

@@ -6,19 +6,18 @@ asked for again.
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from common.chat import Chat, Reply
+from common.chat import Chat
 from common.records import Question
 from harness.context_sources.generated import GeneratedContext
 from harness.context_sources.web import WebContext
 from harness.interfaces import LanguageModel
 from harness.readers.llm import LlmReader
-from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.web import WebRetriever
 from harness.rewriters.prompted import PromptRewriter
 from harness.runtime.answer_text import answer_text
@@ -39,6 +38,7 @@ from tests.helpers.fake_server import (
     redirect,
     web_server,
 )
+from tests.helpers.scripted_lm import ScriptedLm
 
 RIVERS = ["Alba", "Brune", "Calder", "Dorn", "Elbe", "Fulda", "Garonne", "Havel"]
 QUESTIONS = [Question(str(n), f"Where does the {river} end?") for n, river in enumerate(RIVERS)]
@@ -48,25 +48,19 @@ BROKEN = [answer(b"<html>"), ALWAYS]  # after all retries
 NO_JSON = "a response that is no valid JSON (retries: 1)"
 
 
-class RuleLm:
-    """Replies by the kind of prompt, and keeps what it was asked."""
+def rules() -> ScriptedLm:
+    """Replies by the kind of prompt."""
 
-    name = "rules"
+    def reply(chat: Chat) -> str:
+        text = chat.messages[-1].content
+        (river,) = [river for river in RIVERS if f"the {river} end?" in text]
+        queries = "\n".join(f"{kind} of the {river}" for kind in KINDS)
+        content = json.dumps({"content": "It ends in the sea. " * 14})
+        read = "Answer: sea" if "ends in the sea" in text else "Answer: ocean"
+        by_words = {DIVIDE: queries, CONTEXT: content, MEMORY: "Answer: lake"}
+        return next((reply for words, reply in by_words.items() if words in text), read)
 
-    def __init__(self) -> None:
-        self.given: dict[str, str] = {}  # by message
-
-    def reply(self, chats: Sequence[Chat]) -> list[Reply]:
-        """One reply per chat."""
-        for chat in chats:
-            text = chat.messages[-1].content
-            (river,) = [river for river in RIVERS if f"the {river} end?" in text]
-            content = json.dumps({"content": "It ends in the sea. " * 14})
-            queries = "\n".join(f"{kind} of the {river}" for kind in KINDS)
-            read = "Answer: sea" if "ends in the sea" in text else "Answer: ocean"
-            rules = {DIVIDE: queries, CONTEXT: content, MEMORY: "Answer: lake"}
-            self.given[text] = next((reply for words, reply in rules.items() if words in text), read)
-        return [Reply(self.given[chat.messages[-1].content]) for chat in chats]
+    return ScriptedLm(reply)
 
 
 def query(river: str, kind: str) -> str:
@@ -113,14 +107,12 @@ def test_every_question_is_answered_and_says_what_was_lost(
 ) -> None:
     monkeypatch.setenv("TEST_LLM_KEY", KEY)
     with web_server({"/search": searches}) as service:
-        rules = RuleLm()
-        expected = system(rules, service, tmp_path / "calm").answer(QUESTIONS)
+        calm = rules()
+        expected = system(calm, service, tmp_path / "calm").answer(QUESTIONS)
         assert {each.text for each in expected} == {told(each, "web")["answer"] for each in expected} == {"ocean"}
         assert all(told(each, "web")["passages"][0]["link"].startswith(pages.url) for each in expected)
-        replies = {
-            text: {"text": given, "finish": "stop", "prompt_tokens": 5, "logprobs": [-0.1]}
-            for text, given in rules.given.items()
-        }
+        chats = {chat.messages[-1].content: chat for chats in calm.asked for chat in chats}
+        replies = {text: {"text": calm.reply([chat])[0].text} for text, chat in chats.items()}
         asked = {
             kind: {text.split(" end?")[0].rpartition(" ")[2]: text for text in replies if kind in text}
             for kind in (DIVIDE, CONTEXT, MEMORY)
@@ -129,10 +121,7 @@ def test_every_question_is_answered_and_says_what_was_lost(
         faults = {text: [kind] for text, kind in zip([*replies][::3], kinds, strict=False)}
         always = [asked[CONTEXT]["Alba"], asked[MEMORY]["Brune"], asked[DIVIDE]["Calder"]]
         faults |= {text: ["invalid", "always"] for text in always}
-        replies[ANY] = {
-            **replies[always[0]],
-            "text": "Answer: ocean",
-        }  # to contexts with a snippet, or without a search
+        replies[ANY] = {"text": "Answer: ocean"}  # to contexts with a snippet, or without a search
         # the web: passing faults, a question without any search, one with a search less, lost pages
         passing = [answer(b"<html>"), answer(b"{}", 429, Retry_After="0.05"), cut_off, no_response]
         searches.faults = {query(river, "source"): [fault] for river, fault in zip(RIVERS[4:], passing, strict=True)}
@@ -182,50 +171,10 @@ def test_every_question_is_answered_and_says_what_was_lost(
     assert [each.text for each in again] == [each.text for each in found]
 
 
-def test_a_chat_endpoint_s_failures_alone(bm25: Bm25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEST_LLM_KEY", KEY)
-    rules = RuleLm()
-
-    def system(llm: LanguageModel) -> Msrag:
-        return Msrag(LlmReader(llm), web=WebContext(bm25), knowledge=GeneratedContext(llm))
-
-    expected = system(rules).answer(QUESTIONS)
-    replies = {
-        text: {"text": given, "finish": "stop", "prompt_tokens": 5, "logprobs": [-0.1]}
-        for text, given in rules.given.items()
-    }
-    asked = {kind: [text for text in replies if kind in text] for kind in (CONTEXT, MEMORY)}
-    reading = [text for text in replies if CONTEXT not in text and MEMORY not in text]
-    faults = {text: [kind] for text, kind in zip([*replies][::3], itertools.cycle(PASSING))}
-    faults = {text: kinds for text, kinds in faults.items() if kinds != ["429 date"]}
-    always = [asked[CONTEXT][0], asked[CONTEXT][1], asked[MEMORY][2], reading[3]]
-    faults |= {text: ["invalid" if place % 2 else "400", "always"] for place, text in enumerate(always)}
-    with chat_server(replies, faults=faults) as server:
-        client = server.client(tmp_path / "cache", timeout_seconds=5.0, max_retries=1)
-        found = system(client).answer(QUESTIONS)
-        first = server.counts()
-        again = system(client).answer(QUESTIONS)
-        second = server.counts()
-    lost = {answer.question_id: answer.notes["lost"] for answer in found if "lost" in answer.notes}
-    assert {frozenset(each) for each in lost.values()} >= {frozenset({"generated"}), frozenset({"none"})}
-    assert sum(map(len, lost.values())) == len(always)
-    assert all(reason for each in lost.values() for reason in each.values())
-    for ours, theirs in zip(found, expected, strict=True):
-        assert ours.text, ours.notes  # two sources are left
-        if ours.question_id not in lost:
-            assert (ours.text, ours.notes["sources"]) == (theirs.text, theirs.notes["sources"])
-    # what was answered is not asked again; what failed is
-    assert max(first["answered"].values()) == 1
-    assert second["answered"] == first["answered"]
-    grown = {text for text, count in second["requests"].items() if count > first["requests"][text]}
-    assert grown == set(always)
-    assert [answer.text for answer in again] == [answer.text for answer in found]
-
-
 def test_a_web_that_is_down_leaves_the_other_sources(pages: WebServer, searches: Searches, tmp_path: Path) -> None:
     with web_server({"/search": searches}) as service:
         pass  # it has stopped
-    found = system(RuleLm(), service, tmp_path).answer(QUESTIONS[:2])
+    found = system(rules(), service, tmp_path).answer(QUESTIONS[:2])
     for each in found:
         assert each.text
         assert each.notes["chosen"] != "web"

@@ -14,6 +14,7 @@ from common.records import Question
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.learned import LearnedSelector
 from harness.answer_selection.oracle import Oracle
+from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader, PackedReader
@@ -135,6 +136,9 @@ CALLS: dict[str, tuple[Call, type[Exception], str]] = {
     "Msrag: prompt for no context": (
         lambda m: msrag(LlmReader(LM, m.yaml(user="${documents} ${question}", document="${text}"))).load(),
         UserError, "closed_book"),
+    "CausalLm: no model": (lambda m: CausalLm("no/model").load(), MissingInputError, "no/model: no such folder"),
+    "CausalLm: device": (lambda m: CausalLm(str(m.t5), "gpu").load(), UserError, "device 'gpu' is unknown"),
+    "CausalLm: two devices": (lambda m: CausalLm("lm", "cpu", device_map="auto"), UserError, "device_map"),
     "LlmReader: thorough": (lambda m: LlmReader(LM, marginal="thorough"), UserError, "marginal"),
     "LlmReader: no prompt": (lambda m: LlmReader(LM, "none").load(), UserError, "prompt is 'none'"),
     "LlmReader: shots": (lambda m: LlmReader(LM, "rerag_nq", shots=8).load(), UserError, "has 3 examples"),

@@ -97,13 +97,6 @@ def test_batching_changes_nothing_and_a_text_is_its_question(
             assert answer.notes["candidates"] == pytest.approx(alone.notes["candidates"], rel=model_tolerance(LARGEST))
 
 
-def test_thorough_and_fast_differ_only_in_reading(model: ReRagModel) -> None:
-    thorough, fast = (ReRag(model=model, contexts=4, marginal=m).answer(QUESTIONS) for m in ("thorough", "fast"))
-    assert [answer.evidence for answer in thorough] == [answer.evidence for answer in fast]
-    assert sum(fast[0].notes["candidates"].values()) == pytest.approx(1, abs=fp32_tolerance(16))
-    assert sum(thorough[0].notes["candidates"].values()) < 1
-
-
 def test_shipped_passages_serve_without_a_retriever(model: ReRagModel) -> None:
     first, second = QUESTIONS[0].passages[:2]
     doubled = replace(QUESTIONS[0], passages=(first, second, first))
