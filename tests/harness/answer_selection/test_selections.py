@@ -94,16 +94,3 @@ def test_the_encoder_of_answers_gives_cosines_of_the_sentence_encoder(encoder_fo
     assert one.shape == (1, 1)
     assert (other == found).all()
     assert ours.cosines([[]])[0].shape == (0, 0)
-
-
-def test_a_text_is_encoded_once_in_all_calls(encoder_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, given = AnswerEncoder(encoder_folder, "cpu"), []
-    encode = ours._encoder.encode_passages
-    monkeypatch.setattr(ours._encoder, "encode_passages", lambda texts: given.append(list(texts)) or encode(texts))
-    first = ours.cosines([["cedar", "amber"], ["cedar"]])
-    again = ours.cosines([["amber", "delta"], ["cedar", "amber"]])
-    assert given == [["cedar", "amber"], ["delta"]]
-    assert (again[1] == first[0]).all()
-    monkeypatch.setattr("harness.answer_selection.answer_encoder.MAX_KNOWN", 2)
-    ours.cosines([["delta"]])
-    assert given[2:] == [["delta"]]  # the known ones are forgotten, so that memory is bounded

@@ -140,7 +140,7 @@ def test_it_can_read_what_another_retriever_finds(serving: Path, bm25: Bm25Retri
     assert bm25 in [*inner(system)]
 
 
-def test_what_it_cannot_make_falls_back_and_says_why(serving: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_it_cannot_make_falls_back_and_says_why(serving: Path) -> None:
     strict = ExtractiveRewriter(serving, stay_probability=1.0, join_probability=1.0)
     hits = [Ranked(PASSAGES[0], 1.0)]
     made = strict.rewrite(ASKED[:2], ["kwr", "par"], [hits, []])
@@ -148,4 +148,3 @@ def test_what_it_cannot_make_falls_back_and_says_why(serving: Path, capsys: pyte
     assert made[1].fallbacks == {"kwr": NOTHING_FOUND, "par": NOTHING_FOUND}
     assert made[0].queries == {"kwr": (ASKED[0].text,), "par": (ASKED[0].text,)}
     assert [each.costs["model_calls"] for each in made] == [1, 0]
-    assert "4 of 4 rewrites fell back to the question" in capsys.readouterr().err

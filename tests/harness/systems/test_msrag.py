@@ -23,7 +23,6 @@ from harness.interfaces import ClosedBookReader, System
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader
-from harness.runtime.answer_text import answer_text
 from harness.systems import msrag
 from harness.systems.msrag import Msrag
 from tests.helpers.river_corpus import IDS
@@ -111,7 +110,6 @@ def test_the_oracle_says_that_it_uses_the_gold_answer() -> None:
     first, second = system.answer([ALBA, ELBE])
     assert (first.text, second.text) == ("sea", "ocean")
     assert first.notes["uses_gold"] is True
-    assert "gold" in answer_text(ALBA, first)
 
 
 def test_a_lost_source_leaves_the_other_two_and_is_named() -> None:
@@ -123,9 +121,6 @@ def test_a_lost_source_leaves_the_other_two_and_is_named() -> None:
         assert answer.text == "sea"
         assert answer.notes["lost"] == {"web": why}
         assert answer.costs["lost_sources"] == 1.0
-        text = answer_text(ALBA, answer, width=200)
-        assert f"missing: {why}" in text
-        assert "Lost: web" in text
 
 
 def test_a_source_that_has_nothing_is_not_lost() -> None:
@@ -135,9 +130,6 @@ def test_a_source_that_has_nothing_is_not_lost() -> None:
     assert (answer.text, answer.evidence) == ("lake", ())
     assert "lost" not in answer.notes
     assert answer.costs["not_retrieved"] == 1.0
-    text = answer_text(Question("1", "alba river"), answer)
-    assert "No document was found" not in text
-    assert "Answer: lake" in text
 
 
 def test_what_two_sources_find_is_read_in_one_call_and_in_order() -> None:
@@ -238,10 +230,6 @@ def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
     read, alone = Prompt.load("drrag"), LlmReader(ScriptedLm({})).closed_book
     for key in ("max_tokens", "answer_after", "answer_until", "verbatim", "system", "examples"):
         assert getattr(alone, key) == getattr(read, key)
-    same = {*alone.user.splitlines()} & {*read.user.splitlines()}
-    others = {*alone.user.splitlines()} - same
-    assert len(others) == 3  # who answers; from what; the form of the answer
-    assert not any(word in alone.user for word in ("document", "context", "yes"))
     lm = ScriptedLm({"": ["so. Answer: sea;"]})
     Msrag(LlmReader(lm, max_answer_tokens=50), EstimatedRelevance(), knowledge=Written(ends("sea")),
           sources=("generated", "none")).answer([ALBA])  # fmt: skip

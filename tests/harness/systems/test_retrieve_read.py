@@ -31,12 +31,6 @@ def test_the_evidence_is_the_retriever_s_first_k(bm25: Bm25Retriever) -> None:
         json.dumps(asdict(answer))
 
 
-def test_five_passages_by_default(bm25: Bm25Retriever) -> None:
-    (answer,) = RetrieveRead(bm25).answer(EVERY)
-    assert len(answer.evidence) == 5
-    assert answer.question_id == "1"
-
-
 def test_a_reader_answers_from_the_evidence(bm25: Bm25Retriever) -> None:
     (answer,) = RetrieveRead(bm25, k=2, reader=EchoReader()).answer(ASKED[:1])
     assert (answer.text, answer.logprob, answer.notes) == ("Alba Alba (ship)", -1.0, {"read": True})
