@@ -178,11 +178,10 @@ class ChatEndpoint:
                 if store:
                     store.check_writable()
                 _ = self._client  # is reached
-                with Progress(f"asking {self.model}", len(wanted)) as progress:
-                    progress.skip(len(replies))
+                with Progress(f"asking {self.model}", len(wanted), len(replies)) as progress:
                     for name, reply in as_completed(ask, missing, self.concurrency):
                         replies[name] = reply
-                        progress.advance()
+                        progress.update()
         found = []
         for name in names:
             found.append(replies[name])

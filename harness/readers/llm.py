@@ -22,13 +22,12 @@ from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.readers.read_answers import sum_costs
 from harness.runtime.loading import load
-from harness.runtime.long_questions import longest_fitting
+from models.long_questions import longest_fitting
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import AnswerMatrix
 
 TOGETHER, ALONE = "drrag", "rerag_nq"  # prompts for all passages, and for one
-NO_READER = "llm takes the place of the system's reader, and {system} has none: omit --llm."
 _FEW_CHARACTERS = 200  # of each passage, which a question that is too long leaves
 _SHOWN_FAILURES = 3  # different reasons that one line names
 
@@ -267,18 +266,6 @@ class LlmReader:
             shown = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(_SHOWN_FAILURES))
             say(f"{self.llm.name}: {sum(reasons.values())} of {len(replies)} calls gave no answer: {shown}.")
         return replies
-
-
-def read_by(system: object, llm: LanguageModel | None) -> None:
-    """Let a language model read in the place of a system's reader; None changes nothing.
-
-    Raises:
-        UserError: If the system has no reader.
-    """
-    if llm is not None:
-        if not hasattr(system, "reader"):
-            raise UserError(NO_READER.format(system=type(system).__name__))
-        system.reader = LlmReader(llm)
 
 
 def _with_shots(prompt: Prompt, file: str | None, layout: str, shots: int | None) -> Prompt:

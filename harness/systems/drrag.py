@@ -179,17 +179,16 @@ class DrRag:
         self, question: Question, answer: Answer, found: StageResults, decision: Decision, memo: Memo
     ) -> Answer:
         """The answer with notes on what it needs by itself: searches, pairs with their scores, a reading."""
-        options, titles = self.selection, {id_: passage.title for id_, passage in found.passages.items()}
-        pairs = {(d1, d2): (p, titles[d1], titles[d2]) for (d1, d2), p in decision.scores.items()}
+        options = self.selection
         second, searches = self.second_retriever or self.retriever, int(answer.costs["retriever_calls"]) - 1
         needed = [
             memo.searched(FIRST, self.retriever, 1, options.ranking_size),
             memo.searched(SECOND, second, searches, options.concatenated_size),
-            Needed("scoring", memo.of("scores", self.scorer), len(pairs)),
+            Needed("scoring", memo.of("scores", self.scorer), len(decision.scores)),
             *memo.reading(self.reader, question),
         ]
         costs = {name: cost for name, cost in answer.costs.items() if name != "tokens"}
-        return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, FOR_STUDY: pairs})
+        return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, FOR_STUDY: decision.scores})
 
     def _decide(self, questions: Sequence[Question], results: Sequence[StageResults]) -> list[Decision]:
         """Select documents for all questions."""

@@ -23,12 +23,12 @@ from harness.answer_selection.estimator import EstimatedRelevance
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.readers.read_answers import plain_read, sum_costs
 from harness.runtime.concurrent_work import run_together
-from harness.runtime.failures import answer_each, with_cuts
+from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
+from harness.runtime.long_questions import as_read, with_cuts
 from harness.runtime.memo import READ_AT_ONCE, Memo
 from harness.runtime.provenance import with_arguments
 from harness.runtime.stages import stage_ended
-from harness.runtime.turns import turn_notes, with_turns
 
 CONTEXTS_AT_ONCE = 32  # with five passages each, a line of the memo has at most 200 of them
 
@@ -144,13 +144,13 @@ class Msrag:
 
     def _answers(self, questions: Sequence[Question]) -> list[Answer]:
         self.load()  # a selector that is missing is told before the sources are asked
-        asked = [with_turns(question, self) for question in questions]
+        asked, cuts = as_read(self, questions)
         contexts, alone = self.gather(asked)
         stage_ended("sources", [_gathered(each, contexts, row) for row, each in enumerate(asked)])
         by_source = self.read(asked, contexts, alone)
         chosen = self.selector.choose(asked, by_source)
         answers = [chosen_answer(*each, self.selector) for each in zip(asked, by_source, chosen, strict=True)]
-        return [with_cuts(each, turn_notes(self, one)) for one, each in zip(questions, answers, strict=True)]
+        return [with_cuts(*each) for each in zip(answers, cuts, strict=True)]
 
     def gather(self, questions: Sequence[Question]) -> tuple[dict[str, list[SourceContext]], list[Answer]]:
         """The contexts of every source, and the answers without one; none if `none` is not among the sources.

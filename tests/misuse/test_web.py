@@ -37,7 +37,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_package_is_named_unless_pages_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trafilatura", None)  # as if it were not installed
-    refused(ask(tmp_path, **LOCAL), 2, "pip install 'trafilatura", "or set it to false")
+    refused(ask(tmp_path, **LOCAL), 2, "trafilatura", "'.[web]'", "or set it to false")
     refused(ask(tmp_path, **LOCAL, read_pages=False, max_retries=0), 69, "cannot be reached")
 
 

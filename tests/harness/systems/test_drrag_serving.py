@@ -134,7 +134,7 @@ def test_tuned_options_belong_to_the_classifier_and_keep_to_the_number_of_docume
             "--system.retriever.index", str(folders / "index"), "--system.selection.method", "cfs",
             "--questions", str(file), "--system.selection.k", "3"]  # fmt: skip
     infer.main(["tune", *base, "--out", "selection.json", "--tuning.ks", "[3,4]", "--tuning.grid.depths", "[12]",
-                "--tuning.grid.symmetric", "true", "--tuning.max_documents", "[2.9,3.5]",
+                "--tuning.max_documents", "[2.9,3.5]",
                 "--memo", "scores"])  # fmt: skip
     infer.main(["evaluate", *base, "--out", "tuned", "--system.selection_file", "selection.json", "--memo",
                 "scores", "--study.ks", "[3,4]", "--study.rows", "[CFS]", "--resamples", "50"])  # fmt: skip

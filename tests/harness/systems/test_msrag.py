@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+import yaml
 
 from common.context_sources import SourceContext
 from common.errors import UnavailableError
@@ -234,6 +235,18 @@ def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
     Msrag(LlmReader(lm, max_answer_tokens=50), EstimatedRelevance(), knowledge=Written(ends("sea")),
           sources=("generated", "none")).answer([ALBA])  # fmt: skip
     assert [chat.max_tokens for chats in lm.asked for chat in chats] == [50, 50]
+
+
+def test_the_paper_s_config_has_a_model_of_the_sources_and_one_that_reads() -> None:
+    init = yaml.safe_load(Path("configs/infer/msrag.yaml").read_text())["system"]["init_args"]
+    web, knowledge = init["web"]["init_args"], init["knowledge"]["init_args"]
+    models = [
+        web["summarizer"],
+        web["rewriter"]["init_args"]["llm"],
+        knowledge["llm"],
+        init["reader"]["init_args"]["llm"],
+    ]
+    assert [each["init_args"]["model"] for each in models] == ["gpt-3.5-turbo"] * 3 + ["meta-llama/Llama-2-7b-chat-hf"]
 
 
 def test_the_summary_takes_the_place_of_the_passages_and_a_failed_one_does_not(bm25) -> None:
