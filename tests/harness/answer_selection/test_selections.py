@@ -83,7 +83,9 @@ def test_the_most_relevant_context_is_taken(web, generated, none, source: str, s
     assert (chosen.source, chosen.scores) == (source, scores)
 
 
-def test_the_encoder_of_answers_gives_cosines_of_the_sentence_encoder(encoder_folder: str, encoder) -> None:
+def test_the_encoder_of_answers_gives_cosines_of_the_sentence_encoder(
+    encoder_folder: str, encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours = AnswerEncoder(encoder_folder, "cpu")
     texts = ["amber basin", "cedar", "amber  basin", "delta ember fjord"]
     (found,) = ours.cosines([texts])
@@ -93,4 +95,6 @@ def test_the_encoder_of_answers_gives_cosines_of_the_sentence_encoder(encoder_fo
     one, other = ours.cosines([["cedar"], texts])
     assert one.shape == (1, 1)
     assert (other == found).all()
+    monkeypatch.setattr("harness.answer_selection.answer_encoder.MAX_KNOWN", 2)  # the known ones are forgotten
+    assert (ours.cosines([texts])[0] == found).all()
     assert ours.cosines([[]])[0].shape == (0, 0)
