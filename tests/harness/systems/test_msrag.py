@@ -184,16 +184,6 @@ def test_the_web_searches_with_three_sub_questions_and_merges_by_rank(bm25) -> N
     assert (nothing.passages, nothing.missing, nothing.lost) == ((), "no search found anything", False)
 
 
-def test_passages_are_cut_to_the_budget_of_words(bm25) -> None:
-    (context,) = WebContext(bm25, per_query=5, passages=5, max_words=6).contexts([ALBA])
-    texts = [hit.passage.text for hit in context.passages]
-    assert sum(len(text.split()) for text in texts) == 6
-    whole = bm25.search(["alba river"], 2)[0]
-    assert [hit.passage.id for hit in context.passages] == [hit.passage.id for hit in whole]
-    assert texts[0] == whole[0].passage.text
-    assert whole[1].passage.text.startswith(texts[1])
-
-
 class Numbered:
     """A retriever: each query finds k passages of 200 words of its own."""
 
