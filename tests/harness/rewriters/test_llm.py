@@ -188,3 +188,4 @@ def test_a_recipe_names_the_prompts_by_their_content(tmp_path: Path) -> None:
     recipes = [r.recipe["prompts"] for r in (rewriter, LlmRewriter(model, adaptive=True), LlmRewriter(model, own))]
     assert len(set(recipes)) == 3
     assert LlmRewriter(model).recipe == rewriter.recipe
+    assert recipes[0] in rewriter.facts[1]

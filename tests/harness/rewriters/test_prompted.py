@@ -83,5 +83,6 @@ def test_a_prompt_of_ones_own_is_a_strategy_of_its_name(tmp_path: Path) -> None:
     assert isinstance(rewriter, Rewriter)
     (found,) = rewriter.rewrite([Question("q", JAWS)], ["stepback"])
     assert found.queries == {"stepback": ("Who is born where?",)}
+    assert rewriter.recipe["prompt"] in rewriter.facts[1]
     assert rewriter.recipe == {"llm": "scripted", "prompt": Prompt.load(str(own)).hash, "max_tokens": 32}
     assert rewriter.rewrite([], ["stepback"]) == []
