@@ -3,6 +3,7 @@
 Ask, evaluate, compare, plan.
 """
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -145,6 +146,7 @@ def test_an_interrupted_study_goes_on_and_reports_the_same(place: Path, monkeypa
             raise KeyboardInterrupt
         return scores(self, pairs)
 
+    @functools.wraps(reply)  # the command line compares its types with the interface's
     def counted(self: ScriptedLm, chats: Any) -> list[Reply]:
         calls["reply"] += 1
         return reply(self, chats)
