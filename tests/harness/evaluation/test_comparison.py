@@ -3,20 +3,22 @@
 import gc
 import json
 import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from common.records import Passage
+from common.records import Passage, Question
 from harness.evaluation import comparison
 from harness.evaluation.answer_scores import known_percent_cells, percent_cells
 from harness.evaluation.comparison import best_of, kind_tables
 from harness.evaluation.settings import Bootstrap
+from harness.evaluation.study import Findings
 from harness.retrievers.bm25 import build_bm25
+from harness.systems.retrieve_read import RetrieveRead
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.reports import report
 
@@ -28,46 +30,43 @@ QUESTIONS = [
     {"_id": "q2", "question": "what is a fell", "answer": "", "supporting_facts": [["Gone", 0], ["Fell", 0]],
         "context": CONTEXT},
 ]  # fmt: skip
-STUDY = """
-from harness.evaluation.study import Findings
+
 
 class Held:
-    pass
+    """What a plot holds."""
+
 
 class Study:
-    def rows_of(self, system):
+    """Its plot holds an object."""
+
+    def rows_of(self, system: Any) -> dict[str, Any]:
+        """The system alone."""
         return {"own": system}
 
-    def measure(self, system, questions, asked, settings):
-        return Findings(plots={"empty.png": lambda path, held=Held(): path.write_bytes(b"")}, records=[{"held": 1} for \
-_ in questions])
-"""
-STRATEGY = """
-from harness.systems.retrieve_read import RetrieveRead
+    def measure(self, system: Any, questions: Sequence[Question], asked: Any, settings: Any) -> Findings:
+        """A plot and records."""
+        held = Held()
+        plots = {"empty.png": lambda path: (held, path.write_bytes(b""))}
+        return Findings(plots=plots, records=[{"held": 1} for _ in questions])
+
 
 class Retrieves(RetrieveRead):
-    study = "compared_system.study:Study"
-"""
+    """A system with a study."""
+
+    study = f"{__name__}:Study"
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(tmp_path: Path) -> Path:
     """Two indexes of different corpora, a question file, and configs of a system whose study plots an object."""
     build_bm25(PASSAGES, tmp_path / "both")
     build_bm25(PASSAGES[1:], tmp_path / "fell")
     (tmp_path / "test.json").write_text(json.dumps(QUESTIONS))
-    package = tmp_path / "code/compared_system"
-    package.mkdir(parents=True)
-    (package / "system.py").write_text(STRATEGY)
-    (package / "study.py").write_text(STUDY)
-    monkeypatch.syspath_prepend(str(tmp_path / "code"))
     for name, index in ("odd: both", "both"), ("fell", "fell"):
         retriever = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": index}}
-        config = {"class_path": "compared_system.system.Retrieves", "init_args": {"retriever": retriever, "k": 1}}
+        config = {"class_path": f"{__name__}.Retrieves", "init_args": {"retriever": retriever, "k": 1}}
         (tmp_path / f"{name}.yaml").write_text(json.dumps({"system": config}))
-    yield tmp_path
-    for name in [name for name in sys.modules if name.partition(".")[0] == "compared_system"]:
-        del sys.modules[name]
+    return tmp_path
 
 
 def compare(place: Path, *more: str) -> Ended:

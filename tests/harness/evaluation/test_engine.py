@@ -149,15 +149,6 @@ def test_rows_are_asked_and_what_failed_is_asked_again(index: Path, settings: Se
     assert out == [["q1", "q2", "q3"] * 2, ["q2"] * 2]
 
 
-def test_a_part_of_another_identity_is_asked_anew(index: Path, tmp_path: Path, settings: Settings) -> None:
-    kept = replace(settings, memo=settings.partial / "memo")
-    measure(construct(Asks, index=index, k=2), ASKED, None, kept)
-    for other in (construct(Asks, index=index, k=1), construct(Asks, index=write_index(tmp_path), k=2), Asks(index, 2)):
-        Asks.asked.clear()
-        measure(other, ASKED, None, kept)
-        assert len(Asks.asked) == (1 if other.index != index else 3)  # a copy of the index is the same one
-
-
 def test_a_system_that_finds_nothing_has_zeros(settings: Settings) -> None:
     found = measures_of(ASKED, [Answer(each.id, "", ()) for each in ASKED], settings)
     assert np.isnan(found["EM"]).all()

@@ -11,8 +11,7 @@ import pytest
 
 from common.errors import DataError, UserError
 from common.records import Gold, Passage, Question, Ranked
-from datamodules.formats.reading import read_distinct_questions, read_questions
-from datamodules.formats.row_counts import RowCounts
+from datamodules.formats.reading import read_questions
 from harness.evaluation.gold_in_index import with_gold_in_index
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -170,20 +169,6 @@ def test_an_id_that_is_none_is_named(tmp_path, change, message) -> None:
     broken = write(tmp_path / "broken.json", [row("q1", "a"), row("q2", "a") | change])
     with pytest.raises(DataError, match=rf"row 2 .*: {message}"):
         list(read_questions("corpus_questions", broken))
-
-
-def test_a_question_that_two_files_have_is_read_once(tmp_path) -> None:
-    files = [write(tmp_path / "1.json", [row("q1", "a"), row("q1", "b"), row("q2", "a")])]
-    files.append(write(tmp_path / "2.json", [row("q2", "c"), row("q3", "c"), row("q3", "c")]))
-    counts = RowCounts()
-    found = list(read_distinct_questions("corpus_questions", files, counts))
-    assert [(question.id, question.gold.corpus_ids) for question in found] == [
-        ("q1", ("a", "b")), ("q2", ("a",)), ("q3", ("c",))
-    ]  # fmt: skip
-    assert counts.lines() == [
-        f"a row of an earlier question: 2, joined with it; the first: {files[0]}, row 2 (line 1)",
-        f"a question of an earlier file: 1, left out; the first: {files[1]}, row 1 (line 1)",
-    ]
 
 
 @pytest.fixture

@@ -21,17 +21,8 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Answer, Gold, GoldSegment, Passage, Question, Ranked
 from documents.records import Segment, as_passage
 from harness.evaluation.engine import ask_rows
+from harness.evaluation.hiqa import tables as hiqa
 from harness.evaluation.hiqa.study import KINDS, OWN, Study, kept_documents
-from harness.evaluation.hiqa.tables import (
-    ALL_GOLD,
-    EXACT,
-    JUDGED,
-    RECALL,
-    WHOLE,
-    Scores,
-    answer_tables_of_rows,
-    exact_accuracy,
-)
 from harness.evaluation.judge import Judge
 from harness.evaluation.retrieval_scores import gold_places
 from harness.evaluation.settings import Bootstrap, Settings
@@ -92,7 +83,7 @@ def ranked(
     sizes: Sequence[int] = (),
     budgets: tuple[int, ...] = (),
     gamma: float = 1.0,
-) -> dict[str, list[Scores]]:
+) -> dict[str, list[hiqa.Scores]]:
     """The scores at k 1 by column: the whole index, "1 documents", "7 words"."""
     study = Study(k=1, gamma=gamma, budgets=budgets)
     row, *_ = study.rows_of(HiQa(retriever))
@@ -149,7 +140,7 @@ def test_a_context_is_what_the_system_keeps(system: HiQa) -> None:
     for budget in budgets:
         kept = [[hit.passage for hit in each.evidence] for each in HiQa(system.retriever, 12, budget).answer(texts)]
         held = [gold_places(*each)[0] != [None] for each in zip(QUESTIONS, kept, strict=True)]
-        assert [scores[ALL_GOLD] for scores in found[f"{budget} words"]] == held
+        assert [scores[hiqa.ALL_GOLD] for scores in found[f"{budget} words"]] == held
     # the first always; all of them, of which one is the care of six documents
     assert [len(each.evidence) for each in HiQa(system.retriever, 12, 3).answer(texts)] == [1] * 6
     assert [len(each.evidence) for each in HiQa(system.retriever, 12, 84).answer(texts)] == [7] * 6
@@ -232,10 +223,10 @@ def test_scores_by_hand(system: HiQa) -> None:
     words = system.retriever.bm25  # type: ignore[attr-defined]
     found = ranked(words, QUESTIONS[:1], [1])
     # BM25 finds "weight alto 100": first the heading's and the name's passage, of 12
-    assert found[WHOLE][0]["Log-Rank"] == 1
+    assert found[hiqa.WHOLE][0]["Log-Rank"] == 1
     assert found["1 documents"][0]["hit@1"] == 1
     nothing = ranked(words, [replace(QUESTIONS[0], text="unknown")], [1], (7,))
-    assert all(each["MRR"] == each[RECALL] == 0 for (each,) in nothing.values())
+    assert all(each["MRR"] == each[hiqa.RECALL] == 0 for (each,) in nothing.values())
 
 
 def test_collections_hold_the_gold_documents_and_each_other() -> None:
@@ -277,7 +268,7 @@ def test_smaller_collections_are_never_harder(system: HiQa) -> None:
     found = ranked(system.retriever, QUESTIONS, [1, 3, 6])
     pairs = zip(found["1 documents"], found["3 documents"], strict=True)
     assert all(one["hit@1"] >= three["hit@1"] for one, three in pairs)
-    assert found["6 documents"] == found[WHOLE]
+    assert found["6 documents"] == found[hiqa.WHOLE]
 
 
 def test_tuned_weights_rank_as_the_retriever_does(system: HiQa, tmp_path: Path) -> None:
@@ -286,7 +277,7 @@ def test_tuned_weights_rank_as_the_retriever_does(system: HiQa, tmp_path: Path) 
     values_ABQ = grid(retriever, QUESTIONS, 2.0)
     for a, b in ((0, 0), (3, 2), (10, 5)):
         other = MultiRouteRetriever(retriever.dense, retriever.bm25, retriever.keywords, ALPHAS[a], BETAS[b])
-        scores = [each["Log-Rank"] for each in ranked(other, gamma=2.0)[WHOLE]]
+        scores = [each["Log-Rank"] for each in ranked(other, gamma=2.0)[hiqa.WHOLE]]
         assert values_ABQ[a, b] == pytest.approx(scores, abs=1e-6)
     file = tmp_path / "weights.json"
     (line,) = Tuning(gamma=2.0).tune(system, QUESTIONS, file, SETTINGS)
@@ -325,9 +316,12 @@ def test_a_context_holds_a_part_or_the_whole_of_the_gold(system: HiQa) -> None:
     )
     lost = replace(both, gold=Gold(segments=(*both.gold.segments, GoldSegment("lost.pdf", ("nowhere",)))))
     found = ranked(system.retriever, [both, lost], budgets=(7, 84))
-    values = {column: {name: [each[name] for each in found[column]] for name in (RECALL, ALL_GOLD)} for column in found}
-    assert values["7 words"] == {RECALL: [0.5, pytest.approx(1 / 3)], ALL_GOLD: [0, 0]}
-    assert values["84 words"] == {RECALL: [1, pytest.approx(2 / 3)], ALL_GOLD: [1, 0]}
+    values = {
+        column: {name: [each[name] for each in found[column]] for name in (hiqa.RECALL, hiqa.ALL_GOLD)}
+        for column in found
+    }
+    assert values["7 words"] == {hiqa.RECALL: [0.5, pytest.approx(1 / 3)], hiqa.ALL_GOLD: [0, 0]}
+    assert values["84 words"] == {hiqa.RECALL: [1, pytest.approx(2 / 3)], hiqa.ALL_GOLD: [1, 0]}
 
 
 ANSWERED = [
@@ -374,13 +368,13 @@ def judged(*verdicts: str) -> Settings:
 
 
 def test_exact_match_counts_for_kinds_with_one_right_answer_alone() -> None:
-    exact, differences = answer_tables_of_rows(answers(ROWS), ANSWERED, SETTINGS)
+    exact, differences = hiqa.answer_tables_of_rows(answers(ROWS), ANSWERED, SETTINGS)
     assert exact.columns == ("all (3)", "calculation (1)", "choice (2)")  # neither descriptive nor without gold answers
-    assert rows_of([exact], EXACT) == {
+    assert rows_of([exact], hiqa.EXACT) == {
         "HCA": pytest.approx([100, 100, 100]), "other": pytest.approx([100 / 3, 0, 50]),
         "third": pytest.approx([200 / 3, 100, 50]),
     }  # fmt: skip
-    assert differences.columns == (EXACT,)
+    assert differences.columns == (hiqa.EXACT,)
     found = rows_of([differences], "answers, differences")
     assert found == {"HCA - other": pytest.approx([200 / 3]), "HCA - third": pytest.approx([100 / 3])}
 
@@ -393,16 +387,16 @@ def test_exact_match_by_words() -> None:
         (several, "a, c", 1), (several, "C", 0), (several, "A and C.", 1), (several, "", 0), (several, "C, A", 0),
         (sign, "√", 1), (sign, "True.", 1), (sign, "\u00d7", 0), (sign, "...", 0),
     ):  # fmt: skip
-        assert exact_accuracy({"row": [Answer("6", text, ())]}, [question])["row"].tolist() == [credit]
+        assert hiqa.exact_accuracy({"row": [Answer("6", text, ())]}, [question])["row"].tolist() == [credit]
     worked = ("first the one of them, then the other, and both give 9 kg",)
     long = Question("8", "How much?", worked, kind="calculation")
-    assert np.isnan(exact_accuracy({"row": [Answer("8", "9 kg", ())]}, [long])["row"]).all()
+    assert np.isnan(hiqa.exact_accuracy({"row": [Answer("8", "9 kg", ())]}, [long])["row"]).all()
 
 
 def test_a_judge_gives_half_credit() -> None:
-    _, accuracy, _, costs = answer_tables_of_rows(answers(ROWS), ANSWERED, judged())
+    _, accuracy, _, costs = hiqa.answer_tables_of_rows(answers(ROWS), ANSWERED, judged())
     assert accuracy.columns == ("all (4)", "calculation (1)", "choice (2)", "descriptive (1)")
-    assert rows_of([accuracy], JUDGED) == {
+    assert rows_of([accuracy], hiqa.JUDGED) == {
         "HCA": pytest.approx([87.5, 100, 100, 50]), "other": pytest.approx([25, 0, 50, 0]),
         "third": pytest.approx([75, 100, 50, 100]),
     }  # fmt: skip
@@ -410,10 +404,10 @@ def test_a_judge_gives_half_credit() -> None:
 
 
 def test_what_is_not_measured_is_left_out_or_says_why() -> None:
-    assert answer_tables_of_rows(answers(dict.fromkeys(ROWS, [""] * 5)), ANSWERED, judged()) == []
-    one = answer_tables_of_rows(answers({"HCA": ROWS["HCA"]}), ANSWERED, judged("passages"))
-    assert [table.name for table in one] == [EXACT]
-    exact, *_ = answer_tables_of_rows({"HCA": answers(ROWS)["HCA"][3:4]}, ANSWERED[3:4], SETTINGS)
+    assert hiqa.answer_tables_of_rows(answers(dict.fromkeys(ROWS, [""] * 5)), ANSWERED, judged()) == []
+    one = hiqa.answer_tables_of_rows(answers({"HCA": ROWS["HCA"]}), ANSWERED, judged("passages"))
+    assert [table.name for table in one] == [hiqa.EXACT]
+    exact, *_ = hiqa.answer_tables_of_rows({"HCA": answers(ROWS)["HCA"][3:4]}, ANSWERED[3:4], SETTINGS)
     (cell,) = exact.rows["all rows"]
     assert cell is not None
     assert "no question of the kinds choice" in cell.reason

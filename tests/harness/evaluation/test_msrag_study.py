@@ -24,7 +24,6 @@ from harness.evaluation.msrag.tables import is_yes_no
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.readers.llm import LlmReader
 from harness.retrievers.bm25 import Bm25Retriever
-from harness.retrievers.web import WebRetriever
 from harness.rewriters.prompted import PromptRewriter
 from harness.runtime.memo import Memo
 from harness.runtime.provenance import construct
@@ -201,18 +200,6 @@ def test_the_fitted_selection_chooses(system: Msrag, tmp_path: Path, encoder_fol
     chosen = learned.answer(QUESTIONS)
     right = sum(answer.text in question.answers for answer, question in zip(chosen, QUESTIONS, strict=True))
     assert f"on these {25 * right:.2f} %" in line
-
-
-def test_rows_that_search_the_web_have_lost_it(tmp_path: Path, encoder_folder: str) -> None:
-    web = WebRetriever("searxng", "http://127.0.0.1:9", read_pages=False, max_retries=0, cache=None)
-    facts = IndexedFacts(Bm25Retriever(write_index(tmp_path)))
-    system = Msrag(WordReader("lake"), web=WebContext(web), knowledge=facts)
-    findings = studied(Study(encoder=encoder_folder), system, QUESTIONS, settings(tmp_path))
-    one = rows_of(findings.tables, "table 1")
-    assert (one["web alone"][0], one["SR-RAG"][0]) == (0.0, 0.0)
-    assert one["MSRAG, most relevant context"][0] == 100.0  # the facts', and from memory where they have none
-    assert all(each.notes["lost"] for each in findings.variants["web alone"])
-    assert all("cannot be reached" in str(each.notes["lost"]) for each in findings.variants["SR-RAG"])
 
 
 SAMPLED = [
