@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 import infer
 from common.answer_metrics import exact_match, has_answer
-from common.errors import UserError
+from common.errors import ArtifactError, UserError
 from common.records import Answer, Passage, Question
 from datamodules.formats.reading import read_questions
 from harness.commands.evaluate import evaluate
@@ -20,6 +20,7 @@ from harness.evaluation.engine import ask_rows
 from harness.evaluation.rerag.candidates import CandidateSet, has_answer_labels
 from harness.evaluation.rerag.study import Study
 from harness.evaluation.rerag.tables import ABLATION, FULL, Confidence
+from harness.evaluation.rerag.temperatures import TEMPERATURES, Fitted, fitted_for, identity
 from harness.readers.read_once import ReadContexts, read_once
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.runtime.memo import FOR_STUDY, Memo
@@ -120,6 +121,19 @@ def counted(answer: Answer) -> tuple:
     costs = {name: cost for name, cost in answer.costs.items() if name != "tokens" and "seconds" not in name}
     passages = [hit.passage for hit in answer.evidence]
     return answer.question_id, answer.text, passages, costs, answer.notes["answerable"]
+
+
+def test_a_temperature_belongs_to_what_gave_the_scores(folders: dict[str, Path], tmp_path: Path) -> None:
+    asked, system = ranked_by_bm25(folders, tmp_path)
+    build_bm25(asked[0].passages, tmp_path / "other")
+    scores_of, file = identity(system, None), tmp_path / "temperatures.json"
+    assert isinstance(scores_of, dict)
+    assert scores_of["retriever"] == "Bm25Retriever"
+    TEMPERATURES.write(file, {"temperatures": {"retriever": asdict(Fitted(2.0, 3, scores_of))}})
+    assert fitted_for(file, "retriever", scores_of).temperature == 2
+    for retriever in (None, Bm25Retriever(tmp_path / "other")):
+        with pytest.raises(ArtifactError):
+            fitted_for(file, "retriever", identity(ReRag(retriever, folders["serving"]), None))
 
 
 @pytest.mark.parametrize(("marginal", "others_first"), [("thorough", True), ("fast", False)])

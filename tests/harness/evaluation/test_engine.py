@@ -65,6 +65,7 @@ def values(measured: MeasuredSystem, table: str, row: str) -> list[float | None]
 def test_a_strategy_without_a_study_has_answers_evidence_and_costs(index: Path, settings: Settings) -> None:
     measured = measure(RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()), ASKED, None, settings)
     assert measured.word == "retrieve_read"
+    assert 0 < measured.seconds < 60
     assert [table.name for table in measured.tables] == ["answers", "answers by kind", "evidence", "costs", "judged"]
     # BM25 finds the first gold passage of q1 and q2, and both of q3, first
     third = 100 / 3

@@ -35,7 +35,7 @@ from harness.retrievers.keywords import KeywordRetriever, build_keywords
 from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.runtime.memo import Memo
 from harness.systems.hiqa import HiQa, fitting
-from harness.tuning.hiqa import ALPHAS, BETAS, Tuning, best_weights, grid
+from harness.tuning.hiqa import ALPHAS, BETAS, Tuning, best_weights, grid, rank_of
 from tests.helpers.studied import counted, rows_of, studied
 
 PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
@@ -286,6 +286,12 @@ def test_tuned_weights_rank_as_the_retriever_does(system: HiQa, tmp_path: Path) 
     assert values_ABQ[ALPHAS.index(chosen.alpha), BETAS.index(chosen.beta)].mean() == values_ABQ.mean(axis=2).max()
     assert line.startswith(f"alpha {chosen.alpha:g}, beta {chosen.beta:g}, chosen on 6 questions")
     assert MultiRouteRetriever(retriever.dense, retriever.bm25, beta=0.5, weights=file).beta == 0.5
+
+
+def test_ranks_by_hand() -> None:
+    scores = np.array([0.5, 0.9, 0.5, 0.1])
+    assert [rank_of(scores, np.array(positions)) for positions in ([1], [0], [2], [3, 2])] == [1, 2, 3, 3]
+    assert rank_of(scores, np.array([], dtype=np.int64)) is None
 
 
 def test_what_does_not_fit_is_refused(system: HiQa, tmp_path: Path) -> None:
