@@ -40,8 +40,8 @@ from harness.runtime.failures import (
     failure_of,
     may_be_of_one,
     telling_what_is_kept,
-    with_cut_notes,
 )
+from harness.runtime.long_questions import with_cut_notes
 from harness.runtime.memo import FOR_STUDY, Memo, settled
 
 QUESTIONS_AT_ONCE = 64

@@ -24,7 +24,7 @@ from common.records import Question
 from common.retrieval import share_found
 from harness.evaluation.serialization import digest
 from harness.evaluation.settings import Settings
-from harness.retrievers.corpora import check_gold_in_index, gold_of, index_records
+from harness.retrievers.corpora import absent_gold, gold_of, index_records
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.memo import Memo, Triple
 from harness.selection import algorithms
@@ -117,7 +117,7 @@ class Tuning:
         known = [question for question in questions if question.support and not question.gold.titles]
         if not known:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
-        check_gold_in_index(system, gold_of(known))
+        absent_gold(system, gold_of(known))  # refuses an index of another corpus
         tried = try_grid(system, known, self.limits, self.grid, settings.shared_memo())
         chosen_on = {
             "questions": len(known),

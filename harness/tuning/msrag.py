@@ -17,7 +17,7 @@ from harness.evaluation.answer_scores import MEASURES
 from harness.evaluation.msrag.tables import is_yes_no, scores_of
 from harness.evaluation.serialization import digest
 from harness.evaluation.settings import Settings
-from harness.runtime.turns import with_turns
+from harness.runtime.long_questions import with_turns
 from harness.systems.msrag import Msrag
 from models.msrag.answer_model import ANSWER_MODEL
 from models.pretrained import MINILM

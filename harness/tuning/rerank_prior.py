@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import has_answer
 from common.errors import UserError
-from common.progress import track_batches
+from common.progress import track
 from common.records import Question, Ranked
 from harness.evaluation.retrieval_scores import by_document, holders_of
 from harness.evaluation.serialization import digest
@@ -62,7 +62,7 @@ class ScoredCandidates:
 def batches_of(questions: Sequence[Question], doing: str) -> Iterator[Sequence[Question]]:
     """Questions whose candidates are in memory together."""
     starts = range(0, len(questions), _QUESTIONS_AT_ONCE)
-    return track_batches([questions[i : i + _QUESTIONS_AT_ONCE] for i in starts], len(questions), doing)
+    return track([questions[i : i + _QUESTIONS_AT_ONCE] for i in starts], len(questions), doing, len)
 
 
 def score_all(

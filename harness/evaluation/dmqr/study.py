@@ -34,12 +34,12 @@ from harness.evaluation.settings import Settings
 from harness.evaluation.study import Findings, RowAnswers, word_of
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
-from harness.retrievers.corpora import check_gold_in_index, check_same_corpus, gold_of, index_records
+from harness.retrievers.corpora import absent_gold, check_same_corpus, gold_of, index_records
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryHits
-from harness.retrievers.retriever_tree import facts_of
 from harness.rewriters.strategy_checks import check_strategies
 from harness.runtime.memo import FOR_STUDY
 from harness.runtime.provenance import computed_in, reusing
+from harness.runtime.retriever_tree import facts_of
 from harness.systems.dmqr import Dmqr
 
 _ALLOWED = "give the config file of a system of class harness.systems.dmqr.Dmqr"
@@ -221,7 +221,7 @@ def _by_gold(system: Dmqr, questions: Sequence[Question]) -> bool:
     """Whether gold passages are relevant; not if the index holds none of them: it is of another corpus."""
     known = [question for question in questions if question.support and not question.gold.titles]
     try:
-        check_gold_in_index(system.retriever, gold_of(known))
+        absent_gold(system.retriever, gold_of(known))
     except ArtifactError:
         return False
     return bool(known)

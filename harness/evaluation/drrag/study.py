@@ -27,7 +27,7 @@ from harness.retrievers.corpora import check_same_corpus, index_records
 from harness.retrievers.fusion import FusedRetriever
 from harness.runtime.provenance import computed_in
 from harness.selection.options import SelectionOptions
-from harness.systems.drrag import DrRag, tuned_options
+from harness.systems.drrag import DrRag
 from harness.systems.retrieve_read import RetrieveRead
 from models.serving_manifest import manifest_sha256
 
@@ -64,7 +64,7 @@ class Study:
             UserError: If a row is unknown; a subclass, if an index or a file is missing or corrupt.
         """
         for k, options in product(self.ks, selections_of(system, self.rows).values()):
-            tuned_options(replace(options, k=k), system.selection_file, system.serving)  # the file needs each k
+            system.tuned(replace(options, k=k, keep_first=0))  # the file needs each k
         if self.bm25 is not None:
             open_index(self.bm25, "bm25", "off")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from common.errors import UserError
-from common.progress import track_batches
+from common.progress import track
 from common.ranges import PositiveFloat, PositiveInt
 from common.records import Passage, Question
 from common.retrieval import without_copies, without_itself
@@ -124,7 +124,7 @@ class Study:
         found: dict[str, list[Scores]] = {column: [] for column in (WHOLE, *sizes, *self.budgets)}
         at_once = max(1, RANKED_AT_ONCE // len(passages))
         batches = [questions[start : start + at_once] for start in range(0, len(questions), at_once)]
-        for batch in track_batches(batches, len(questions), f"ranking, {row}"):
+        for batch in track(batches, len(questions), f"ranking, {row}", len):
             searched = retriever.search([question.text for question in batch], len(passages))
             for question, hits in zip(batch, searched, strict=True):
                 ranking, holders = without_itself(question, hits), holders_of(question, of_document)

@@ -83,16 +83,21 @@ class Study:
             return {FULL: system}
         self.fitted.clear()
         self.encode = cache(partial(encoder_of, system, self.encoder))
-        by = partial(system.with_rankers, encoder=self.encode, temperature_of=partial(self._temperature, system))
-        rows: dict[str, System] = {PLAIN: by(*ABLATION[PLAIN], notes_candidates=True)}
+        fixed = {"encoder": self.encode, "temperature_of": partial(self._temperature, system), "abstain": False}
+
+        def by(row: str, **more: Any) -> ReRag:
+            order, weights = ABLATION[row]
+            return system.with_settings(order=order, weights=weights, **fixed, **more)
+
+        rows: dict[str, System] = {PLAIN: by(PLAIN, notes_candidates=True)}
         if system.context_reader is not None:
-            rows |= {name: by(*rankers) for name, rankers in ABLATION.items() if name not in (PLAIN, FULL)}
+            rows |= {name: by(name) for name in ABLATION if name not in (PLAIN, FULL)}
         if self.baseline_serving is not None:
             assert model.generator is not None  # checked above
             device = str(model.generator.network.device)
             self.baseline = load_baseline(self.baseline_serving, device, system.precision)
             read_by = replace(self.baseline, estimator=model.estimator)
-            rows[BASELINE + PLAIN] = by(*ABLATION[PLAIN], notes_candidates=True, model=read_by)
+            rows[BASELINE + PLAIN] = by(PLAIN, notes_candidates=True, model=read_by)
         return {**rows, FULL: system}
 
     def _temperature(self, system: ReRag, source: Source) -> float:

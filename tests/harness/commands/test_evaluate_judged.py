@@ -20,10 +20,10 @@ from harness.evaluation.judge import CREDIT
 from harness.llm.prompts import Prompt
 from harness.retrievers.bm25 import build_bm25
 from tests.helpers.commands import Ended, command
-from tests.helpers.judge_lm import GRADES, JUDGED, RELEVANT, RuleJudge
 from tests.helpers.layout_rows import FRESHQA, as_csv
 from tests.helpers.reports import cells, measured_cells, questions, reasons, report
-from tests.helpers.tiny_lm import PLACES, document, question
+from tests.helpers.scripted_lm import GRADES, JUDGED, Judge, judge_options
+from tests.helpers.tiny_lm import PLACES, VALUES, document, question
 
 RETRIEVER = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
 ROWS = [
@@ -47,7 +47,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, reader in (("first", "FirstPassage"), ("last", "LastPassage")):
         system = {
             "class_path": "harness.systems.retrieve_read.RetrieveRead",
-            "init_args": {"retriever": RETRIEVER, "k": 3, "reader": {"class_path": f"tests.helpers.judge_lm.{reader}"}},
+            "init_args": {"retriever": RETRIEVER, "k": 3, "reader": f"tests.helpers.echo_reader.{reader}"},
         }
         (root / f"{name}.yaml").write_text(yaml.safe_dump({"system": system}))
     (root / "questions.json").write_text(json.dumps(ROWS))
@@ -56,7 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def evaluate(place: Path, out: str, *more: str, systems: Sequence[str] = ("last",), judge: bool = True) -> Ended:
     named = [word for system in systems for word in ("--config", f"{system}.yaml")]
-    judged = ["--judge.llm", "tests.helpers.judge_lm.RuleJudge", "--judge.repairs", "0"] if judge else []
+    judged = [*judge_options(place / "judge"), "--judge.repairs", "0"] if judge else []
     return command(
         place, "infer.py", "evaluate", *named, "--questions", "questions.json", "--out", out, "--resamples", "50",
         *judged, *more,
@@ -81,14 +81,14 @@ def compared(place: Path) -> Path:
 
 def credits(records: list[dict[str, Any]]) -> np.ndarray:
     """(N,) credit of each answer, NaN where the verdict is invalid."""
-    return np.array([CREDIT.get(GRADES[record["answer"]], np.nan) for record in records])
+    grades = [GRADES[VALUES.index(record["answer"]) % len(GRADES)] for record in records]
+    return np.array([CREDIT.get(grade, np.nan) for grade in grades])
 
 
 def relevance(records: list[dict[str, Any]]) -> np.ndarray:
-    """(N, 3) whether each passage is relevant, NaN where the verdict is invalid."""
-    value_of = {title: text[0].split()[-2] for row in ROWS for title, text in row["context"]}
-    known = [[RELEVANT[value_of[hit["title"]]] for hit in record["evidence"]] for record in records]
-    return np.array(known, dtype=float)  # None becomes NaN
+    """(N, 3) whether each passage is relevant."""
+    place_of = {title: VALUES.index(text[0].split()[-2]) for row in ROWS for title, text in row["context"]}
+    return np.array([[place_of[hit["title"]] % 2 == 0 for hit in record["evidence"]] for record in records], float)
 
 
 def test_the_figures_are_those_of_a_plain_loop(single: Path) -> None:
@@ -96,7 +96,7 @@ def test_the_figures_are_those_of_a_plain_loop(single: Path) -> None:
     credit, relevant = credits(records), relevance(records)
     assert len(set(credit[~np.isnan(credit)])) == 3
     assert np.isnan(credit).any()
-    assert np.isnan(relevant).any()
+    assert 0 < relevant.mean() < 1
     found = cells(single)
     judged = {row: value for (table, row, column), value in found.items() if (table, column) == ("judged", "mean")}
     known = credit[~np.isnan(credit)]
@@ -104,10 +104,8 @@ def test_the_figures_are_those_of_a_plain_loop(single: Path) -> None:
     assert judged["answers correct %, half credit"] == pytest.approx(100 * known.mean(), rel=1e-5)
     assert found["judged", "answers correct %", "questions"] == len(known)
     assert found["judged", "answers correct %", "failed verdicts"] == np.isnan(credit).sum()
-    whole = relevant[~np.isnan(relevant).any(axis=1)]
-    assert judged["judged P@5 %"] == pytest.approx(100 * whole.sum(axis=1).mean() / 5, rel=1e-5)
-    hits = np.where(np.nansum(relevant, axis=1) > 0, 1, np.where(np.isnan(relevant).any(axis=1), np.nan, 0))
-    assert judged["judged H@5 %"] == pytest.approx(100 * np.nanmean(hits), rel=1e-5)
+    assert judged["judged P@5 %"] == pytest.approx(100 * relevant.sum(axis=1).mean() / 5, rel=1e-5)
+    assert judged["judged H@5 %"] == pytest.approx(100 * relevant.any(axis=1).mean(), rel=1e-5)
     np.testing.assert_array_equal([np.nan if r["judged_correct"] is None else r["judged_correct"] for r in records],
                                   np.where(np.isnan(credit), np.nan, credit == 1))  # fmt: skip
 
@@ -143,10 +141,11 @@ def test_freshqa_is_measured_by_the_judge_and_by_kind(place: Path) -> None:
     assert report(place / "fresh")["questions"]["sha256"] == sha256(place / "fresh.csv")
 
 
-def test_the_report_carries_verdicts_prompts_failures_and_costs(single: Path) -> None:
+def test_the_report_carries_verdicts_prompts_failures_and_costs(single: Path, place: Path) -> None:
     record = report(single)["judge"]
-    assert record["model"] == "rules"
-    assert record["prompts"]["answers"] == {"name": "judge_answer", "hash": Prompt.load("judge_answer").hash}
+    prompt = Prompt.load(str(place / "judge" / "answer_prompt.yaml"))
+    assert record["model"] == Judge.name
+    assert record["prompts"]["answers"] == {"name": "answer_prompt", "hash": prompt.hash}
     found = cells(single)
     assert record["verdicts"] == found["judge costs", "all", "verdicts"]
     assert sum(record["failures"].values()) == found["judge costs", "all", "failed"]
@@ -188,16 +187,16 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
     place: Path, single: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Chat] = []
-    reply, most = RuleJudge.reply, 20
+    reply, most = Judge.reply, 20
 
-    def stops(self: RuleJudge, chats: Sequence[Chat]) -> list[Reply]:
+    def stops(self: Judge, chats: Sequence[Chat]) -> list[Reply]:
         if len(asked) + len(chats) > most:
             raise KeyboardInterrupt
         asked.extend(chats)
         return reply(self, chats)
 
     monkeypatch.setattr("harness.evaluation.judge.REQUESTS_AT_ONCE", 4)
-    monkeypatch.setattr(RuleJudge, "reply", stops)
+    monkeypatch.setattr(Judge, "reply", stops)
     assert evaluate(place, "stopped").code == INTERRUPTED
     assert 16 < len(asked) <= 20
     assert [*(place / "stopped.partial").glob("verdicts-*.jsonl")]
@@ -210,8 +209,8 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
 
 
 def test_only_some_verdicts_by_one_model_that_is_loaded_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[RuleJudge] = []
-    monkeypatch.setattr(RuleJudge, "load", lambda self: loaded.append(self), raising=False)
+    loaded: list[Judge] = []
+    monkeypatch.setattr(Judge, "load", lambda self: loaded.append(self), raising=False)
     ended = evaluate(
         place, "some", "--judge.verdicts", "[passages]", "--judge.passages", "2", systems=("first", "last")
     )
