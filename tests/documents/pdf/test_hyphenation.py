@@ -4,18 +4,10 @@ import pytest
 
 from documents.pdf.hyphenation import joined, vocabulary
 
-WORDS = vocabulary(
-    [
-        "a self-contained unit",
-        "the information of the well known",
-        "width and changing parts",
-        "re-enter",
-        "an island",
-        "le mot et le reste",
-        "the main machine",
-        "the art",
-    ]
-)
+WORDS = vocabulary([
+    "a self-contained unit", "the information of the well known", "width and changing parts", "re-enter", "an island",
+    "le mot et le reste", "the main machine", "the art",
+])  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -51,16 +51,8 @@ def test_a_letter_that_may_be_a_word_is_not_sure() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("i", 1),
-        ("iv", 4),
-        ("IX", 9),
-        ("xiv", 14),
-        ("XL", 40),
-        ("xc", 90),
-        ("", None),
-        ("iiii", None),
-        ("vx", None),
-        ("mix", None),
+        *{"i": 1, "iv": 4, "IX": 9, "xiv": 14, "XL": 40, "xc": 90}.items(),
+        *dict.fromkeys(("", "iiii", "vx", "mix")).items(),
     ],
 )
 def test_roman_numerals(text: str, value: int | None) -> None:
