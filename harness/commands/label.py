@@ -1,6 +1,5 @@
 """`infer.py label`: label words of training questions and of the passages found by how much they change retrieval."""
 
-import os
 from pathlib import Path
 
 from common.outputs import OutputFile
@@ -63,14 +62,12 @@ def label(
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import absent_gold, check_same_corpus, gold_of
     from harness.rewriters.word_labels import VALUE, LabelCounts, WordLabeler
-    from harness.runtime.distributed import join_process_group
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
-    from harness.runtime.shared_lines import write_shared
+    from harness.runtime.shared_lines import check_unless_shared, write_shared
 
     check_questions(layout, sources)
-    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
-        LABELS.check_writable(out)
+    check_unless_shared(LABELS, out)
     retrievers = [retriever, *(feedback_retrievers or [])]
     load(*retrievers)
     check_same_corpus(retrievers)
@@ -96,7 +93,6 @@ def label(
     failed = write_shared(
         LABELS,
         out,
-        join_process_group(),
         lambda: (len(known), None if None in configured else depends_on),
         lambda: iter(known),
         QUESTIONS_AT_ONCE,

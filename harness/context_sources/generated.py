@@ -17,7 +17,7 @@ from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.llm.structured import VALID, ParsedReply, ReplyFields, ask_parsed, json_object
 from harness.runtime.loading import load
-from harness.runtime.turns import with_turns
+from harness.runtime.long_questions import with_turns
 
 NOT_RETRIEVED = "The relevant information could not be retrieved."  # Figure 3's words of a model that knows nothing
 NOTHING_KNOWN = "the model has no information on it"

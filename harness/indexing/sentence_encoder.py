@@ -224,7 +224,7 @@ class SentenceEncoder:
         with Progress("encoding texts", len(texts)) as progress:
             for rows, vectors_BD in each_batch(encode, batches, self.device):
                 embeddings_ND[rows] = vectors_BD
-                progress.advance(len(rows))
+                progress.update(len(rows))
         return embeddings_ND
 
 

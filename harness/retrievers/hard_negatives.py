@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.gold_copies import GoldCopies
+from common.ranges import NonNegativeInt, PositiveInt
 from common.records import Passage, Question, Ranked, nfkc
 from common.retrieval import search_for
 from datamodules.formats.mined_negatives import Mined
 from harness.interfaces import Retriever
-from harness.retrievers.retriever_tree import check_searched
 from harness.retrievers.two_stage import concatenate
+from harness.runtime.retriever_tree import check_searched
 
 
 @dataclass(frozen=True)
@@ -20,17 +21,17 @@ class HardNegatives:
         retriever: Used for both stages, or for the first.
         per_question: Maximum passages per question, best ranks first.
         anchors: Number of first-stage documents to concatenate with the question, beside the gold ones; 0: no second
-            stage, as for a model that ranks what the question alone finds.
+            stage.
         depth: Documents taken from each ranking.
-        question_weight: How often the question stands before d in Concat(q, d).
-        second_retriever: Of the second stage; `retriever` when None.
+        question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
+        second_retriever: Searches with Concat(q, d) instead, as the system's `second_retriever` does.
     """
 
     retriever: Retriever
-    per_question: int
-    anchors: int
-    depth: int
-    question_weight: int
+    per_question: PositiveInt = 24
+    anchors: NonNegativeInt = 3
+    depth: PositiveInt = 8
+    question_weight: PositiveInt = 1
     second_retriever: Retriever | None = None
 
     def of(self, questions: Sequence[Question]) -> list[Mined]:

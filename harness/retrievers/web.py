@@ -57,8 +57,8 @@ class WebRetriever:
     Args:
         service: searxng (your own), brave or tavily.
         base_url: Address of the service; SearXNG needs one, such as http://localhost:8888.
-        key_variable: Name of the environment variable that holds the key of Brave or Tavily. The key itself is no
-            option, so that it is never written to a file.
+        key_variable: Name of the environment variable that holds the key of Brave or Tavily; BRAVE_API_KEY or
+            TAVILY_API_KEY when omitted. The key itself is no option, so that it is never written to a file.
         parameters: Further fields of each search, such as {"language": "en"}.
         results: Results of each search that are used, the first ones; at most 20.
         read_pages: Whether their pages are read; else the passages are the snippets.

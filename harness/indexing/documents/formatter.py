@@ -77,7 +77,7 @@ class LlmFormatter:
                 asked += [reply for reply in replies if not reply.cached]
                 for work, reply in zip(open_works, replies, strict=True):
                     work.take(reply)
-                progress.advance(len(open_works))
+                progress.update(len(open_works))
         self._replies += asked
         if asked and all(reply.error for reply in asked):
             raise UnavailableError(f"{self.llm.name} answered none of {len(asked):,} requests: {asked[-1].error}.")

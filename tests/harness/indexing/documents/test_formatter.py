@@ -17,7 +17,7 @@ from documents.segments.splitting import word_count
 from harness.indexing.documents.formatter import LlmFormatter
 from harness.indexing.documents.windows import windows
 from harness.llm.endpoint import ChatEndpoint
-from tests.helpers.formatting_lm import FormattingLm
+from tests.helpers.scripted_lm import FormattingLm
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 HEADINGS = {"Setup": "1 Setup", "Power supply": "1.1 Power supply", "Fuses": "1.1.1 Fuses", "Use": "2 Use"}

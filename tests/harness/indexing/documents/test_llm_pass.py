@@ -8,7 +8,7 @@ import pytest
 from documents.folder.corpus import read_folder
 from harness.indexing.documents import formatter
 from tests.helpers.document_folders import report, write_files
-from tests.helpers.formatting_lm import FormattingLm
+from tests.helpers.scripted_lm import FormattingLm
 
 TEXT = "Power supply\n\nIt takes 24 V and draws little current.\n"
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from common.chat import Chat, Reply
 from common.records import Question
 from harness.readers.llm import LlmReader
-from harness.runtime.turns import turn_notes, with_turns
+from harness.runtime.long_questions import turn_notes, with_turns
 from models.long_questions import HISTORY_NOTE, question_note
 
 
