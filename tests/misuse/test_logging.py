@@ -32,7 +32,7 @@ KEY = "0123456789abcdef0123456789abcdef01234567"  # in the form of a key; W&B ch
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def workplace(tmp_path, checkpoints, monkeypatch) -> Iterator[Path]:
     """A folder to run in, with a tiny config, and W&B without mode, key, or the user's own files."""
     (tmp_path / "hotpot.json").write_text(json.dumps(hotpot_rows(40)))
     write_config(tmp_path, checkpoints["bert"], tmp_path / "hotpot.json")
@@ -65,7 +65,7 @@ class Refusing(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(request: pytest.FixtureRequest, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def server(request, workplace, monkeypatch) -> Iterator[str]:
     """The address of a W&B server that is down, accepts connections and never answers, or refuses every key."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -88,9 +88,7 @@ def server(request: pytest.FixtureRequest, workplace: Path, monkeypatch: pytest.
     [("closed", "netrc"), ("silent", "environment"), ("refusing", "environment")],
     indirect=["server"],
 )
-def test_a_run_whose_wandb_server_does_not_answer_goes_on_offline(
-    place: str, workplace: Path, server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_wandb_server_does_not_answer_goes_on_offline(place, workplace, server, monkeypatch) -> None:
     if place == "environment":
         monkeypatch.setenv("WANDB_API_KEY", KEY)
     else:
@@ -107,7 +105,7 @@ def test_a_run_whose_wandb_server_does_not_answer_goes_on_offline(
     assert [row["step"] for row in metrics(workplace) if "train/loss_nats" in row] == [0, 1, 2]
 
 
-def test_a_run_without_a_key_goes_on_offline_and_keeps_its_id_when_resumed(workplace: Path) -> None:
+def test_a_run_without_a_key_goes_on_offline_and_keeps_its_id_when_resumed(workplace) -> None:
     for options in (("--trainer.max_epochs", "1"), ("--resume", "auto")):
         ended = fit(workplace, *WANDB, *options)
         assert ended.code == 0, ended.err[-2000:]
@@ -122,7 +120,7 @@ def test_a_run_without_a_key_goes_on_offline_and_keeps_its_id_when_resumed(workp
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
-def test_a_run_that_is_stopped_leaves_every_step_in_wandb(number: str, workplace: Path) -> None:
+def test_a_run_that_is_stopped_leaves_every_step_in_wandb(number, workplace) -> None:
     stop = signal_at(hook="on_train_batch_start", step=2, name=number)
     ended = fit(workplace, *WANDB, *stop)
     assert ended.code == {"SIGTERM": 75, "SIGINT": 130}[number], ended.err[-2000:]
@@ -143,7 +141,7 @@ def test_a_run_that_is_stopped_leaves_every_step_in_wandb(number: str, workplace
         (("--checkpoint.monitor", "val/acu"), 2),
     ],
 )
-def test_a_refused_run_leaves_no_logs(logger: str, extra: tuple[str, ...], code: int, workplace: Path) -> None:
+def test_a_refused_run_leaves_no_logs(logger, extra, code, workplace) -> None:
     ended = fit(workplace, "--trainer.logger", logger, *extra)
     refused(ended, code)
     left = {path.name for path in (workplace / "checkpoints").rglob("*")}
@@ -151,13 +149,13 @@ def test_a_refused_run_leaves_no_logs(logger: str, extra: tuple[str, ...], code:
     assert not (workplace / "wandb").exists()
 
 
-def test_a_mode_that_wandb_does_not_have_is_refused(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mode_that_wandb_does_not_have_is_refused(workplace, monkeypatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "ofline")
     ended = fit(workplace, *WANDB)
     refused(ended, 2, "WANDB_MODE is ofline", "offline, disabled")
 
 
-def test_csv_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
+def test_csv_files_go_to_the_folder_of_the_run(workplace) -> None:
     ended = fit(workplace, "--trainer.logger", "csv", "--trainer.max_epochs", "1")
     assert ended.code == 0, ended.err[-2000:]
     (file,) = workplace.rglob("metrics.csv")
@@ -167,7 +165,7 @@ def test_csv_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
     assert logged == {row["step"]: row["train/loss_nats"] for row in metrics(workplace) if "train/loss_nats" in row}
 
 
-def test_words_in_a_config_are_saved_as_classes_with_which_a_run_resumes(workplace: Path) -> None:
+def test_words_in_a_config_are_saved_as_classes_with_which_a_run_resumes(workplace) -> None:
     config = yaml.safe_load((workplace / "config.yaml").read_text())
     config["trainer"] |= {"logger": ["wandb", "csv"], "max_epochs": 1}
     (workplace / "config.yaml").write_text(yaml.safe_dump(config))
@@ -187,9 +185,7 @@ def test_words_in_a_config_are_saved_as_classes_with_which_a_run_resumes(workpla
     assert sorted({row["trainer/global_step"] for row in by_wandb}) == steps
 
 
-def test_a_trial_of_a_sweep_has_a_folder_and_the_id_that_the_agent_gave(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_of_a_sweep_has_a_folder_and_the_id_that_the_agent_gave(workplace, monkeypatch) -> None:
     monkeypatch.setenv("WANDB_SWEEP_ID", "sweep1")
     monkeypatch.setenv("WANDB_RUN_ID", "trial1")
     ended = fit(workplace, *WANDB, "--trainer.max_epochs", "1", "--model.init_args.optimizer.learning_rate=1e-05")
@@ -203,7 +199,7 @@ def test_a_trial_of_a_sweep_has_a_folder_and_the_id_that_the_agent_gave(
 
 
 @pytest.mark.skipif(find_spec("tensorboard") is None, reason="TensorBoard is not installed")
-def test_tensorboard_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
+def test_tensorboard_files_go_to_the_folder_of_the_run(workplace) -> None:
     ended = fit(workplace, "--trainer.logger", "tensorboard", "--trainer.max_steps", "2")
     assert ended.code == 0, ended.err[-2000:]
     (file,) = workplace.rglob("events.out.tfevents.*")
@@ -211,7 +207,7 @@ def test_tensorboard_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
     assert b"train/learning_rate" in file.read_bytes()
 
 
-def test_a_validation_of_its_own_is_not_logged_as_a_step_of_the_run(workplace: Path) -> None:
+def test_a_validation_of_its_own_is_not_logged_as_a_step_of_the_run(workplace) -> None:
     trained = fit(workplace, "--trainer.max_steps", "2")
     assert trained.code == 0, trained.err[-2000:]
     before = metrics(workplace)

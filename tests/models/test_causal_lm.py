@@ -3,7 +3,6 @@
 import math
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -27,12 +26,12 @@ COPY = "aten::copy_"
 
 
 @pytest.fixture(scope="module", params=["chat", "plain"])
-def model(request: pytest.FixtureRequest) -> CausalLanguageModel:
+def model(request) -> CausalLanguageModel:
     return CausalLanguageModel.build(str(request.getfixturevalue(f"{request.param}_lm"))).eval()
 
 
 @pytest.fixture(scope="module")
-def single_end(chat_lm: Path) -> CausalLanguageModel:
+def single_end(chat_lm) -> CausalLanguageModel:
     """The chat model with one end token."""
     made = CausalLanguageModel.build(str(chat_lm)).eval()
     made.end_ids = made.end_ids[:1]
@@ -63,7 +62,7 @@ def same(one: Sequence[SampledTokens], other: Sequence[SampledTokens]) -> bool:
 
 
 @torch.no_grad()
-def test_scoring_is_brute_force(model: CausalLanguageModel) -> None:
+def test_scoring_is_brute_force(model) -> None:
     prompts = prompts_of(model)
     rng = random.Random(1)
     replies = [rng.choices(range(3, len(model.tokenizer)), k=rng.randint(0, 7)) for _ in prompts]
@@ -74,7 +73,7 @@ def test_scoring_is_brute_force(model: CausalLanguageModel) -> None:
 
 
 @torch.no_grad()
-def test_the_logprob_of_a_greedy_reply_is_its_score(model: CausalLanguageModel) -> None:
+def test_the_logprob_of_a_greedy_reply_is_its_score(model) -> None:
     prompts = prompts_of(model)
     written = model.write(prompts, [7 if row % 3 else 1 for row in range(len(prompts))])
     assert {each.ended for each in written} == {True, False}  # some are cut
@@ -83,7 +82,7 @@ def test_the_logprob_of_a_greedy_reply_is_its_score(model: CausalLanguageModel) 
 
 
 @pytest.mark.parametrize("tokens_per_batch", [1, 100, 10**6])
-def test_batch_order_and_padding_change_nothing(model: CausalLanguageModel, tokens_per_batch: int) -> None:
+def test_batch_order_and_padding_change_nothing(model, tokens_per_batch) -> None:
     prompts = prompts_of(model)
     order = random.Random(tokens_per_batch).sample(range(len(prompts)), len(prompts))
     limits = [2 + row % 5 for row in range(len(prompts))]
@@ -106,7 +105,7 @@ def transformers_reply(network: PreTrainedModel, prompt: list[int], end_ids: lis
 
 
 @pytest.mark.parametrize("family", ["chat", "plain"])
-def test_parity_with_transformers(family: str, plain_lm: Path, single_end: CausalLanguageModel) -> None:
+def test_parity_with_transformers(family, plain_lm, single_end) -> None:
     model = single_end if family == "chat" else CausalLanguageModel.build(str(plain_lm)).eval()
     prompts = prompts_of(model)
     for prompt, written in zip(prompts, model.write(prompts, [7] * len(prompts)), strict=True):
@@ -115,7 +114,7 @@ def test_parity_with_transformers(family: str, plain_lm: Path, single_end: Causa
         assert written.logprob == pytest.approx(logprob, abs=1e-5)
 
 
-def test_the_checkpoints_own_settings_of_generation_change_nothing(chat_lm: Path, tmp_path: Path) -> None:
+def test_the_checkpoints_own_settings_of_generation_change_nothing(chat_lm, tmp_path) -> None:
     network, tokenizer = AutoModelForCausalLM.from_pretrained(chat_lm), AutoTokenizer.from_pretrained(chat_lm)
     ends = network.generation_config.eos_token_id
     network.generation_config = GenerationConfig(
@@ -130,7 +129,7 @@ def test_the_checkpoints_own_settings_of_generation_change_nothing(chat_lm: Path
     assert one == other
 
 
-def test_every_end_token_ends_a_reply_and_counts_as_the_end(chat_lm: Path) -> None:
+def test_every_end_token_ends_a_reply_and_counts_as_the_end(chat_lm) -> None:
     model = CausalLanguageModel.build(str(chat_lm)).eval()
     assert model.end_ids == [2, 0]
     prompt = prompts_of(model)[0]
@@ -142,7 +141,7 @@ def test_every_end_token_ends_a_reply_and_counts_as_the_end(chat_lm: Path) -> No
     assert written.logprob == model_close(brute_force(model, prompt, [], True))
 
 
-def test_samples_depend_on_seed_and_not_on_the_batch(model: CausalLanguageModel) -> None:
+def test_samples_depend_on_seed_and_not_on_the_batch(model) -> None:
     prompts = prompts_of(model)
     choices = [
         TokenSampling(temperature=1.0 + row % 3, seed=row) if row % 4 else TokenSampling()
@@ -159,7 +158,7 @@ def test_samples_depend_on_seed_and_not_on_the_batch(model: CausalLanguageModel)
     assert [w.logprob for w in together] == [pytest.approx(score, abs=1e-5) for score in scores]
 
 
-def test_weights_are_brought_to_bf16_once_for_all_tokens_of_a_batch(chat_lm: Path) -> None:
+def test_weights_are_brought_to_bf16_once_for_all_tokens_of_a_batch(chat_lm) -> None:
     model = CausalLanguageModel.build(str(chat_lm)).eval()
     model.inference_dtype = torch.bfloat16
     prompts = [model.tokenizer("The river of delta")["input_ids"]] * 2
@@ -173,7 +172,7 @@ def test_weights_are_brought_to_bf16_once_for_all_tokens_of_a_batch(chat_lm: Pat
 
 
 @pytest.mark.parametrize("temperature", [0.7, 1.5])
-def test_tokens_are_sampled_with_their_probabilities(chat_lm: Path, temperature: float) -> None:
+def test_tokens_are_sampled_with_their_probabilities(chat_lm, temperature) -> None:
     model = CausalLanguageModel.build(str(chat_lm)).eval()
     prompt, draws = model.tokenizer("The river of delta")["input_ids"], 1500
     written = model.write(

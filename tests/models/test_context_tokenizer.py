@@ -32,7 +32,7 @@ def t5_encoder(checkpoints: dict[str, Path], format: ContextFormat = "fid", max_
         ("packed", "question: where is document 1: name1. name2 was no"),
     ],
 )
-def test_the_string_of_every_format(checkpoints: dict[str, Path], format: ContextFormat, text: str) -> None:
+def test_the_string_of_every_format(checkpoints, format, text) -> None:
     encode = t5_encoder(checkpoints, format)
     (ids,) = encode([(" where\n is ", [Passage("p", "name2  was no", "name1")])])
     expected = text.replace(" iscontext", " iscontext" if format == "re_rag_train" else " is context")
@@ -42,7 +42,7 @@ def test_the_string_of_every_format(checkpoints: dict[str, Path], format: Contex
     assert ids[-1] == encode.tokenizer.eos_token_id
 
 
-def test_packed_documents_are_numbered_in_order(checkpoints: dict[str, Path]) -> None:
+def test_packed_documents_are_numbered_in_order(checkpoints) -> None:
     encode = t5_encoder(checkpoints, "packed")
     (ids,) = encode([("who", [HAMLET, Passage.of("", "no"), LONDON])])
     text = f"question: who document 1: name1. {HAMLET.text} document 2: no document 3: name2. {LONDON.text}"
@@ -50,7 +50,7 @@ def test_packed_documents_are_numbered_in_order(checkpoints: dict[str, Path]) ->
     assert encode([("who", [])]) == [encode.tokenizer("question: who")["input_ids"]]
 
 
-def test_a_pair_for_encoders_is_what_the_tokenizer_joins(checkpoints: dict[str, Path]) -> None:
+def test_a_pair_for_encoders_is_what_the_tokenizer_joins(checkpoints) -> None:
     encode = estimator(checkpoints, "bert").encode
     assert encode.format == "sentence_pair"
     words = encode.tokenizer.convert_ids_to_tokens(encode([("who is", [HAMLET])])[0])
@@ -60,9 +60,7 @@ def test_a_pair_for_encoders_is_what_the_tokenizer_joins(checkpoints: dict[str, 
 
 
 @pytest.mark.parametrize("format", T5_FORMATS)
-def test_t5_formats_truncate_the_passage_never_the_question(
-    checkpoints: dict[str, Path], format: ContextFormat
-) -> None:
+def test_t5_formats_truncate_the_passage_never_the_question(checkpoints, format) -> None:
     encode = t5_encoder(checkpoints, format, max_tokens=18)
     (ids,) = encode([(QUESTION, [LONDON])])
     assert len(ids) == 18
@@ -77,9 +75,7 @@ def test_t5_formats_truncate_the_passage_never_the_question(
 
 @pytest.mark.parametrize("format", T5_FORMATS)
 @pytest.mark.parametrize("question", ["is " * 40, ". . . . . . .", "............", "是" * 12])
-def test_a_question_that_leaves_no_room_is_cut_to_half_of_it(
-    checkpoints: dict[str, Path], format: ContextFormat, question: str
-) -> None:
+def test_a_question_that_leaves_no_room_is_cut_to_half_of_it(checkpoints, format, question) -> None:
     encode = t5_encoder(checkpoints, format, 16)
     tokenizer = encode.tokenizer
     tokens = len(tokenizer(f"question: {clean(question)}")["input_ids"])
@@ -98,7 +94,7 @@ def test_a_question_that_leaves_no_room_is_cut_to_half_of_it(
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(20, 90))
 @settings(max_examples=30, deadline=None)
-def test_packed_documents_share_the_room(words: list[int], max_tokens: int) -> None:
+def test_packed_documents_share_the_room(words, max_tokens) -> None:
     encode = ContextEncoder(_TOKENIZERS["t5"], max_tokens, "packed")
     passages = [Passage.of("", " ".join(["the"] * n)) for n in words]
     (ids,) = encode([("who", passages)])
@@ -117,7 +113,7 @@ _TOKENIZERS = {}
 
 
 @pytest.fixture(autouse=True)
-def _tokenizers(checkpoints: dict[str, Path]) -> None:
+def _tokenizers(checkpoints) -> None:
     if not _TOKENIZERS:
         _TOKENIZERS.update({name: AutoTokenizer.from_pretrained(checkpoints[name]) for name in ("t5", "bert")})
 
@@ -128,7 +124,7 @@ def _tokenizers(checkpoints: dict[str, Path]) -> None:
     specials=st.lists(st.sampled_from(["</s>", "<pad>", "<unk>", *SENTINELS, "[SEP]", "[CLS]", "[PAD]"]), max_size=4),
 )
 @settings(max_examples=30, deadline=None)
-def test_no_user_text_becomes_a_special_token(format: ContextFormat, noise: str, specials: list[str]) -> None:
+def test_no_user_text_becomes_a_special_token(format, noise, specials) -> None:
     tokenizer = _TOKENIZERS["bert" if format == "sentence_pair" else "t5"]
     text = "".join([noise[:10], *specials, noise[10:]])
     (ids,) = ContextEncoder(tokenizer, 200, format)([(text, [Passage("p", text, text)])])
@@ -137,7 +133,7 @@ def test_no_user_text_becomes_a_special_token(format: ContextFormat, noise: str,
     assert [token for token in ids if token in special] == framed.get(format, [tokenizer.eos_token_id])
 
 
-def test_remembered_sequences_equal_fresh_ones(checkpoints: dict[str, Path]) -> None:
+def test_remembered_sequences_equal_fresh_ones(checkpoints) -> None:
     rows = [(question, [passage]) for question, passage in PAIRS]
     fresh = [t5_encoder(checkpoints)([row])[0] for row in rows]
     encode = t5_encoder(checkpoints)
@@ -151,7 +147,7 @@ def test_remembered_sequences_equal_fresh_ones(checkpoints: dict[str, Path]) -> 
 
 
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=40), min_size=1, max_size=5), st.integers(40, 60))
-def test_padding(sequences: list[list[int]], max_tokens: int) -> None:
+def test_padding(sequences, max_tokens) -> None:
     ids, attention = pad(sequences, 0, max_tokens)
     longest = max(map(len, sequences))
     assert ids.shape == attention.shape == (len(sequences), ids.shape[1])

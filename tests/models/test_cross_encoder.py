@@ -24,7 +24,7 @@ PAIRS = [(question.text, passage) for question in questions(corpus()) for passag
 
 
 @pytest.fixture(scope="module", params=[1, 2])
-def cross_encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, checkpoints) -> Path:
+def cross_encoder(request, tmp_path_factory, checkpoints) -> Path:
     folder = tmp_path_factory.mktemp("cross") / "encoder"
     torch.manual_seed(request.param)
     network = BertForSequenceClassification.from_pretrained(checkpoints["bert"], num_labels=request.param)
@@ -37,7 +37,7 @@ def cross_encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     return folder
 
 
-def test_a_cross_encoder_scores_as_sentence_transformers_does(cross_encoder: Path) -> None:
+def test_a_cross_encoder_scores_as_sentence_transformers_does(cross_encoder) -> None:
     from sentence_transformers import CrossEncoder
 
     scores = load_scorer(cross_encoder, "cpu", "fp32").scores(PAIRS)
@@ -50,14 +50,13 @@ def test_a_cross_encoder_scores_as_sentence_transformers_does(cross_encoder: Pat
     assert max(scores) - min(scores) > 0.1
 
 
-def test_a_serving_folder_s_estimator_is_loaded_without_its_generator(tmp_path: Path, checkpoints) -> None:
+def test_a_serving_folder_s_estimator_is_loaded_without_its_generator(tmp_path, checkpoints) -> None:
     folder = write_serving(checkpoints["t5"], tmp_path / "both")
     whole = ReRagModel.load(folder, "cpu").estimator
-    assert whole is not None
     assert load_scorer(folder, "cpu").scores(PAIRS) == model_close(whole.scores(PAIRS))
 
 
-def test_what_is_no_scorer_is_refused(tmp_path: Path, checkpoints, cross_encoder: Path) -> None:
+def test_what_is_no_scorer_is_refused(tmp_path, checkpoints, cross_encoder) -> None:
     with pytest.raises(UserError, match="is a T5ForConditionalGeneration, not a cross-encoder"):
         load_scorer(checkpoints["t5"])
     with pytest.raises(UserError, match="is a BertModel, not a cross-encoder: name a sequence classifier"):

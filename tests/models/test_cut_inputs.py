@@ -44,9 +44,7 @@ NAMES = ["fid", "re_rag_train", "sentence_pair", "packed", "plain_packed", "plai
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_input_that_loses_one_token_is_counted_and_one_that_fits_is_not(
-    checkpoints: dict[str, Path], plain_lm: Path, name: str
-) -> None:
+def test_an_input_that_loses_one_token_is_counted_and_one_that_fits_is_not(checkpoints, plain_lm, name) -> None:
     make, ids_of = encoders(checkpoints, plain_lm)[name]
     whole = len(ids_of(make(400)))
     fitting, short = make(whole), make(whole - 1)
@@ -58,7 +56,7 @@ def test_an_input_that_loses_one_token_is_counted_and_one_that_fits_is_not(
     assert (short.inputs_read, fitting.inputs_read) == (1, 1)  # each counts its own
 
 
-def test_rows_can_be_asked_about_without_being_counted(checkpoints: dict[str, Path]) -> None:
+def test_rows_can_be_asked_about_without_being_counted(checkpoints) -> None:
     encode = ContextEncoder(AutoTokenizer.from_pretrained(checkpoints["t5"]), 20)
     long = Passage.of("name1", "was " * 40)
     assert encode.inputs_cut_of([("who", [FIRST]), ("who", [long]), ("what", [long])]) == 2

@@ -1,7 +1,5 @@
 """Device and precision selection, and inference in bf16 beside fp32."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
@@ -20,7 +18,7 @@ CPU = torch.device("cpu")
         ("auto", 1, "cuda:0"),  # a launcher that shows each process its own
     ],
 )  # fmt: skip
-def test_a_process_of_torchrun_takes_the_gpu_of_its_rank(device: str, gpus: int, expected: str, monkeypatch) -> None:
+def test_a_process_of_torchrun_takes_the_gpu_of_its_rank(device, gpus, expected, monkeypatch) -> None:
     for name, value in {"WORLD_SIZE": "16", "RANK": "11", "LOCAL_RANK": "3"}.items():
         monkeypatch.setenv(name, value)
     assert resolve_device(device, gpus) == torch.device(expected)
@@ -35,7 +33,7 @@ def test_a_single_process_takes_torchs_current_gpu(monkeypatch) -> None:
 @pytest.mark.parametrize(
     "choose", [lambda: resolve_device("auto", 1), lambda: RunTrainer(accelerator="cpu", logger=False)]
 )
-def test_cudnn_attends_neither_in_serving_nor_in_training(choose: Callable[[], object]) -> None:
+def test_cudnn_attends_neither_in_serving_nor_in_training(choose) -> None:
     """It compiles a kernel for every shape of a batch: benchmarks/results/gpu."""
     torch.backends.cuda.enable_cudnn_sdp(True)
     choose()
@@ -51,7 +49,7 @@ def test_cudnn_attends_neither_in_serving_nor_in_training(choose: Callable[[], o
         ("cuda:-1", 8, "device 'cuda:-1' is unknown"),
     ],
 )
-def test_an_impossible_device_is_refused(device: str, gpus: int, message: str) -> None:
+def test_an_impossible_device_is_refused(device, gpus, message) -> None:
     with pytest.raises(UserError, match=message):
         resolve_device(device, gpus)
 
@@ -60,7 +58,7 @@ def test_an_impossible_device_is_refused(device: str, gpus: int, message: str) -
     ("flags", "expected"),
     [([], torch.float32), (["amx_bf16"], torch.bfloat16), (["amx_bf16", "avx512_bf16"], torch.bfloat16)],
 )
-def test_auto_follows_the_instruction_sets(flags: list[str], expected: torch.dtype, monkeypatch) -> None:
+def test_auto_follows_the_instruction_sets(flags, expected, monkeypatch) -> None:
     monkeypatch.setattr("models.devices.bf16_flags", lambda: flags)
     monkeypatch.delenv("LIGHTNING_RAG_PRECISION")
     assert auto_is_bf16(CPU)[0] is bool(flags)

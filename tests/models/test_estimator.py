@@ -26,7 +26,7 @@ from trainers.rerag_losses import label_loss
 pytestmark = pytest.mark.numeric
 
 
-def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints: dict[str, Path]) -> None:
+def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints) -> None:
     re = estimator(checkpoints)
     plain = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).eval()
     tokenizer = AutoTokenizer.from_pretrained(checkpoints["t5"])
@@ -48,7 +48,7 @@ def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints: dict
         assert relevance.other_logit_P.sigmoid().item() == model_close(1 - p[true].item() - p[false].item())
 
 
-def test_a_small_other_mass_keeps_its_digits(checkpoints: dict[str, Path]) -> None:
+def test_a_small_other_mass_keeps_its_digits(checkpoints) -> None:
     """A trained estimator says almost nothing else: 1 - P(true) - P(false) in fp32 would be rounding, even negative."""
     re = estimator(checkpoints)
     ids, attention = re.encode.pad(re.encode([(QUESTION, [HAMLET])]))
@@ -68,7 +68,7 @@ def test_a_small_other_mass_keeps_its_digits(checkpoints: dict[str, Path]) -> No
     assert all(p.grad.isfinite().all() for p in re.parameters() if p.grad is not None)
 
 
-def test_logits_are_fp32_under_autocast(checkpoints: dict[str, Path]) -> None:
+def test_logits_are_fp32_under_autocast(checkpoints) -> None:
     """Rounded to bf16, logits of this size are multiples of 1/16 and alike contexts tie."""
     re = estimator(checkpoints)
     states = []
@@ -88,7 +88,7 @@ def test_logits_are_fp32_under_autocast(checkpoints: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("family", ["t5", "bert", "big_bird", "roberta", "longformer"])
-def test_scores_depend_on_neither_company_nor_padding_nor_batches(checkpoints: dict[str, Path], family: str) -> None:
+def test_scores_depend_on_neither_company_nor_padding_nor_batches(checkpoints, family) -> None:
     re = estimator(checkpoints, family)
     scores = re.scores(PAIRS)
     nearest = min(b - a for a, b in itertools.pairwise(sorted(scores)))
@@ -100,7 +100,7 @@ def test_scores_depend_on_neither_company_nor_padding_nor_batches(checkpoints: d
     assert re.scores([]) == []
 
 
-def test_an_encoder_with_one_label_scores_as_plain_transformers(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+def test_an_encoder_with_one_label_scores_as_plain_transformers(checkpoints, tmp_path) -> None:
     re = estimator(checkpoints, "bert")
     re.save(tmp_path)
     plain, tokenizer = (kind.from_pretrained(tmp_path) for kind in (AutoModelForSequenceClassification, AutoTokenizer))
@@ -122,7 +122,7 @@ def save_labelled_bert(folder: Path, labels: int) -> None:
     BertForSequenceClassification(config).save_pretrained(folder)
 
 
-def test_two_labels_give_a_logit_difference_and_three_are_refused(tmp_path: Path) -> None:
+def test_two_labels_give_a_logit_difference_and_three_are_refused(tmp_path) -> None:
     save_labelled_bert(tmp_path, 2)
     re = RelevanceEstimator.build(str(tmp_path), 64).eval()
     ids, attention = re.encode.pad(re.encode([(QUESTION, [HAMLET])]))
@@ -138,7 +138,7 @@ def test_two_labels_give_a_logit_difference_and_three_are_refused(tmp_path: Path
 
 
 @pytest.mark.parametrize("family", ["t5", "bert"])
-def test_recomputed_activations_give_the_same_gradients(checkpoints: dict[str, Path], family: str) -> None:
+def test_recomputed_activations_give_the_same_gradients(checkpoints, family) -> None:
     def gradients(recompute: bool) -> dict[str, torch.Tensor]:
         torch.manual_seed(0)
         re = RelevanceEstimator.build(str(checkpoints[family]), 64, "fid", 0.0, recompute).train()
@@ -153,7 +153,7 @@ def test_recomputed_activations_give_the_same_gradients(checkpoints: dict[str, P
     assert_gradients_close(gradients(True), gradients(False), len(PAIRS))
 
 
-def test_an_encoder_only_estimator_is_cut_to_its_first_layers(checkpoints: dict[str, Path]) -> None:
+def test_an_encoder_only_estimator_is_cut_to_its_first_layers(checkpoints) -> None:
     whole = RelevanceEstimator.build(str(checkpoints["bert"]), 96).network.state_dict()
     cut = RelevanceEstimator.build(str(checkpoints["bert"]), 96, layers=1).network
     assert len(cut.bert.encoder.layer) == cut.config.num_hidden_layers == 1

@@ -33,7 +33,7 @@ LOADERS: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 @pytest.fixture(scope="module")
-def families(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def families(checkpoints, tmp_path_factory) -> dict[str, Path]:
     return {**checkpoints, "lm": save_plain_lm(tmp_path_factory.mktemp("lm") / "plain", steps=1)}
 
 
@@ -44,7 +44,7 @@ def without_words(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_a_folder_without_words_is_refused(name: str, families: dict[str, Path], tmp_path: Path) -> None:
+def test_a_folder_without_words_is_refused(name, families, tmp_path) -> None:
     family, load = LOADERS[name]
     without_words(shutil.copytree(families[family], tmp_path / "model"))
     with pytest.raises(MissingInputError, match=r"model has no tokenizer\.json"):
@@ -52,7 +52,7 @@ def test_a_folder_without_words_is_refused(name: str, families: dict[str, Path],
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_a_tokenizer_of_another_model_is_refused(name: str, families: dict[str, Path], tmp_path: Path) -> None:
+def test_a_tokenizer_of_another_model_is_refused(name, families, tmp_path) -> None:
     family, load = LOADERS[name]
     folder = shutil.copytree(families[family], tmp_path / "model")
     file = folder / "tokenizer.json"
@@ -68,9 +68,7 @@ def test_a_tokenizer_of_another_model_is_refused(name: str, families: dict[str, 
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_no_code_of_a_folder_is_run(
-    name: str, families: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_code_of_a_folder_is_run(name, families, tmp_path, monkeypatch) -> None:
     family, load = LOADERS[name]
     folder = shutil.copytree(families[family], tmp_path / "model")
     ran = tmp_path / "ran"

@@ -1,7 +1,6 @@
 """Models, tokenizers and options that do not fit: what is asked of them is refused in one line that says why."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +121,7 @@ WITHOUT_START, OF_UMT5 = {"decoder_start_token_id": None}, {"model_type": "umt5"
         (lambda at: ContextEncoder(at.endless_tokenizer()), "does not end a text with </s>"),
     ],
 )  # fmt: skip
-def test_it_is_refused(
-    ask: Callable[[Folders], object], message: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_it_is_refused(ask, message, tmp_path, request) -> None:
     with pytest.raises((UserError, ArtifactError), match=message) as caught:
         ask(Folders(tmp_path, request))
     assert "\n" not in str(caught.value)

@@ -14,7 +14,7 @@ from models.serving_manifest import read_manifest, write_manifest
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     """A serving folder whose model is a short file: the manifest does not look into it."""
     serving = tmp_path / "serving"
     (serving / "classifier").mkdir(parents=True)
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def earlier(folder: Path) -> Path:
+def earlier(folder) -> Path:
     """The folder as release 0.1 wrote it: without a seal, and with the card among the files."""
     manifest = json.loads((folder / "serving.json").read_text())
     del manifest["seal"], manifest["format"]
@@ -39,7 +39,7 @@ def read(folder: Path) -> dict:
     return read_manifest(folder, KIND, TEXT_FORMAT, FIELDS)
 
 
-def test_every_single_bit_flip_is_refused(folder: Path) -> None:
+def test_every_single_bit_flip_is_refused(folder) -> None:
     file = folder / "serving.json"
     whole = file.read_bytes()
     flips = [(position, bit) for position in range(len(whole)) for bit in range(8)]
@@ -57,14 +57,14 @@ def test_every_single_bit_flip_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [0.26, "0.25", None, True])
-def test_an_edited_threshold_is_refused(folder: Path, value: object) -> None:
+def test_an_edited_threshold_is_refused(folder, value) -> None:
     manifest = json.loads((folder / "serving.json").read_text())
     (folder / "serving.json").write_text(json.dumps({**manifest, "threshold": value}, indent=2) + "\n")
     with pytest.raises(ArtifactError, match=r"serving\.json is corrupt or was edited"):
         read(folder)
 
 
-def test_the_model_card_may_be_edited_and_removed(folder: Path) -> None:
+def test_the_model_card_may_be_edited_and_removed(folder) -> None:
     (folder / "README.md").write_text("another card")
     assert read(folder)["max_tokens"] == 96
     (folder / "README.md").unlink()
@@ -74,7 +74,7 @@ def test_the_model_card_may_be_edited_and_removed(folder: Path) -> None:
         read(folder)
 
 
-def test_a_folder_of_an_earlier_release_needs_no_seal_and_its_card_may_be_edited(earlier: Path) -> None:
+def test_a_folder_of_an_earlier_release_needs_no_seal_and_its_card_may_be_edited(earlier) -> None:
     assert "seal" not in read(earlier)
     assert "README.md" in read(earlier)["sha256"]
     (earlier / "README.md").write_text("another card")
@@ -94,9 +94,7 @@ def test_a_folder_of_an_earlier_release_needs_no_seal_and_its_card_may_be_edited
         ("sha256", {"classifier/config.json": 5}, "classifier/config.json must be a text, got 5"),
     ],
 )
-def test_a_field_of_a_wrong_type_in_an_unsealed_manifest_is_one_line(
-    earlier: Path, key: str, value: object, message: str
-) -> None:
+def test_a_field_of_a_wrong_type_in_an_unsealed_manifest_is_one_line(earlier, key, value, message) -> None:
     manifest = json.loads((earlier / "serving.json").read_text())
     (earlier / "serving.json").write_text(json.dumps({**manifest, key: value}))
     with pytest.raises(ArtifactError, match=message):

@@ -1,14 +1,12 @@
 """What reaches the tokenizers of all input formats: texts in NFKC, which the models of every release learned from."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
 
 from common.records import Passage, nfkc
-from harness.indexing.sentence_encoder import SentenceEncoder
 from models.context_tokenizer import ContextEncoder, answer_labels
 from models.dmqr.rewrite_tokenizer import RewriteEncoder, RewriteTask
 from models.dmqr.word_tokenizer import WordPairEncoder
@@ -53,7 +51,7 @@ READERS: dict[str, tuple[str, Callable[[Any, str, Passage], object]]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_models_read_nfkc(name: str, checkpoints: dict[str, Path]) -> None:
+def test_models_read_nfkc(name, checkpoints) -> None:
     checkpoint, read = READERS[name]
     given = []
     for text in (ODD, PLAIN):
@@ -64,7 +62,7 @@ def test_models_read_nfkc(name: str, checkpoints: dict[str, Path]) -> None:
     assert any(PLAIN in text for text in given[0])
 
 
-def test_sentence_encoders_read_nfkc(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentence_encoders_read_nfkc(encoder, monkeypatch) -> None:
     recording = Recording(encoder.tokenizer)
     monkeypatch.setattr(encoder, "tokenizer", recording)
     encoder.encode_queries([ODD])

@@ -51,8 +51,8 @@ def exported(system: str, serving: Path) -> dict[str, Tensor]:
 @cpu_and_gpu("bf16 training of every trainer, its export, and its throughput line")
 @pytest.mark.parametrize("system", ["drrag", "rerag", pytest.param("rewriter", marks=pytest.mark.numeric)])
 def test_a_bf16_run_learns_and_exports_what_it_trained(
-    system: str, device: str, tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path,
-    capsys: pytest.CaptureFixture[str]
+    system, device, tmp_path, checkpoints, hotpot_file,
+    capsys
 ) -> None:  # fmt: skip
     family = "big_bird" if system == "drrag" else "t5"
     half = {family: saved_in_bf16(checkpoints[family], tmp_path / family)}

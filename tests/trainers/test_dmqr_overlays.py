@@ -67,9 +67,7 @@ def save_qwen(folder: Path, chat_lm: Path) -> None:
 @pytest.mark.numeric
 @pytest.mark.whole_run
 @pytest.mark.parametrize("overlay", ["dmqr_flan_t5_base", "dmqr_qwen_0_5b"])
-def test_it_trains_with_lora_merges_exports_and_reloads(
-    overlay: str, tmp_path: Path, chat_lm: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_trains_with_lora_merges_exports_and_reloads(overlay, tmp_path, chat_lm, monkeypatch) -> None:
     model = tmp_path / "model"
     save_flan_t5(model) if "t5" in overlay else save_qwen(model, chat_lm)
     (tmp_path / "train.source").write_text("".join(f"who is name{n} of the film\n" for n in range(30)))
@@ -100,7 +98,6 @@ def test_it_trains_with_lora_merges_exports_and_reloads(
     reference.load_adapters(serving / "adapter", [])
     reference.eval()
     (inputs,) = reference.encode([reference.task("who is name3 of the film", "decomposition")])
-    assert inputs is not None
     batch = reference.batch([inputs], reference.encode.targets(["name3 ; film"]))
     with torch.inference_mode():
         here, there = reference(*batch), rewriter.model(*batch)

@@ -30,9 +30,7 @@ def prepare(system: str, folder: Path, checkpoints: dict[str, Path], hotpot_file
 
 @pytest.mark.slow
 @pytest.mark.parametrize("system", ["bert", "longformer"])
-def test_it_trains_resumes_and_exports_as_ddp(
-    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path, system: str
-) -> None:
+def test_it_trains_resumes_and_exports_as_ddp(tmp_path, checkpoints, hotpot_file, system) -> None:
     common = prepare(system, tmp_path, checkpoints, hotpot_file)
     runs = []
     for name, options in VARIANTS.items():
@@ -58,9 +56,7 @@ def test_it_trains_resumes_and_exports_as_ddp(
 
 
 @pytest.mark.slow
-def test_an_adapter_is_trained_and_merged_as_under_ddp(
-    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
-) -> None:
+def test_an_adapter_is_trained_and_merged_as_under_ddp(tmp_path, checkpoints, hotpot_file) -> None:
     common = (*prepare("bert", tmp_path, checkpoints, hotpot_file), "--model.lora.rank", "2")
     fit_in_turn(tmp_path, [["--name", "ddp", *common], ["--name", "fsdp2", *common, *FSDP2]])
     assert largest_difference(weights(tmp_path, "fsdp2"), weights(tmp_path, "ddp")) <= 1e-5

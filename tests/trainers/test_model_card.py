@@ -56,7 +56,7 @@ def exported(module: RunModule, data: DrRagData | ReRagData, folder: Path, gain:
 
 @pytest.mark.parametrize(("family", "attention"), [("bert", "auto"), ("roberta", "auto"), ("bert", "block_sparse")])
 def test_the_code_of_a_classifiers_card_gives_our_log_odds(
-    checkpoints: dict[str, Path], tmp_path: Path, family: str, attention: Any, monkeypatch: pytest.MonkeyPatch
+    checkpoints, tmp_path, family, attention, monkeypatch
 ) -> None:
     module = DrRagTrainer(str(checkpoints[family]), max_tokens=96, attention=attention).load()
     module.classifier.threshold = 0.48
@@ -78,7 +78,7 @@ def test_the_code_of_a_classifiers_card_gives_our_log_odds(
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_the_code_of_an_encoder_only_estimators_card_gives_our_relevance(
-    checkpoints: dict[str, Path], tmp_path: Path, family: str, monkeypatch: pytest.MonkeyPatch
+    checkpoints, tmp_path, family, monkeypatch
 ) -> None:
     module = ReRagTrainer(str(checkpoints[family]), None, max_tokens=64, loss=Loss(label_weight=1.0)).load()
     exported(module, ReRagData([SOURCE]), tmp_path / "serving")
@@ -91,16 +91,13 @@ def test_the_code_of_an_encoder_only_estimators_card_gives_our_relevance(
 
 
 @pytest.mark.parametrize("text_format", ["fid", "re_rag_train", "re_rag_release"])
-def test_the_code_of_a_t5_estimators_card_gives_our_relevance(
-    checkpoints: dict[str, Path], tmp_path: Path, text_format: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_of_a_t5_estimators_card_gives_our_relevance(checkpoints, tmp_path, text_format, monkeypatch) -> None:
     start = str(checkpoints["t5"])
     module = ReRagTrainer(start, start, text=Text(text_format, 3), max_tokens=64).load()
     exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.5)
     _, found = run_card(tmp_path / "serving", monkeypatch)
     assert found["relevance"].tolist() == pytest.approx(relevance(found), abs=TOLERANCE_NATS)
     generator = ReRagModel.load(Path(), "cpu").generator
-    assert generator is not None
     rows = [(found["question"], [Passage.of(title, text)]) for title, text in found["passages"]]
     assert found["answers"] == [text for text, _ in generator.answers(rows, 3)]
 
@@ -108,7 +105,7 @@ def test_the_code_of_a_t5_estimators_card_gives_our_relevance(
 @pytest.mark.parametrize("family", ["chat_lm", "plain_lm"])
 @pytest.mark.parametrize(("rank", "packed"), [(4, False), (4, True), (None, False), (None, True)])
 def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
-    family: str, rank: int | None, packed: bool, tmp_path: Path, request: Any, monkeypatch: pytest.MonkeyPatch
+    family, rank, packed, tmp_path, request, monkeypatch
 ) -> None:
     start, words = str(request.getfixturevalue(family)), ("gold", "jade")
     if packed and family == "plain_lm":  # whose context is shorter than three passages
@@ -124,7 +121,6 @@ def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
     exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.3)
     _, found = run_card(tmp_path / "serving", monkeypatch)
     generator = ReRagModel.load(Path(), "cpu").generator
-    assert generator is not None
     passages = [Passage.of(title, text) for title, text in found["passages"]]
     if packed:
         rows = [(found["question"], passages)]
@@ -138,16 +134,13 @@ def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
 def relevance(found: dict[str, Any]) -> list[float]:
     """Our relevance of a card's passages; they differ by far more than the tolerance."""
     estimator = ReRagModel.load(Path(), "cpu").estimator
-    assert estimator is not None
     scores = estimator.scores([(found["question"], Passage.of(title, text)) for title, text in found["passages"]])
     assert max(scores) - min(scores) > 100 * TOLERANCE_NATS
     assert model_tolerance(max(map(abs, scores))) < 100 * TOLERANCE_NATS
     return scores
 
 
-def test_the_metadata_is_valid_and_honest(
-    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_metadata_is_valid_and_honest(checkpoints, tmp_path, monkeypatch) -> None:
     sources = [
         SOURCE,
         QuestionDataFile("own.json", "fid", language="de"),
@@ -177,7 +170,7 @@ def test_the_metadata_is_valid_and_honest(
 
 
 def test_license_and_base_model_are_those_that_the_start_states_also_in_a_run_from_its_serving_folder(
-    checkpoints: dict[str, Path], tmp_path: Path
+    checkpoints, tmp_path
 ) -> None:
     base = shutil.copytree(checkpoints["bert"], tmp_path / "base")
     (base / "README.md").write_text("---\nlicense: gemma\nbase_model: google/gemma-3-270m\n---\nA model.\n")
@@ -201,9 +194,7 @@ def test_license_and_base_model_are_those_that_the_start_states_also_in_a_run_fr
         ("no front matter", {"license": "mit"}, ("mit",)),
     ],
 )
-def test_what_a_folder_states_of_its_license(
-    readme: str | None, config: dict[str, str], licenses: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_what_a_folder_states_of_its_license(readme, config, licenses, tmp_path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "model.safetensors").write_bytes(b"abc")
     if readme is not None:

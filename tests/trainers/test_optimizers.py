@@ -68,9 +68,7 @@ def assert_rates_logged(folder: Path, factors: list[float], **peaks: float) -> N
     assert found == [pytest.approx(each) for each in expected]
 
 
-def test_dr_rags_head_and_body_have_their_own_rates(
-    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
-) -> None:
+def test_dr_rags_head_and_body_have_their_own_rates(tmp_path, checkpoints, hotpot_file) -> None:
     test_drrag.write_config(tmp_path, checkpoints["bert"], hotpot_file)
     fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "1.0e-3",
              "--model.optimizer.head_learning_rate", "8.0e-3", "--model.optimizer.warmup_fraction", "0.25",
@@ -89,9 +87,7 @@ def test_dr_rags_head_and_body_have_their_own_rates(
     assert len(names) == 4
 
 
-def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(
-    tmp_path: Path, checkpoints: dict[str, Path]
-) -> None:
+def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(tmp_path, checkpoints) -> None:
     test_rerag_training.write_config(tmp_path, checkpoints["t5"])
     fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "1.0e-3",
              "--model.optimizer.estimator_learning_rate", "4.0e-3", "--model.optimizer.warmup_steps", "3",
@@ -115,9 +111,7 @@ def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(
         ("linear", [0, 1 / 2, 1, 3 / 4, 2 / 4, 1 / 4]),
     ],
 )
-def test_a_t5_warms_up_and_decays(
-    tmp_path: Path, checkpoints: dict[str, Path], schedule: str, factors: list[float]
-) -> None:
+def test_a_t5_warms_up_and_decays(tmp_path, checkpoints, schedule, factors) -> None:
     rewrite_runs.write_run(tmp_path, checkpoints["t5"])
     fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "2.0e-3",
              "--model.optimizer.warmup_steps", "2", "--model.optimizer.schedule", schedule,
@@ -126,9 +120,7 @@ def test_a_t5_warms_up_and_decays(
     assert_rates_logged(tmp_path, factors, learning_rate=2e-3)
 
 
-def test_a_run_that_is_made_longer_follows_the_schedule_of_its_new_length(
-    tmp_path: Path, checkpoints: dict[str, Path]
-) -> None:
+def test_a_run_that_is_made_longer_follows_the_schedule_of_its_new_length(tmp_path, checkpoints) -> None:
     rewrite_runs.write_run(tmp_path, checkpoints["t5"])
     fit_here(tmp_path, "--name", "whole", *RECORDED)  # two epochs of four steps, linear decay
     fit_here(tmp_path, "--name", "longer", "--trainer.max_epochs", "1")
@@ -164,7 +156,7 @@ class _Trainer:
 @pytest.mark.parametrize(
     ("max_steps", "max_epochs", "expected"), [(-1, 3, 21), (10, 3, 10), (30, 3, 21), (10, -1, 10), (10, None, 10)]
 )
-def test_a_run_ends_at_its_first_limit(max_steps: int, max_epochs: int | None, expected: int) -> None:
+def test_a_run_ends_at_its_first_limit(max_steps, max_epochs, expected) -> None:
     assert total_steps(_Trainer(7, max_steps, max_epochs)) == expected
 
 

@@ -5,7 +5,6 @@ The weighted sum of its terms, an answer drawn anew in every epoch.
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import torch
@@ -23,7 +22,7 @@ EPOCHS = 120
 
 
 @pytest.mark.numeric
-def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path, checkpoints) -> None:
     write_config(tmp_path, checkpoints["t5"], dropout=0.0)
     options = [part for name, weight in WEIGHTS.items() for part in (f"--model.loss.{name}", str(weight))]
     fit_here(tmp_path, *RECORDED, *options, "--model.optimizer.learning_rate", HARDLY, "--trainer.max_steps", "3")
@@ -60,9 +59,7 @@ def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path: Path, checkpoi
         ({"estimator": None}, {"gen": 1}),
     ],
 )
-def test_which_terms_there_are_and_what_they_weigh(
-    tmp_path: Path, checkpoints: dict[str, Path], options: dict, expected: dict[str, float]
-) -> None:
+def test_which_terms_there_are_and_what_they_weigh(tmp_path, checkpoints, options, expected) -> None:
     folder = str(checkpoints["t5"])
     module = ReRagTrainer(
         **{"estimator": folder, "generator": folder, "max_tokens": 96, "dropout": 0.0, **options}
@@ -83,7 +80,7 @@ def test_which_terms_there_are_and_what_they_weigh(
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("ranks", [2, 8])  # 8 ranks exceed the 6 questions of a step: some only keep going
-def test_the_ranks_terms_make_up_those_of_the_step(tmp_path: Path, checkpoints: dict[str, Path], ranks: int) -> None:
+def test_the_ranks_terms_make_up_those_of_the_step(tmp_path, checkpoints, ranks) -> None:
     module = (
         ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96, loss=Loss(label_weight=1.0))
         .load()
@@ -104,7 +101,7 @@ def test_the_ranks_terms_make_up_those_of_the_step(tmp_path: Path, checkpoints: 
                 assert all(term == 0 for each in idle for term in each.values())
 
 
-def test_steps_are_planned_anew_in_every_epoch(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+def test_steps_are_planned_anew_in_every_epoch(tmp_path, checkpoints) -> None:
     module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96).load()
     (tmp_path / "fid.json").write_text(json.dumps(fid_rows(30)))
     data = context_data(tmp_path / "fid.json", module)
@@ -115,7 +112,7 @@ def test_steps_are_planned_anew_in_every_epoch(tmp_path: Path, checkpoints: dict
     assert len({json.dumps(sorted(steps)) for steps in epochs}) == 3  # other company, not only another order
 
 
-def test_every_accepted_answer_is_learnt_as_often(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+def test_every_accepted_answer_is_learnt_as_often(tmp_path, checkpoints) -> None:
     """Binomial: each of three answers in a third of the epochs, within five standard deviations."""
     rows = fid_rows(12)
     for row in rows:

@@ -41,7 +41,7 @@ def scored_rows(count: int, seed: int = 0) -> list[dict]:
 
 
 @pytest.fixture
-def trained_on(tmp_path: Path, checkpoints: dict[str, Path]) -> Callable[..., tuple[ReRagTrainer, ReRagData]]:
+def trained_on(tmp_path, checkpoints) -> Callable[..., tuple[ReRagTrainer, ReRagData]]:
     """A module without an estimator, and its data of twelve questions with scores."""
     (tmp_path / "fid.json").write_text(json.dumps(scored_rows(12)))
 
@@ -54,7 +54,7 @@ def trained_on(tmp_path: Path, checkpoints: dict[str, Path]) -> Callable[..., tu
 
 
 @pytest.mark.numeric
-def test_the_loss_is_that_of_eq_2(trained_on: Callable[..., tuple[ReRagTrainer, ReRagData]]) -> None:
+def test_the_loss_is_that_of_eq_2(trained_on) -> None:
     module, data = trained_on(relevance="retriever", retriever_temperature=0.25)
     batch = next(iter(data.train_dataloader()))
     uniform, _ = trained_on(relevance="uniform")
@@ -76,7 +76,7 @@ def test_the_loss_is_that_of_eq_2(trained_on: Callable[..., tuple[ReRagTrainer, 
 
 @pytest.mark.numeric
 def test_validation_reads_the_retrievers_best_with_its_weights(
-    trained_on: Callable[..., tuple[ReRagTrainer, ReRagData]],
+    trained_on,
 ) -> None:
     module, data = trained_on(relevance="retriever", retriever_temperature=0.25)
     (batch,) = data.val_dataloader()
@@ -106,9 +106,7 @@ def test_validation_reads_the_retrievers_best_with_its_weights(
     assert [one.answers for one in again] == [one.answers for one in found]
 
 
-def test_a_run_exports_what_serves_with_its_weights(
-    tmp_path: Path, checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_exports_what_serves_with_its_weights(tmp_path, checkpoints, capsys) -> None:
     (tmp_path / "fid.json").write_text(json.dumps(scored_rows(40)))
     options = {
         "estimator": None, "generator": str(checkpoints["t5"]), "relevance": "retriever", "max_tokens": 48,
@@ -150,7 +148,7 @@ def test_a_run_exports_what_serves_with_its_weights(
         ReRag(None, serving, device="cpu").answer([replace(held_out[0], scores=())])
 
 
-def test_what_the_folder_records_is_what_weights_the_contexts(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+def test_what_the_folder_records_is_what_weights_the_contexts(tmp_path, checkpoints) -> None:
     question = split_questions([QuestionDataFile(_scored(tmp_path), "fid")], [], 0.3).training[0]
     generator = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96).load().generator.eval()
     logits = {}

@@ -7,7 +7,6 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -27,7 +26,7 @@ from trainers.rerag_options import Loss, Text
 
 
 @pytest.fixture
-def batch_of(tmp_path: Path) -> Callable[..., tuple[ReRagData, ContextBatch]]:
+def batch_of(tmp_path) -> Callable[..., tuple[ReRagData, ContextBatch]]:
     """Makes a module's first training batch, of all questions of a step, outside Lightning's trainer."""
     (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
 
@@ -127,7 +126,7 @@ def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, model
 @pytest.mark.parametrize(
     ("preset", "options"), [("released", {}), ("paper", {}), ("ours", {"bucket_checkpointing": True})]
 )
-def test_a_step_equals_the_plain_formula(checkpoints, batch_of, preset: str, options: dict) -> None:
+def test_a_step_equals_the_plain_formula(checkpoints, batch_of, preset, options) -> None:
     folder = str(checkpoints["t5"])
     module = ReRagTrainer(
         folder,
@@ -194,7 +193,7 @@ def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> N
         ReRagTrainer(str(checkpoints["bert"]), None, loss=Loss(label_weight=1.0), lora=Lora(8)).load()
 
 
-def test_an_encoder_only_estimators_word_embeddings_alone_are_frozen(checkpoints: dict[str, Path]) -> None:
+def test_an_encoder_only_estimators_word_embeddings_alone_are_frozen(checkpoints) -> None:
     module = ReRagTrainer(
         str(checkpoints["bert"]), None, loss=Loss(label_weight=1.0), max_tokens=96, freeze_embeddings=True
     ).load()

@@ -33,7 +33,7 @@ def write_config(folder: Path, model: Path, dropout: float | None = 0.1, **text:
     tiny_runs.write_config(folder, "rerag.ReRagTrainer", options, "rerag.ReRagData", data, "val/em")
 
 
-def test_a_run_learns_to_rank_and_exports(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_learns_to_rank_and_exports(workplace, capsys) -> None:
     fit_here(workplace, "--trainer.max_epochs", "20", "--model.dropout", "0", "--model.loss.label_weight", "1",
              "--trainer.check_val_every_n_epoch", "10")  # fmt: skip
     assert "\nrelevant contexts " in capsys.readouterr().out
@@ -53,7 +53,7 @@ def test_a_run_learns_to_rank_and_exports(workplace: Path, capsys: pytest.Captur
     assert served.estimator.scores([(question, gold)]) > served.estimator.scores([(question, noise)])
 
 
-def test_a_packed_reader_trains_alone(workplace: Path) -> None:
+def test_a_packed_reader_trains_alone(workplace) -> None:
     fit_here(workplace, "--model.estimator", "null", "--model.text.format", "packed", "--model.max_tokens", "128",
              "--trainer.max_epochs", "1")  # fmt: skip
     served = ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu")
@@ -63,13 +63,13 @@ def test_a_packed_reader_trains_alone(workplace: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["listwise", "vocabulary"])
-def test_an_estimator_trains_alone_on_labels(workplace: Path, form: str) -> None:
+def test_an_estimator_trains_alone_on_labels(workplace, form) -> None:
     fit_here(workplace, "--model.generator", "null", "--model.loss.label_weight", "1", "--model.loss.label_form", form,
              "--checkpoint.monitor", "val/recall_1", "--trainer.max_epochs", "1")  # fmt: skip
     assert ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu").generator is None
 
 
-def test_an_mt5_with_words_of_its_own_trains_as_estimator_and_generator_and_is_served(tmp_path: Path) -> None:
+def test_an_mt5_with_words_of_its_own_trains_as_estimator_and_generator_and_is_served(tmp_path) -> None:
     """The end of `fit` compares the export's scores with the trained module's."""
     write_config(tmp_path, save_mt5(tmp_path / "mt5"), true_word="yes", false_word="no")
     fit_here(tmp_path, "--trainer.max_epochs", "1", "--model.loss.label_weight", "1")

@@ -31,7 +31,7 @@ ROWS = (("where was name3 born", "gqr", ("who is name2", "name3")), ("who is it"
 
 
 @pytest.fixture(scope="module")
-def folders(checkpoints: dict[str, Path], chat_lm: Path, plain_lm: Path) -> dict[str, Path]:
+def folders(checkpoints, chat_lm, plain_lm) -> dict[str, Path]:
     return {"t5": checkpoints["t5"], "chat": chat_lm, "plain": plain_lm}
 
 
@@ -58,7 +58,7 @@ def batch(rewriter: RewriterModel, rewrites: tuple[str, ...] = ("name3", "who ; 
     return rewriter.batch([each for each in inputs if each], rewriter.encode.targets(rewrites))
 
 
-def test_a_folder_whose_tokenizer_reads_lower_case_keeps_it(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_folder_whose_tokenizer_reads_lower_case_keeps_it(folders, tmp_path) -> None:
     """As those of small T5s that an earlier release trained to read every name in lower case."""
     older = Path(shutil.copytree(folders["t5"], tmp_path / "older"))
     own = AutoTokenizer.from_pretrained(older)
@@ -73,14 +73,14 @@ def test_a_folder_whose_tokenizer_reads_lower_case_keeps_it(folders: dict[str, P
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_only_the_rewrite_is_learned(folders: dict[str, Path], family: str) -> None:
+def test_only_the_rewrite_is_learned(folders, family) -> None:
     rewriter = build(folders[family], family)
     targets = rewriter.encode.targets(("name3", "who ; where"))
     labels_PA = batch(rewriter)[2]
     assert [[label for label in row if label != IGNORE] for row in labels_PA.tolist()] == targets
 
 
-def test_the_loss_of_a_uniform_t5_by_hand(folders: dict[str, Path]) -> None:
+def test_the_loss_of_a_uniform_t5_by_hand(folders) -> None:
     """Logits of 0: every token costs ln V, V the size of the vocabulary."""
     rewriter = build(folders["t5"], "t5").eval()
     torch.nn.init.zeros_(rewriter.network.get_output_embeddings().weight)
@@ -91,7 +91,7 @@ def test_the_loss_of_a_uniform_t5_by_hand(folders: dict[str, Path]) -> None:
     torch.testing.assert_close(logp_PA, torch.tensor(expected), atol=1e-5, rtol=0)
 
 
-def test_the_loss_of_a_uniform_causal_lm_by_hand(folders: dict[str, Path]) -> None:
+def test_the_loss_of_a_uniform_causal_lm_by_hand(folders) -> None:
     """As above; its two end tokens are one event, which costs ln(V / 2).
 
     Rows end together: the shorter one starts later.
@@ -106,9 +106,7 @@ def test_the_loss_of_a_uniform_causal_lm_by_hand(folders: dict[str, Path]) -> No
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_adapter_changes_nothing_until_it_is_trained_and_gets_the_only_gradient(
-    folders: dict[str, Path], family: str
-) -> None:
+def test_an_adapter_changes_nothing_until_it_is_trained_and_gets_the_only_gradient(folders, family) -> None:
     rewriter, base = adapted(folders[family], family, trained=False), build(folders[family], family).eval()
     inputs = batch(rewriter)
     torch.testing.assert_close(rewriter(*inputs), base(*inputs), rtol=0, atol=model_tolerance(10.0))
@@ -122,9 +120,7 @@ def test_an_adapter_changes_nothing_until_it_is_trained_and_gets_the_only_gradie
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("family", FAMILIES)
-def test_adapter_and_merged_model_answer_as_the_trained_module(
-    folders: dict[str, Path], family: str, tmp_path: Path
-) -> None:
+def test_adapter_and_merged_model_answer_as_the_trained_module(folders, family, tmp_path) -> None:
     rewriter = adapted(folders[family], family)
     inputs = batch(rewriter)
     rewriter.save(tmp_path, ["gqr", "decomposition"], base_model(str(folders[family])))
@@ -143,7 +139,7 @@ def test_adapter_and_merged_model_answer_as_the_trained_module(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_merged_folder_has_the_layout_of_its_base(folders: dict[str, Path], family: str, tmp_path: Path) -> None:
+def test_the_merged_folder_has_the_layout_of_its_base(folders, family, tmp_path) -> None:
     """What transformers and, for a causal LM, vLLM load.
 
     The same weights by name, architecture, tokenizer and template.
@@ -170,7 +166,7 @@ def test_the_merged_folder_has_the_layout_of_its_base(folders: dict[str, Path], 
     assert torch.equal(written[name.replace(".base_layer", "")], expected)
 
 
-def test_a_base_is_known_by_its_weights(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_base_is_known_by_its_weights(folders, tmp_path) -> None:
     rewriter = adapted(folders["t5"], "t5")
     base = base_model(str(folders["t5"]))
     assert list(base["sha256"]) == ["model.safetensors"]
@@ -183,7 +179,7 @@ def test_a_base_is_known_by_its_weights(folders: dict[str, Path], tmp_path: Path
         RewriterModel.load(tmp_path, "cpu")
 
 
-def test_no_sequence_of_tokens_is_written_twice(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_no_sequence_of_tokens_is_written_twice(folders, tmp_path) -> None:
     """A random T5 repeats itself; the limit is kept by the serving folder, and is none of a causal LM's."""
     free = build(folders["t5"], "t5").eval()
     tasks = [ids for ids in free.encode([free.task(*row) for row in ROWS]) if ids]

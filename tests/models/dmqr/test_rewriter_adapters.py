@@ -30,7 +30,7 @@ OF_ROWS = [name for _, name in ROWS]
 
 
 @pytest.fixture(scope="module")
-def folders(checkpoints: dict[str, Path], chat_lm: Path) -> dict[str, Path]:
+def folders(checkpoints, chat_lm) -> dict[str, Path]:
     return {"t5": checkpoints["t5"], "chat": chat_lm}
 
 
@@ -53,9 +53,7 @@ def batch(rewriter: RewriterModel) -> tuple[Tensor, Tensor, Tensor]:
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_row_is_computed_with_its_strategy_s_adapter(
-    folders: dict[str, Path], family: str, tmp_path: Path
-) -> None:
+def test_every_row_is_computed_with_its_strategy_s_adapter(folders, family, tmp_path) -> None:
     """The reference is the base model with one adapter alone, as peft loads it."""
     rewriter = adapted(folders[family], family)
     rewriter.save(tmp_path, NAMES, {})
@@ -78,7 +76,7 @@ def test_every_row_is_computed_with_its_strategy_s_adapter(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_rows_of_a_strategy_give_its_adapter_alone_a_gradient(folders: dict[str, Path], family: str) -> None:
+def test_rows_of_a_strategy_give_its_adapter_alone_a_gradient(folders, family) -> None:
     rewriter = adapted(folders[family], family).train()
     trained = {name for name, parameter in rewriter.named_parameters() if parameter.requires_grad}
     assert {name for name in NAMES if any(f".{name}." in each for each in trained)} == set(NAMES)
@@ -98,7 +96,7 @@ def test_rows_of_a_strategy_give_its_adapter_alone_a_gradient(folders: dict[str,
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_serving_folder_answers_alike(folders: dict[str, Path], family: str, tmp_path: Path) -> None:
+def test_the_serving_folder_answers_alike(folders, family, tmp_path) -> None:
     rewriter = adapted(folders[family], family)
     rewriter.save(tmp_path, NAMES, {})
     serving = TrainedRewriter(tmp_path, "cpu", "fp32")
@@ -121,7 +119,7 @@ def test_the_serving_folder_answers_alike(folders: dict[str, Path], family: str,
 
 
 @pytest.mark.numeric
-def test_peft_merges_one_strategy_s_adapter_into_the_exported_base(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_peft_merges_one_strategy_s_adapter_into_the_exported_base(folders, tmp_path) -> None:
     """As docs/train_rewriter.md shows it."""
     rewriter = adapted(folders["t5"], "t5")
     rewriter.save(tmp_path, NAMES, {})

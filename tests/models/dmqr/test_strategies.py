@@ -89,9 +89,7 @@ words = st.text(
 
 
 @given(st.dictionaries(st.sampled_from(PAPER), words), words, st.sampled_from(["", "- ", "2. ", "* ", "3) "]))
-def test_lines_in_the_form_that_was_asked_for_parse_whatever_they_hold(
-    rewrites: dict[str, str], reason: str, mark: str
-) -> None:
+def test_lines_in_the_form_that_was_asked_for_parse_whatever_they_hold(rewrites, reason, mark) -> None:
     lines = [f"{mark}{POOL[name].title}: {text}" for name, text in rewrites.items()]
     parsed = parse_output("\n".join([*lines, f"{REASON}: {reason}"]), FOUR)
     expected = {name: (clean(text),) for name, text in rewrites.items() if queries_of(text, False)}
@@ -101,7 +99,7 @@ def test_lines_in_the_form_that_was_asked_for_parse_whatever_they_hold(
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_parsed_into_the_strategies_asked_for(text: str) -> None:
+def test_any_text_is_parsed_into_the_strategies_asked_for(text) -> None:
     parsed = parse_output(text, ALL)
     assert set(parsed.queries) <= set(POOL)
     assert all(queries and all(query == clean(query) != "" for query in queries) for queries in parsed.queries.values())
@@ -111,7 +109,7 @@ def test_any_text_is_parsed_into_the_strategies_asked_for(text: str) -> None:
 
 
 @pytest.mark.parametrize("line", [" " * 20_000 + "x", "1" * 20_000, "*" * 20_000, "- " * 10_000, "a " * 10_000])
-def test_a_hostile_line_takes_no_time(line: str) -> None:
+def test_a_hostile_line_takes_no_time(line) -> None:
     began = time.perf_counter()
     assert not parse_output(line, FOUR).queries
     assert time.perf_counter() - began < 2
@@ -141,7 +139,7 @@ def write(folder: Path, **found: object) -> Path:
     return file
 
 
-def test_a_user_s_own_strategy_joins_the_pool(tmp_path: Path) -> None:
+def test_a_user_s_own_strategy_joins_the_pool(tmp_path) -> None:
     pool = Pool.load(write(tmp_path, strategies=[OWN]))
     assert list(pool.strategies) == [*POOL, "hyde"]
     prompt = pool.rewriting_prompt(["hyde", "kwr"])
@@ -178,13 +176,13 @@ def test_a_user_s_own_strategy_joins_the_pool(tmp_path: Path) -> None:
         ({"demonstrations": 3}, "pool.yaml is no pool"),
     ],
 )  # fmt: skip
-def test_a_pool_that_is_wrong_is_refused(tmp_path: Path, found: dict, part: str) -> None:
+def test_a_pool_that_is_wrong_is_refused(tmp_path, found, part) -> None:
     with pytest.raises(DataError, match="is no pool") as refused:
         Pool.load(write(tmp_path, **found))
     assert part in str(refused.value)
 
 
-def test_a_pool_that_is_missing_and_names_that_are_unknown(tmp_path: Path) -> None:
+def test_a_pool_that_is_missing_and_names_that_are_unknown(tmp_path) -> None:
     with pytest.raises(MissingInputError, match=r"none\.yaml does not exist"):
         Pool.load(tmp_path / "none.yaml")
     (tmp_path / "bad.yaml").write_text("a: [")
@@ -196,7 +194,7 @@ def test_a_pool_that_is_missing_and_names_that_are_unknown(tmp_path: Path) -> No
     Pool().check()
 
 
-def test_the_pool_that_the_docs_show_loads(tmp_path: Path) -> None:
+def test_the_pool_that_the_docs_show_loads(tmp_path) -> None:
     page = (Path(__file__).parents[3] / "docs/train_rewriter.md").read_text()
     (tmp_path / "pool.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
     pool = Pool.load(tmp_path / "pool.yaml")

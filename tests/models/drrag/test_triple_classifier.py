@@ -47,7 +47,7 @@ def assert_states_close(here: torch.Tensor, there: torch.Tensor, attention: torc
     torch.testing.assert_close(here, there, atol=model_tolerance(there.abs().max().item()), rtol=0)
 
 
-def test_fused_attention_equals_the_eager_one(checkpoints: dict[str, Path]) -> None:
+def test_fused_attention_equals_the_eager_one(checkpoints) -> None:
     eager = BigBirdModel.from_pretrained(checkpoints["big_bird"], attention_type="original_full").eval()
     fused = BigBirdModel.from_pretrained(checkpoints["big_bird"], attention_type="original_full").eval()
     fuse(fused)
@@ -71,7 +71,7 @@ def test_the_kind_of_attention_is_decided_by_the_length_once() -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_a_converted_model_has_the_hidden_states_of_its_source(checkpoints: dict[str, Path], family: str) -> None:
+def test_a_converted_model_has_the_hidden_states_of_its_source(checkpoints, family) -> None:
     source = AutoModel.from_pretrained(checkpoints[family]).eval()
     target = to_bigbird(source, max_tokens=300)
     fuse(target)
@@ -99,7 +99,7 @@ def test_converted_minilm_has_the_hidden_states_of_minilm() -> None:
 
 
 @pytest.mark.parametrize("family", ["big_bird", "bert", "roberta", "longformer"])
-def test_a_score_does_not_depend_on_company_or_padding(checkpoints: dict[str, Path], family: str) -> None:
+def test_a_score_does_not_depend_on_company_or_padding(checkpoints, family) -> None:
     classifier = TripleClassifier.build(str(checkpoints[family]), 96).eval()
     decide(classifier.network)
     question = "where was name1 born"
@@ -111,7 +111,7 @@ def test_a_score_does_not_depend_on_company_or_padding(checkpoints: dict[str, Pa
     assert together[0] != model_close(alone[0])  # order matters
 
 
-def test_block_sparse_scores_do_not_depend_on_company_and_leave_numpy_alone(checkpoints: dict[str, Path]) -> None:
+def test_block_sparse_scores_do_not_depend_on_company_and_leave_numpy_alone(checkpoints) -> None:
     classifier = TripleClassifier.build(str(checkpoints["bert"]), 96, attention="block_sparse").eval()
     decide(classifier.network)
     long = Passage.of("name5", "name4 " * 300)
@@ -125,14 +125,14 @@ def test_block_sparse_scores_do_not_depend_on_company_and_leave_numpy_alone(chec
     assert classifier.network.bert.attention_type == "block_sparse"  # no silent flip on short input
 
 
-def test_the_format_is_what_it_says(checkpoints: dict[str, Path]) -> None:
+def test_the_format_is_what_it_says(checkpoints) -> None:
     encode = TripleEncoder(str(checkpoints["big_bird"]), 64)
     words = encode.tokenizer.convert_ids_to_tokens(encode("where is name1", HAMLET, Passage.of("", "no")))
     assert " ".join(words) == "[CLS] where is name1 [SEP] name1 . name1 was born in the city . [SEP] no [SEP]"
 
 
 @given(st.integers(0, 60), st.integers(16, 64))
-def test_both_passages_keep_a_fair_share(words: int, most: int) -> None:
+def test_both_passages_keep_a_fair_share(words, most) -> None:
     encode = TripleEncoder(_encoder().tokenizer, most)
     passages = [Passage.of("", "name1 " * more + "name2") for more in (words, words + 3)]
     ids = encode("is name1", *passages)
@@ -146,7 +146,7 @@ def test_both_passages_keep_a_fair_share(words: int, most: int) -> None:
 
 
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=6), st.integers(0, 900))
-def test_shares_fill_the_budget_and_spare_the_shorter(lengths: list[int], budget: int) -> None:
+def test_shares_fill_the_budget_and_spare_the_shorter(lengths, budget) -> None:
     kept = fair_shares(lengths, budget)
     assert sum(kept) == min(budget, sum(lengths))
     assert all(0 <= part <= length for part, length in zip(kept, lengths, strict=True))
@@ -155,7 +155,7 @@ def test_shares_fill_the_budget_and_spare_the_shorter(lengths: list[int], budget
     assert all(part == length for part, length in zip(kept, lengths, strict=True) if length <= budget // len(lengths))
 
 
-def test_a_question_that_leaves_no_room_keeps_its_first_tokens_half_of_it(checkpoints: dict[str, Path]) -> None:
+def test_a_question_that_leaves_no_room_keeps_its_first_tokens_half_of_it(checkpoints) -> None:
     encode = TripleEncoder(str(checkpoints["big_bird"]), 64)  # 60 besides class and separators
     passages = (Passage.of("", "is " * 50), Passage.of("", "is " * 50))
     for words, kept, note in ((58, 58, ""), (59, 30, "reads the first 30 of the question's 59 tokens")):
@@ -172,7 +172,7 @@ def test_a_question_that_leaves_no_room_keeps_its_first_tokens_half_of_it(checkp
     st.text(alphabet="[]SEPCLMAK <>/s", max_size=30),
     st.lists(st.sampled_from(["[SEP]", "[CLS]", "[PAD]", "[MASK]"]), max_size=4),
 )
-def test_no_user_text_becomes_a_special_token(noise: str, specials: list[str]) -> None:
+def test_no_user_text_becomes_a_special_token(noise, specials) -> None:
     encode = _encoder()
     text = "".join([noise[:10], *specials, noise[10:]])
     ids = encode.text_ids(text)
@@ -185,7 +185,7 @@ _ENCODERS: list[TripleEncoder] = []
 
 
 @pytest.fixture(autouse=True)
-def _one_encoder(checkpoints: dict[str, Path]) -> None:
+def _one_encoder(checkpoints) -> None:
     if not _ENCODERS:
         _ENCODERS.append(TripleEncoder(str(checkpoints["big_bird"]), 64))
 
@@ -195,7 +195,7 @@ def _encoder() -> TripleEncoder:
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 200))
-def test_length_batches_partition_and_keep_the_budget(lengths: list[int], budget: int) -> None:
+def test_length_batches_partition_and_keep_the_budget(lengths, budget) -> None:
     batches = length_batches(lengths, budget)
     assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
     for rows in batches:
@@ -211,9 +211,7 @@ def saved(checkpoints: dict[str, Path], folder: Path, family: str = "bert") -> T
 
 
 @pytest.mark.parametrize("family", ["bert", "longformer"])
-def test_a_served_classifier_answers_as_the_one_saved(
-    checkpoints: dict[str, Path], tmp_path: Path, family: str
-) -> None:
+def test_a_served_classifier_answers_as_the_one_saved(checkpoints, tmp_path, family) -> None:
     classifier = saved(checkpoints, tmp_path, family)
     served = TripleClassifier.load(tmp_path, device="cpu")
     triples = [(f"where is {name}", HAMLET, LONDON) for name in NAMES[:5]]
@@ -227,7 +225,7 @@ def test_a_served_classifier_answers_as_the_one_saved(
     assert probability == model_close(served.probabilities(triples[:1])[0])
 
 
-def test_a_damaged_or_foreign_serving_folder_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+def test_a_damaged_or_foreign_serving_folder_is_refused(checkpoints, tmp_path) -> None:
     saved(checkpoints, tmp_path / "good")
     with pytest.raises(MissingInputError, match="no serving folder"):
         TripleClassifier.load(tmp_path / "nowhere")
@@ -251,7 +249,7 @@ def test_a_damaged_or_foreign_serving_folder_is_refused(checkpoints: dict[str, P
             TripleClassifier.load(tmp_path / "good")
 
 
-def test_a_tokenizer_has_the_same_digest_in_every_process(checkpoints: dict[str, Path]) -> None:
+def test_a_tokenizer_has_the_same_digest_in_every_process(checkpoints) -> None:
     code = (
         "import sys; from models.drrag.triple_tokenizer import TripleEncoder as T; e = T(sys.argv[1], 32); "
         "e.tokenize(['a']); print(e.content_digest)"

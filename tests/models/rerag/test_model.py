@@ -21,20 +21,16 @@ pytestmark = pytest.mark.numeric
 
 
 @pytest.fixture
-def saved(checkpoints: dict[str, Path], tmp_path: Path) -> tuple[ReRagModel, Path]:
+def saved(checkpoints, tmp_path) -> tuple[ReRagModel, Path]:
     reader = load_generator(str(checkpoints["t5"]), 48, "packed", answer_prefix="answer: ").eval()
     model = ReRagModel(estimator(checkpoints), reader, Calibration(1.5, -0.25), 0.7, 6, 0.5, 3, 2.0)
     model.save(tmp_path / "serving", metrics={"em": 0.5})
     return model, tmp_path / "serving"
 
 
-def test_a_served_model_scores_and_answers_as_the_one_saved(saved: tuple[ReRagModel, Path]) -> None:
+def test_a_served_model_scores_and_answers_as_the_one_saved(saved) -> None:
     model, folder = saved
     served = ReRagModel.load(folder, "cpu", needs=(ESTIMATOR, GENERATOR))
-    assert served.estimator is not None
-    assert served.generator is not None
-    assert model.estimator is not None
-    assert model.generator is not None
     assert served.estimator.scores(PAIRS) == model_close(model.estimator.scores(PAIRS))
     assert (served.calibration, served.refusal_threshold) == (Calibration(1.5, -0.25), 0.7)
     assert (served.max_answer_tokens, served.relevance_temperature) == (6, 0.5)
@@ -58,19 +54,18 @@ def test_a_served_model_scores_and_answers_as_the_one_saved(saved: tuple[ReRagMo
     assert all(torch.equal(a, b) for a, b in zip(alone.parameters(), model.estimator.network.parameters(), strict=True))
 
 
-def test_an_encoder_only_estimator_alone_can_be_served(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+def test_an_encoder_only_estimator_alone_can_be_served(checkpoints, tmp_path) -> None:
     for family in ("bert", "big_bird"):
         re = estimator(checkpoints, family)
         ReRagModel(re, None).save(tmp_path / family)
         served = ReRagModel.load(tmp_path / family, "cpu", needs=(ESTIMATOR,))
         assert served.generator is None
-        assert served.estimator is not None
         assert served.estimator.scores(PAIRS) == model_close(re.scores(PAIRS))
         with pytest.raises(ArtifactError, match=r"holds no generator, only \['estimator'\]"):
             ReRagModel.load(tmp_path / family, "cpu", needs=(GENERATOR,))
 
 
-def test_a_folder_of_an_earlier_release_has_the_values_of_then(saved: tuple[ReRagModel, Path]) -> None:
+def test_a_folder_of_an_earlier_release_has_the_values_of_then(saved) -> None:
     _, folder = saved
     manifest = json.loads((folder / "serving.json").read_text())
     for name in ("seal", "relevance_temperature", "refusal_contexts", "refusal_cost"):
@@ -83,7 +78,7 @@ def test_a_folder_of_an_earlier_release_has_the_values_of_then(saved: tuple[ReRa
         ReRagModel.load(folder, "cpu")
 
 
-def test_a_damaged_or_foreign_folder_is_refused(saved: tuple[ReRagModel, Path], tmp_path: Path) -> None:
+def test_a_damaged_or_foreign_folder_is_refused(saved, tmp_path) -> None:
     _, folder = saved
     with pytest.raises(MissingInputError, match="no serving folder"):
         ReRagModel.load(tmp_path / "nowhere")

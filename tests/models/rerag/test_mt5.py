@@ -22,11 +22,11 @@ pytestmark = pytest.mark.numeric
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     return save_mt5(tmp_path_factory.mktemp("mt5") / "mt5")
 
 
-def test_label_words_of_several_pieces_are_refused_with_words_that_fit(folder: Path) -> None:
+def test_label_words_of_several_pieces_are_refused_with_words_that_fit(folder) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert tokenizer.tokenize("true") == ["▁true"]
     assert tokenizer.tokenize("false") == ["▁fal", "se"]
@@ -44,7 +44,7 @@ def test_label_words_of_several_pieces_are_refused_with_words_that_fit(folder: P
     assert label_tokens(tokenizer, "yes", "no") == tuple(tokenizer.convert_tokens_to_ids(["▁yes", "▁no"]))
 
 
-def test_mt5_scores_are_logit_differences_of_its_words_and_survive_export(folder: Path, tmp_path: Path) -> None:
+def test_mt5_scores_are_logit_differences_of_its_words_and_survive_export(folder, tmp_path) -> None:
     re = RelevanceEstimator.build(str(folder), 64, label_words=("yes", "no")).eval()
     plain, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     assert not torch.equal(plain.lm_head.weight, plain.shared.weight)
@@ -68,7 +68,7 @@ def test_mt5_scores_are_logit_differences_of_its_words_and_survive_export(folder
     assert [logp for _, logp in again] == model_close([logp for _, logp in given], 40.0)
 
 
-def test_a_folder_without_words_has_the_papers(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+def test_a_folder_without_words_has_the_papers(checkpoints, tmp_path) -> None:
     re = RelevanceEstimator.build(str(checkpoints["t5"]), 64).eval()
     ReRagModel(re, None).save(tmp_path / "serving")
     manifest = json.loads((tmp_path / "serving/serving.json").read_text())
@@ -83,7 +83,7 @@ def test_a_folder_without_words_has_the_papers(checkpoints: dict[str, Path], tmp
         ReRagModel.load(tmp_path / "serving", "cpu")
 
 
-def test_sentinels_that_are_ordinary_pieces_are_found_and_escaped(folder: Path) -> None:
+def test_sentinels_that_are_ordinary_pieces_are_found_and_escaped(folder) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     ids = tokenizer.convert_tokens_to_ids([f"▁<extra_id_{number}>" for number in range(10)])
     assert tokenizer.unk_token_id not in ids

@@ -43,7 +43,7 @@ def words() -> PreTrainedTokenizerBase:
 
 
 @pytest.fixture(scope="module")
-def meanings(words: PreTrainedTokenizerBase) -> Tensor:
+def meanings(words) -> Tensor:
     return semantic_embeddings(words, MINILM, WIDTH)
 
 
@@ -53,9 +53,7 @@ def assert_norms(embeddings_VH: Tensor, norm: float) -> None:
     torch.testing.assert_close(norms_V, torch.full_like(norms_V, norm), rtol=0, atol=exact)
 
 
-def test_embeddings_are_as_long_as_t5s_and_alike_where_words_are(
-    words: PreTrainedTokenizerBase, meanings: Tensor
-) -> None:
+def test_embeddings_are_as_long_as_t5s_and_alike_where_words_are(words, meanings) -> None:
     assert meanings.shape == (len(words), WIDTH)
     assert_norms(meanings, WIDTH**0.5)
 
@@ -73,7 +71,7 @@ def test_embeddings_are_as_long_as_t5s_and_alike_where_words_are(
     assert nearest["river"][0] == "lake"
 
 
-def test_embeddings_follow_from_the_seed_whatever_the_width(words: PreTrainedTokenizerBase, meanings: Tensor) -> None:
+def test_embeddings_follow_from_the_seed_whatever_the_width(words, meanings) -> None:
     before = torch.get_rng_state()
     assert torch.equal(semantic_embeddings(words, MINILM, WIDTH), meanings)
     assert torch.equal(torch.get_rng_state(), before)
@@ -87,9 +85,7 @@ def test_embeddings_follow_from_the_seed_whatever_the_width(words: PreTrainedTok
 
 
 @pytest.mark.parametrize(("width", "heads", "layers"), [(64, 4, 2), (48, 3, 1), (32, 1, 3), (40, 8, 1)])
-def test_cross_attention_hands_over_what_it_attends_to(
-    words: PreTrainedTokenizerBase, width: int, heads: int, layers: int
-) -> None:
+def test_cross_attention_hands_over_what_it_attends_to(words, width, heads, layers) -> None:
     network = random_t5(words, T5Sizes(d_model=width, layers=1, decoder_layers=layers, heads=heads, d_ff=16))
     before = torch.get_rng_state()
     initialize_copy_heads(network)
@@ -117,7 +113,7 @@ def passages() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def start(passages: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def start(passages, tmp_path_factory) -> Path:
     """What the command writes with both starts."""
     folder = tmp_path_factory.mktemp("start")
     (folder / "corpus.jsonl").write_text("".join(json.dumps({"title": "", "text": text}) + "\n" for text in passages))
@@ -144,7 +140,7 @@ def ranks(network: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerBas
     return found
 
 
-def test_an_untrained_t5_goes_on_as_its_context_does(start: Path, passages: list[str]) -> None:
+def test_an_untrained_t5_goes_on_as_its_context_does(start, passages) -> None:
     tokenizer, copying = AutoTokenizer.from_pretrained(start), AutoModelForSeq2SeqLM.from_pretrained(start).eval()
     plain = random_t5(tokenizer, T5Sizes(**SIZES)).eval()
     meanings_VH = copying.shared.weight.detach()

@@ -19,7 +19,7 @@ STEPS = ("--data.rewrites_per_step", "8", "--trainer.val_check_interval", "2")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+def place(tmp_path_factory, checkpoints) -> Path:
     """A folder with a config, and the unbroken runs: `whole` of two epochs, `ten` of ten steps."""
     place = tmp_path_factory.mktemp("checkpoints")
     rewrite_runs.write_run(place, checkpoints["t5"])
@@ -48,7 +48,7 @@ def fit(place: Path, name: str, *extra: str) -> Ended:
         ("on_train_epoch_end", 6, "SIGINT", 7),
     ],
 )
-def test_a_run_stopped_anywhere_resumes_exactly(place: Path, hook: str, step: int, name: str, saved: int) -> None:
+def test_a_run_stopped_anywhere_resumes_exactly(place, hook, step, name, saved) -> None:
     run = f"{hook}-{step}"
     code = 130 if name == "SIGINT" else 75
     ended = fit(place, run, *signal_at(hook=hook, step=step, name=name))
@@ -63,7 +63,7 @@ def test_a_run_stopped_anywhere_resumes_exactly(place: Path, hook: str, step: in
     assert logged(place, run) == logged(place, "whole")
 
 
-def test_a_run_stopped_in_the_validation_after_its_last_step_resumes_exactly(place: Path) -> None:
+def test_a_run_stopped_in_the_validation_after_its_last_step_resumes_exactly(place) -> None:
     ten = ("--trainer.max_steps", "10")
     refused(fit(place, "late", *ten, *signal_at(hook="on_validation_start", step=10)), 75, "holds step 10")
     fit_here(place, "--name", "late", "--resume", "auto", *STEPS, *ten)
@@ -72,7 +72,7 @@ def test_a_run_stopped_in_the_validation_after_its_last_step_resumes_exactly(pla
     assert (place / "checkpoints/late/serving/serving.json").is_file()
 
 
-def test_a_run_that_had_ended_only_exports_again(place: Path) -> None:
+def test_a_run_that_had_ended_only_exports_again(place) -> None:
     ended = fit(place, "ended", *signal_at(hook="on_fit_end", name="SIGINT"))
     assert ended.code == 130, ended.err[-2000:]
     assert not (place / "checkpoints/ended/serving").exists()
@@ -82,7 +82,7 @@ def test_a_run_that_had_ended_only_exports_again(place: Path) -> None:
     assert (place / "checkpoints/ended/metrics.jsonl").read_text() == before
 
 
-def test_a_second_interrupt_stops_at_once_and_a_stop_before_training_leaves_nothing(place: Path) -> None:
+def test_a_second_interrupt_stops_at_once_and_a_stop_before_training_leaves_nothing(place) -> None:
     ended = fit(place, "twice", *signal_at(hook="on_train_batch_start", step=3, name="KeyboardInterrupt"))
     assert ended.code == 130, ended.err[-2000:]
     assert read_checkpoint(place / "checkpoints/twice" / LAST)["global_step"] == 2  # after the validation
@@ -91,7 +91,7 @@ def test_a_second_interrupt_stops_at_once_and_a_stop_before_training_leaves_noth
 
 
 @pytest.mark.parametrize("reason", ["steps", "minutes", "end"])
-def test_the_last_checkpoint_is_the_newest_state(place: Path, reason: str) -> None:
+def test_the_last_checkpoint_is_the_newest_state(place, reason) -> None:
     options = {
         "steps": ("--checkpoint.every_n_train_steps", "4", "--trainer.val_check_interval", "1.0"),
         "minutes": ("--checkpoint.every_minutes", "0", "--trainer.val_check_interval", "1.0"),
@@ -103,7 +103,7 @@ def test_the_last_checkpoint_is_the_newest_state(place: Path, reason: str) -> No
     assert saved == {"steps": 4, "minutes": 5, "end": 5}[reason]
 
 
-def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None:
+def test_resuming_takes_the_newest_checkpoint_that_verifies(place) -> None:
     fit(place, "broken", *signal_at(hook="on_train_batch_start", step=7))
     folder = place / "checkpoints/broken"
     last = folder / LAST
@@ -126,7 +126,7 @@ def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None
     assert newest_checkpoint(place / "nowhere", said.append) is None
 
 
-def test_a_run_is_not_resumed_from_weights_alone(place: Path) -> None:
+def test_a_run_is_not_resumed_from_weights_alone(place) -> None:
     fit_here(place, "--name", "light", *STEPS, "--checkpoint.save_weights_only", "true")
     best = place / "checkpoints/light/best.ckpt"
     said: list[str] = []
@@ -138,7 +138,7 @@ def test_a_run_is_not_resumed_from_weights_alone(place: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '["abc"]', "", "not json", "null"])
-def test_a_corrupt_digest_file_does_not_switch_the_check_off(place: Path, tmp_path: Path, text: str) -> None:
+def test_a_corrupt_digest_file_does_not_switch_the_check_off(place, tmp_path, text) -> None:
     path = tmp_path / "some.ckpt"
     path.write_bytes((place / "checkpoints/whole/last.ckpt").read_bytes())
     (tmp_path / "some.ckpt.sha256").write_text(text)
@@ -146,7 +146,7 @@ def test_a_corrupt_digest_file_does_not_switch_the_check_off(place: Path, tmp_pa
         read_checkpoint(path)
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_at_once(place: Path) -> None:
+def test_a_loss_that_is_not_finite_stops_the_run_at_once(place) -> None:
     ended = fit(place, "diverged", "--checkpoint.every_n_train_steps", "1", "--model.optimizer.learning_rate", "1e30")
     line = refused(ended, 70, "infinite or not a number at step", "Lower model.optimizer.learning_rate")
     folder = place / "checkpoints/diverged"
@@ -158,7 +158,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_at_once(place: Path) -> None:
     assert "NaN" not in (folder / "metrics.jsonl").read_text()
 
 
-def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place: Path) -> None:
+def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place) -> None:
     rising = ("--checkpoint.mode", "max", "--early_stopping.mode", "max", "--early_stopping.patience")  # the loss falls
     fit_here(place, "--name", "early-stopped", *STEPS, *rising, "2")
     last = place / "checkpoints/early-stopped" / LAST
@@ -171,7 +171,7 @@ def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place: 
     assert read_checkpoint(last)["global_step"] == 12  # of both epochs
 
 
-def test_what_killed_processes_left_does_not_disturb_a_checkpoint(tmp_path: Path) -> None:
+def test_what_killed_processes_left_does_not_disturb_a_checkpoint(tmp_path) -> None:
     (tmp_path / ".tmp-1-serving").mkdir()  # of an export, which removes it when it is repeated
     (tmp_path / ".tmp-1-step=4.ckpt").write_bytes(b"torn")
     checkpoint = {"global_step": 1, "state_dict": {}, "loops": {}}

@@ -128,7 +128,7 @@ def test_a_style_tells_pairs_for_another_question_as_for_its_own_and_relevance_d
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_only_the_text_is_another_question_s_of_at_most_200_questions(name: str) -> None:
+def test_only_the_text_is_another_question_s_of_at_most_200_questions(name) -> None:
     scorer = Scorer(named)
     RUNS[name](scorer, MOST + 50).controls()
     own = {p.id: one.text for one in map(question, range(MOST + 50)) for p in one.passages}
@@ -140,9 +140,7 @@ def test_only_the_text_is_another_question_s_of_at_most_200_questions(name: str)
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_with_too_few_questions_nothing_is_measured_and_one_line_says_so(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_too_few_questions_nothing_is_measured_and_one_line_says_so(name, capsys) -> None:
     scorer = Scorer(named)
     assert RUNS[name](scorer, FEWEST - 1).controls() == {}
     assert capsys.readouterr().out.startswith(f"val/{name}: not measured, {FEWEST - 1} ")
@@ -153,9 +151,7 @@ def test_with_too_few_questions_nothing_is_measured_and_one_line_says_so(
 
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize(("precision", "dtype"), [("32-true", torch.float32), ("bf16-mixed", torch.bfloat16)])
-def test_it_is_scored_in_evaluation_mode_and_in_the_precision_of_training(
-    name: str, precision: str, dtype: torch.dtype
-) -> None:
+def test_it_is_scored_in_evaluation_mode_and_in_the_precision_of_training(name, precision, dtype) -> None:
     scorer = Scorer(named)
     module = RUNS[name](scorer, precision=precision)
     module.controls()
@@ -172,7 +168,7 @@ def test_without_an_estimator_there_is_nothing_to_ask() -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_neither_weights_nor_random_states_change(name: str, checkpoints: dict[str, Path]) -> None:
+def test_neither_weights_nor_random_states_change(name, checkpoints) -> None:
     if name == RERAG:
         made: RunModule = ReRagTrainer(str(checkpoints["bert"]), None, max_tokens=48, dropout=0.5,
                                        loss=Loss(label_weight=1.0)).load()  # fmt: skip
@@ -207,9 +203,7 @@ def write_run(system: str, place: Path, checkpoints: dict[str, Path]) -> list[st
 
 @pytest.mark.whole_run
 @pytest.mark.parametrize("system", MODEL)
-def test_a_run_logs_and_exports_it_once_also_when_it_ends_again(
-    system: str, tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_logs_and_exports_it_once_also_when_it_ends_again(system, tmp_path, checkpoints, monkeypatch) -> None:
     options, name = write_run(system, use(tmp_path, monkeypatch), checkpoints), MODEL[system]
 
     def ended(*extra: str) -> float:
@@ -233,9 +227,7 @@ def test_a_run_logs_and_exports_it_once_also_when_it_ends_again(
 
 
 @pytest.mark.whole_run
-def test_several_processes_measure_the_same_as_one(
-    tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_processes_measure_the_same_as_one(tmp_path, checkpoints, monkeypatch) -> None:
     options = write_run("drrag", use(tmp_path, monkeypatch), checkpoints)
     options += ["--model.dropout", "0", "--trainer.max_epochs", "1"]
     fit_in_turn(
@@ -251,9 +243,7 @@ def test_several_processes_measure_the_same_as_one(
 
 
 @pytest.mark.whole_run
-def test_it_cannot_choose_a_checkpoint(
-    tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_cannot_choose_a_checkpoint(tmp_path, checkpoints, monkeypatch) -> None:
     options = write_run("drrag", use(tmp_path, monkeypatch), checkpoints)
     with pytest.raises(UserError, match=f"val/{DRRAG}, which this run's validation does not measure"):
         fit("tiny", *options, "--checkpoint.monitor", f"val/{DRRAG}")

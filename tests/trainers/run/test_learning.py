@@ -20,9 +20,7 @@ def scores(separation: float) -> np.ndarray:
 @pytest.mark.parametrize("separation", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("level", [-4.0, 0.0, 9.0])
 @pytest.mark.parametrize("scale", [1.0, 10.0])
-def test_the_share_of_the_labels_that_scores_explain_by_brute_force(
-    separation: float, level: float, scale: float
-) -> None:
+def test_the_share_of_the_labels_that_scores_explain_by_brute_force(separation, level, scale) -> None:
     given = scale * scores(separation) + level
 
     def nats(weights: np.ndarray) -> float:
@@ -65,7 +63,7 @@ def test_groups_have_their_own_constants_and_one_without_both_labels_is_left_out
         ({}, ""),
     ],
 )
-def test_what_is_told_of_a_validation(metrics: dict[str, float], told: str) -> None:
+def test_what_is_told_of_a_validation(metrics, told) -> None:
     found = doubts(metrics)
     assert len(found) == bool(told)
     assert told in "".join(found)

@@ -77,7 +77,7 @@ def run(recorder: Recorder, steps: int | None = None, **options: object) -> pl.T
         ({"max_steps": 9, "val_check_interval": 3, "check_val_every_n_epoch": None}, [3, 6, 9]),
     ],
 )
-def test_validations_are_foretold(options: dict[str, object], expected: list[int]) -> None:
+def test_validations_are_foretold(options, expected) -> None:
     run(recorder := Recorder(), **options)
     assert recorder.foretold == recorder.begun == expected
 

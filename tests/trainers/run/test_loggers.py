@@ -15,7 +15,7 @@ def logged(folder: Path) -> list[dict]:
 
 
 @pytest.fixture
-def logger(tmp_path: Path) -> JsonlLogger:
+def logger(tmp_path) -> JsonlLogger:
     """A file with four optimizer steps and a validation after the second."""
     logger = JsonlLogger(tmp_path / "run")
     for step in range(4):
@@ -25,7 +25,7 @@ def logger(tmp_path: Path) -> JsonlLogger:
     return logger
 
 
-def test_a_cut_keeps_what_was_logged_before_the_checkpoint(logger: JsonlLogger) -> None:
+def test_a_cut_keeps_what_was_logged_before_the_checkpoint(logger) -> None:
     logger.cut(2)  # the checkpoint of global step 2 was saved after the steps 0 and 1 and their validation
     assert [row["step"] for row in logged(logger.folder)] == [0, 1, 1]
     assert logged(logger.folder)[-1] == {"step": 1, "val/em": 50.0}
@@ -33,7 +33,7 @@ def test_a_cut_keeps_what_was_logged_before_the_checkpoint(logger: JsonlLogger) 
     assert [row["step"] for row in logged(logger.folder)] == [0, 1, 1, 2]
 
 
-def test_a_cut_of_everything_of_nothing_and_of_no_file(logger: JsonlLogger, tmp_path: Path) -> None:
+def test_a_cut_of_everything_of_nothing_and_of_no_file(logger, tmp_path) -> None:
     before = logger.path.read_bytes()
     inode = logger.path.stat().st_ino
     logger.cut(4)
@@ -45,7 +45,7 @@ def test_a_cut_of_everything_of_nothing_and_of_no_file(logger: JsonlLogger, tmp_
     assert not (tmp_path / "new").exists()
 
 
-def test_a_cut_drops_an_incomplete_last_line(logger: JsonlLogger) -> None:
+def test_a_cut_drops_an_incomplete_last_line(logger) -> None:
     logger.finalize("killed")
     with logger.path.open("ab") as file:
         file.write(b'{"step": 1, "train/lo\xc3')
@@ -53,7 +53,7 @@ def test_a_cut_drops_an_incomplete_last_line(logger: JsonlLogger) -> None:
     assert [row["step"] for row in logged(logger.folder)] == [0, 1, 1, 2, 3]
 
 
-def test_a_line_that_is_no_metrics_is_named(logger: JsonlLogger) -> None:
+def test_a_line_that_is_no_metrics_is_named(logger) -> None:
     logger.finalize("stopped")
     logger.path.write_text('{"step": 0}\nsomething else\n{"step": 1}\n')
     with pytest.raises(ArtifactError, match=r"metrics\.jsonl:2: not a line of metrics"):
@@ -61,7 +61,7 @@ def test_a_line_that_is_no_metrics_is_named(logger: JsonlLogger) -> None:
     assert logger.path.read_text().count("\n") == 3
 
 
-def test_values_that_are_no_numbers_are_null(tmp_path: Path) -> None:
+def test_values_that_are_no_numbers_are_null(tmp_path) -> None:
     logger = JsonlLogger(tmp_path)
     logger.log_metrics({"a": float("nan"), "b": torch.tensor(float("inf")), "c": -float("inf"), "d": 1}, 0)
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,8 +51,8 @@ def rewrites(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> Step
     ],
 )
 def test_a_step_too_small_for_the_processes_is_one_line_with_a_size_that_is_enough(
-    checkpoints: dict[str, Path], hotpot_file: Path, capsys: pytest.CaptureFixture[str],
-    build: Callable[..., StepData], small: int, option: str, examples: str,
+    checkpoints, hotpot_file, capsys,
+    build, small, option, examples,
 ) -> None:  # fmt: skip
     def said(size: int, ranks: int, **trainer: Any) -> str:
         data = build(checkpoints, hotpot_file, size)

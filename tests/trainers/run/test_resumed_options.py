@@ -38,7 +38,7 @@ class ReachedError(Exception):
 
 
 @pytest.fixture
-def place(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(tmp_path, request, monkeypatch) -> Place:
     """A folder in which every start ends before something is loaded."""
     started: list[TrainCLI] = []
 
@@ -88,7 +88,7 @@ def begin(place: Place, name: str) -> Path:
 @pytest.mark.parametrize(
     "name", [n if n in ("drrag", "rewriter") else pytest.param(n, marks=pytest.mark.whole_run) for n in REFUSED]
 )
-def test_a_run_goes_on_with_its_options_and_names_every_one_that_differs(name: str, place: Place) -> None:
+def test_a_run_goes_on_with_its_options_and_names_every_one_that_differs(name, place) -> None:
     begin(place, name)
     start(["--resume", "auto", *options(ALLOWED)])
     changed = REFUSED[name] | ALWAYS
@@ -103,7 +103,7 @@ def test_a_run_goes_on_with_its_options_and_names_every_one_that_differs(name: s
     assert "\n" not in line
 
 
-def test_a_run_of_an_earlier_release_is_told_the_commit_that_resumes_it(place: Place) -> None:
+def test_a_run_of_an_earlier_release_is_told_the_commit_that_resumes_it(place) -> None:
     folder = begin(place, "drrag")
     record = json.loads((folder / "env.json").read_text())
     del record["format"]
@@ -119,7 +119,7 @@ def test_a_run_of_an_earlier_release_is_told_the_commit_that_resumes_it(place: P
         train.main(["fit", "--config", str(folder / "config.yaml"), "--resume", "auto"])
 
 
-def test_files_are_compared_by_their_content(place: Place) -> None:
+def test_files_are_compared_by_their_content(place) -> None:
     folder = begin(place, "rewriter")
     rows, model = place.folder / "rewrites.jsonl", place.folder / "model"
     entry = {"layout": "rewrites", "path": str(place.folder / "moved.jsonl")}
@@ -142,7 +142,7 @@ def test_files_are_compared_by_their_content(place: Place) -> None:
     assert "model.pretrained is" in refuse(moved)
 
 
-def test_only_what_a_run_reads_counts_as_its_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_a_run_reads_counts_as_its_inputs(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for folder, file in (("data", "big.json"), ("model", "config.json"), ("index", "index.json")):
         Path(folder).mkdir()
@@ -164,7 +164,7 @@ def test_only_what_a_run_reads_counts_as_its_inputs(tmp_path: Path, monkeypatch:
         refuse_changed_files(Path(), {"b.source": named["data/big.json"], "b.target": "another"})
 
 
-def test_a_run_of_another_release_or_without_its_config_is_told_in_one_line(place: Place) -> None:
+def test_a_run_of_another_release_or_without_its_config_is_told_in_one_line(place) -> None:
     folder = begin(place, "extractive")
     config = folder / "config.yaml"
     values = yaml.safe_load(config.read_text())
@@ -185,7 +185,7 @@ def test_a_run_of_another_release_or_without_its_config_is_told_in_one_line(plac
     assert "checkpoints/tiny/config.yaml cannot be read" in refuse([], MissingInputError)
 
 
-def test_a_run_does_not_end_before_its_checkpoint_and_is_not_another_trainer_s(place: Place) -> None:
+def test_a_run_does_not_end_before_its_checkpoint_and_is_not_another_trainer_s(place) -> None:
     begin(place, "extractive")
     assert "trainer.max_steps is 3, but checkpoints/tiny/last.ckpt has made 4 steps" in refuse(
         ["--trainer.max_steps=3"]
