@@ -1,13 +1,11 @@
 """A frozen generator of RE-RAG: its log P is computed once, kept on disk, and found by later steps and runs."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from common.errors import UserError
 from common.records import Passage
 from datamodules.cache.number_store import NumberStore
 from models.rerag.causal_generator import CausalGenerator
@@ -15,13 +13,12 @@ from models.rerag.generator import Generator, T5Generator
 from models.rerag.model import ReRagModel
 from models.rerag.parts import load_generator
 from tests.helpers.recorder import HARDLY, RECORDED
-from tests.helpers.rerag_data import context_data, fid_rows
+from tests.helpers.rerag_data import fid_rows
 from tests.helpers.runs import assert_repeated, fit_here, metrics, weights
 from tests.trainers import test_rerag_training
 from tests.trainers.test_two_processes import same_as_one_process
-from trainers.rerag import ReRagTrainer
 from trainers.rerag_frozen import FrozenGenerator
-from trainers.rerag_options import JointOptimizer, Loss
+from trainers.rerag_options import JointOptimizer
 
 FROZEN = ("--model.optimizer.generator_learning_rate", "0")
 
@@ -48,18 +45,14 @@ def workplace(tmp_path, checkpoints) -> Path:
 
 
 @pytest.mark.numeric
-def test_losses_are_those_of_the_generator_and_later_epochs_run_none(tmp_path, checkpoints, rows_read) -> None:
+def test_losses_are_those_of_the_generator_and_later_epochs_run_none(tmp_path, rerag, rows_read) -> None:
     rows = [{**row, "answers": [*row["answers"], "name9"]} for row in fid_rows(12)]  # one of them in each epoch
-    (tmp_path / "fid.json").write_text(json.dumps(rows))
-    folder = str(checkpoints["t5"])
     losses = {}
     for rate in (0.0, None):
-        module = ReRagTrainer(
-            folder, folder, max_tokens=96, dropout=0.1, optimizer=JointOptimizer(generator_learning_rate=rate)
-        ).load()
+        module = rerag.trainer(dropout=0.1, optimizer=JointOptimizer(generator_learning_rate=rate))
         module.estimator.eval()
         module.generator.train(rate == 0)  # dropout, unless it is frozen
-        data = context_data(tmp_path / "fid.json", module, cache=str(tmp_path / "cache"))
+        data = rerag.data(module, rows, cache=str(tmp_path / "cache"))
         module.trainer = SimpleNamespace(datamodule=data, precision="32-true")
         loader = data.train_dataloader()
         batches = [*loader, *loader]  # two epochs, of other contexts and in other batches
@@ -149,9 +142,3 @@ def test_another_generator_or_precision_finds_nothing(tmp_path, checkpoints) -> 
     places.add(FrozenGenerator(generator, str(tmp_path), "32-true").store.folder)
     places.add(FrozenGenerator(generator, str(tmp_path), "bf16-mixed").store.folder)
     assert len(places) == 3
-
-
-@pytest.mark.parametrize("missing", ["estimator", "generator"])
-def test_a_frozen_generator_needs_both_models(missing) -> None:
-    with pytest.raises(UserError, match="generator_learning_rate 0 trains an estimator by a frozen generator"):
-        ReRagTrainer(**{missing: None}, loss=Loss(label_weight=1), optimizer=JointOptimizer(generator_learning_rate=0))

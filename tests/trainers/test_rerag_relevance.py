@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from harness.systems.rerag import ReRag
 from models.rerag.marginal_reader import MarginalReader
 from models.rerag.model import ReRagModel
 from models.rerag.temperature import fit_temperature
-from tests.helpers.rerag_data import context_data, fid_rows
+from tests.helpers.rerag_data import fid_rows
 from tests.helpers.rerag_world import vary
 from tests.helpers.runs import fit_here, metrics
 from tests.helpers.tiny_runs import write_config
@@ -41,14 +40,13 @@ def scored_rows(count: int, seed: int = 0) -> list[dict]:
 
 
 @pytest.fixture
-def trained_on(tmp_path, checkpoints) -> Callable[..., tuple[ReRagTrainer, ReRagData]]:
+def trained_on(rerag) -> Callable[..., tuple[ReRagTrainer, ReRagData]]:
     """A module without an estimator, and its data of twelve questions with scores."""
-    (tmp_path / "fid.json").write_text(json.dumps(scored_rows(12)))
 
     def make(**options: object) -> tuple[ReRagTrainer, ReRagData]:
-        module = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96, **options).load().eval()
+        module = rerag.trainer(None, **options).eval()
         vary(module.generator.network, 3)
-        return module, context_data(tmp_path / "fid.json", module)
+        return module, rerag.data(module, scored_rows(12))
 
     return make
 
@@ -144,24 +142,18 @@ def test_a_run_exports_what_serves_with_its_weights(tmp_path, checkpoints, capsy
     assert [hit.score for hit in cold.evidence] == pytest.approx(
         [2 * score for score in sorted(held_out[0].scores)[:-3:-1]]
     )
-    with pytest.raises(UserError, match="without a score for every passage, but this model weights"):
+    with pytest.raises(UserError, match="without a score"):
         ReRag(None, serving, device="cpu").answer([replace(held_out[0], scores=())])
 
 
-def test_what_the_folder_records_is_what_weights_the_contexts(tmp_path, checkpoints) -> None:
-    question = split_questions([QuestionDataFile(_scored(tmp_path), "fid")], [], 0.3).training[0]
-    generator = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96).load().generator.eval()
-    logits = {}
+def test_what_the_folder_records_is_what_weights_the_contexts(tmp_path, trained_on) -> None:
+    module, data = trained_on()
+    question, logits = data.questions[0], {}
     for relevance, temperature in (("retriever", 0.5), ("uniform", None), (None, None)):
         folder = tmp_path / f"{relevance}"
         folder.mkdir()
-        ReRagModel(None, generator, relevance=relevance, retriever_temperature=temperature).save(folder)
+        ReRagModel(None, module.generator, relevance=relevance, retriever_temperature=temperature).save(folder)
         strategy = ReRag(None, folder, contexts=2, device="cpu")
         logits[relevance] = [hit.score for hit in strategy.answer([question])[0].evidence]
     best = sorted(question.scores, reverse=True)[:2]
     assert logits == {"retriever": [2 * score for score in best], "uniform": [0.0, 0.0], None: best}
-
-
-def _scored(folder: Path) -> str:
-    (folder / "fid.json").write_text(json.dumps(scored_rows(4)))
-    return str(folder / "fid.json")

@@ -16,7 +16,6 @@ from tests.helpers.runs import fit_here, fit_in_turn, metrics, trained, weights
 from tests.helpers.tiny_runs import set_up
 from tests.trainers import test_drrag, test_rerag_training
 from trainers.drrag import DrRagTrainer
-from trainers.rerag import ReRagTrainer
 from trainers.rerag_options import Loss
 
 
@@ -38,9 +37,9 @@ def test_it_is_the_one_with_the_most_triples_and_padding(checkpoints, hotpot_fil
 
 
 @pytest.mark.parametrize(("rank", "ranks"), [(0, 1), (0, 3), (2, 3)])
-def test_it_is_the_one_with_the_longest_contexts(checkpoints, tmp_path, rank, ranks) -> None:
+def test_it_is_the_one_with_the_longest_contexts(checkpoints, tmp_path, rerag, rank, ranks) -> None:
     test_rerag_training.write_config(tmp_path, checkpoints["t5"])
-    module = ReRagTrainer(str(checkpoints["t5"]), None, max_tokens=48, loss=Loss(label_weight=1.0)).load()
+    module = rerag.trainer("t5", None, max_tokens=48, loss=Loss(label_weight=1.0))
     data = context_data(tmp_path / "fid.json", module, ranks, rank, questions_per_step=6, contexts=6)
     real, largest = list(data.train_dataloader()), data.largest_batch(0)
     assert len(fid_rows(40)) > len(data.questions) > 20
