@@ -2,24 +2,18 @@
 
 import itertools
 import math
-from pathlib import Path
 
 import pytest
 import torch
 from transformers import (
     AutoModelForSeq2SeqLM,
-    AutoModelForSequenceClassification,
     AutoTokenizer,
-    BertConfig,
-    BertForSequenceClassification,
 )
 
-from common.errors import UserError
 from models.cross_encoder import RelevanceEstimator
 from models.length_batching import pad
 from models.rerag.parts import load_generator
-from tests.conftest import save_tokenizer
-from tests.helpers.rerag_world import HAMLET, LONDON, PAIRS, QUESTION, estimator, reading_batch
+from tests.helpers.rerag_world import HAMLET, PAIRS, QUESTION, estimator, reading_batch
 from tests.helpers.tolerances import assert_gradients_close, fp32_tolerance, model_close, model_tolerance
 from trainers.rerag_losses import label_loss
 
@@ -98,43 +92,6 @@ def test_scores_depend_on_neither_company_nor_padding_nor_batches(checkpoints, f
     ids, attention = pad(re.encode([(q, [p]) for q, p in PAIRS]), re.encode.tokenizer.pad_token_id, 64, 64)
     assert re(ids, attention).score_P.tolist() == model_close(scores)
     assert re.scores([]) == []
-
-
-def test_an_encoder_with_one_label_scores_as_plain_transformers(checkpoints, tmp_path) -> None:
-    re = estimator(checkpoints, "bert")
-    re.save(tmp_path)
-    plain, tokenizer = (kind.from_pretrained(tmp_path) for kind in (AutoModelForSequenceClassification, AutoTokenizer))
-    assert plain.config.num_labels == 1
-    batch = tokenizer(
-        [QUESTION] * 2, [f"{p.title}. {p.text}" for p in (HAMLET, LONDON)], padding=True, return_tensors="pt"
-    )
-    assert batch["token_type_ids"].sum() > 0  # the passage is the second segment, as every BERT cross-encoder has it
-    expected = plain(**batch).logits[:, 0].tolist()
-    assert re.scores([(QUESTION, HAMLET), (QUESTION, LONDON)]) == model_close(expected)
-    assert re(*re.encode.pad(re.encode([(QUESTION, [HAMLET])]))).other_logit_P is None
-
-
-def save_labelled_bert(folder: Path, labels: int) -> None:
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
-    config = BertConfig(
-        vocab_size=save_tokenizer(folder, segments=True), num_labels=labels, max_position_embeddings=64, **sizes
-    )
-    BertForSequenceClassification(config).save_pretrained(folder)
-
-
-def test_two_labels_give_a_logit_difference_and_three_are_refused(tmp_path) -> None:
-    save_labelled_bert(tmp_path, 2)
-    re = RelevanceEstimator.build(str(tmp_path), 64).eval()
-    ids, attention = re.encode.pad(re.encode([(QUESTION, [HAMLET])]))
-    first, second = re.network(
-        input_ids=ids, attention_mask=attention, token_type_ids=re._segments(ids, attention)
-    ).logits[0]
-    assert re.scores([(QUESTION, HAMLET)])[0] == model_close((second - first).item())
-    with pytest.raises(UserError, match="max_tokens 65 is beyond the 64 positions"):
-        RelevanceEstimator.build(str(tmp_path), 65)
-    save_labelled_bert(tmp_path, 3)
-    with pytest.raises(UserError, match="classifies into 3 labels"):
-        RelevanceEstimator.build(str(tmp_path), 64)
 
 
 @pytest.mark.parametrize("family", ["t5", "bert"])

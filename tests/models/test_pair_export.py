@@ -44,9 +44,8 @@ def exported_classifier(start: Path, folder: Path, attention: str = "auto") -> T
     """A classifier with random weights that give scores of about 1 nat, exported to `folder`."""
     torch.manual_seed(0)
     classifier = TripleClassifier.build(str(start), 96, attention).eval()  # type: ignore[arg-type]
-    with torch.no_grad():  # initial weights tell texts apart by some 1e-3 nats only
-        for parameter in classifier.network.parameters():
-            parameter.mul_(5 if parameter.ndim > 1 else 1)
+    decide(classifier.network, 5)  # initial weights tell texts apart by some 1e-3 nats only
+    with torch.no_grad():
         classifier.network.classifier.out_proj.bias += torch.tensor([0.2, -0.1])
     classifier.save(folder)
     write_manifest(folder, "triple_classifier", TEXT_FORMAT, 96, attention=attention, threshold=0.5)

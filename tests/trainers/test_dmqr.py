@@ -12,14 +12,7 @@ from harness.rewriters.trained import TrainedRewriter
 from models.length_batching import IGNORE
 from models.lora import Lora, adapter_names, adapter_parameters
 from tests.helpers.rewrite_runs import data_of
-from tests.helpers.tiny_runs import (
-    best_of,
-    checkpoint_of,
-    divided_steps,
-    fit,
-    metrics,
-    run_card,
-)
+from tests.helpers.tiny_runs import best_of, checkpoint_of, divided_steps, fit, metrics, run_card
 from tests.helpers.tolerances import model_close
 from trainers.dmqr import RewriterTrainer
 

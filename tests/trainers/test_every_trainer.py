@@ -72,9 +72,7 @@ def test_two_processes_and_accumulation_train_as_one(name, place) -> None:
         ("rewriter", 2, ()), ("rewriter", 5, PER_STRATEGY),
     ],
 )  # fmt: skip
-def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_exactly(
-    name, step, options, place
-) -> None:  # fmt: skip
+def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_exactly(name, step, options, place) -> None:
     PREPARE[name](place)
     fit("whole", *options)
     given = ("fit", "--config", "config.yaml", "--name", "cut", *options)

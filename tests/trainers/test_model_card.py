@@ -23,7 +23,7 @@ from models.drrag.triple_classifier import TripleClassifier
 from models.lora import Lora
 from models.rerag.model import ReRagModel
 from tests.helpers.tiny_runs import run_card
-from tests.helpers.tolerances import model_tolerance
+from tests.helpers.tolerances import decide, model_tolerance, move_adapters
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_options import Loss, Text
@@ -44,9 +44,7 @@ def _same_heads() -> None:
 
 def exported(module: RunModule, data: DrRagData | ReRagData, folder: Path, gain: float = 5) -> ModelCard:
     """Export a module whose weights tell texts apart, as the end of a run does, and read its card."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.mul_(gain if parameter.ndim > 1 else 1)
+    decide(module, gain)
     module.eval()
     module.trainer = SimpleNamespace(datamodule=data)  # type: ignore[assignment]
     folder.mkdir()
@@ -114,10 +112,7 @@ def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
         network.save_pretrained(start)
     text = Text("packed", 5) if packed else Text(max_answer_tokens=5, true_word=words[0], false_word=words[1])
     module = ReRagTrainer(None if packed else start, start, max_tokens=240, text=text, lora=Lora(rank)).load()
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            if "lora_B" in name:
-                parameter.normal_(std=0.1)
+    move_adapters(module, 0.1)
     exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.3)
     _, found = run_card(tmp_path / "serving", monkeypatch)
     generator = ReRagModel.load(Path(), "cpu").generator
@@ -140,7 +135,7 @@ def relevance(found: dict[str, Any]) -> list[float]:
     return scores
 
 
-def test_the_metadata_is_valid_and_honest(checkpoints, tmp_path, monkeypatch) -> None:
+def test_the_metadata_is_valid_and_honest(checkpoints, tmp_path) -> None:
     sources = [
         SOURCE,
         QuestionDataFile("own.json", "fid", language="de"),
@@ -148,25 +143,21 @@ def test_the_metadata_is_valid_and_honest(checkpoints, tmp_path, monkeypatch) ->
     ]
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64).load()
     card = exported(module, DrRagData(sources), tmp_path / "local")
-    assert card.data.to_dict() == {  # no license: nobody states one; no base_model: a local folder that names none
-        "library_name": "transformers",
-        "language": ["de"],
-        "datasets": ["hotpotqa/hotpot_qa", "google/nq"],
-        "pipeline_tag": "text-ranking",
+    always = {
+        "library_name": "transformers", "pipeline_tag": "text-ranking",
         "tags": ["retrieval-augmented-generation", "dr-rag", "reranking"],
-    }
+    }  # fmt: skip
+    # no license: nobody states one; no base_model: a local folder that names none
+    assert card.data.to_dict() == {**always, "language": ["de"], "datasets": ["hotpotqa/hotpot_qa", "google/nq"]}
     assert f"from `{checkpoints['bert'].name}`" in card.text
     assert f"train.json (sha256 {'0' * 64})" in card.text
     assert str(tmp_path) not in card.text
     assert str(checkpoints["bert"].parent) not in card.text
     module.hparams["pretrained"] = "google/bigbird-roberta-base"
     module.card = Card(license="mit", language=["en"])
-    data = DrRagData([QuestionDataFile("own.json", "hotpotqa", language="de")])
-    assert exported(module, data, tmp_path / "hub", 1).data.to_dict() == {
-        "base_model": ["google/bigbird-roberta-base"], "language": ["en"], "library_name": "transformers",
-        "license": "mit", "pipeline_tag": "text-ranking", "tags": ["retrieval-augmented-generation", "dr-rag",
-        "reranking"]
-    }  # fmt: skip
+    owned = exported(module, DrRagData([QuestionDataFile("own.json", "hotpotqa", language="de")]), tmp_path / "hub", 1)
+    stated = {"base_model": ["google/bigbird-roberta-base"], "language": ["en"], "license": "mit"}
+    assert owned.data.to_dict() == always | stated
 
 
 def test_license_and_base_model_are_those_that_the_start_states_also_in_a_run_from_its_serving_folder(

@@ -5,6 +5,7 @@ Its learning rate, its decay and the schedule, replayed by AdamW's formula.
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -40,9 +41,8 @@ def assert_trained_as(folder: Path, factors: list[float], rate_of: Callable[[str
     steps = recorded(folder)
     assert len(steps) == len(factors)
     rates_seen = {rate for step in steps for rate in step["rates"]}
-    allowed = [
-        factor * rate_of(name) for factor in factors for name in steps[0]["weights"] if rate_of(name) is not None
-    ]
+    peaks = {rate_of(name) for name in steps[0]["weights"]} - {None}
+    allowed = [factor * peak for factor in factors for peak in peaks]
     assert all(min(abs(rate - each) for each in allowed) <= 1e-12 for rate in rates_seen)
     for name, start in steps[0]["weights"].items():
         rate = rate_of(name)
@@ -144,25 +144,18 @@ def test_groups_decay_matrices_alone_and_leave_frozen_weights_out() -> None:
     assert decay_groups(network.requires_grad_(False).parameters(), 0.5, 0.25) == []
 
 
-class _Trainer:
-    """The limits of a run, which are all that `total_steps` asks for."""
-
-    def __init__(self, steps_per_epoch: int, max_steps: int, max_epochs: int | None) -> None:
-        self.max_steps, self.max_epochs = max_steps, max_epochs
-        self.datamodule = self
-        self.steps_per_epoch = steps_per_epoch
-
-
 @pytest.mark.parametrize(
-    ("max_steps", "max_epochs", "expected"), [(-1, 3, 21), (10, 3, 10), (30, 3, 21), (10, -1, 10), (10, None, 10)]
+    ("max_steps", "max_epochs", "warmup", "expected"),
+    [
+        *((-1, 3, 0, 21), (10, 3, 0, 10), (30, 3, 0, 21), (10, -1, 0, 10), (10, None, 0, 10), (-1, 1, 6, 7)),
+        *((-1, -1, 0, "trainer.max_epochs"), (-1, 1, 7, "warmup_steps 7")),
+    ],
 )
-def test_a_run_ends_at_its_first_limit(max_steps, max_epochs, expected) -> None:
-    assert total_steps(_Trainer(7, max_steps, max_epochs)) == expected
-
-
-def test_a_schedule_without_an_end_is_refused() -> None:
-    with pytest.raises(UserError, match=r"give trainer\.max_epochs or trainer\.max_steps"):
-        total_steps(_Trainer(7, -1, -1))
-    with pytest.raises(UserError, match=r"ends after 7 steps, within warmup_steps 7"):
-        total_steps(_Trainer(7, -1, 1), 7)
-    assert total_steps(_Trainer(7, -1, 1), 6) == 7
+def test_a_run_ends_at_its_first_limit_and_a_schedule_needs_an_end(max_steps, max_epochs, warmup, expected) -> None:
+    data = SimpleNamespace(steps_per_epoch=7)
+    trainer = SimpleNamespace(max_steps=max_steps, max_epochs=max_epochs, datamodule=data)
+    if isinstance(expected, int):
+        assert total_steps(trainer, warmup) == expected
+    else:
+        with pytest.raises(UserError, match=expected):
+            total_steps(trainer, warmup)

@@ -9,14 +9,13 @@ import pytest
 import torch
 from jsonargparse import Namespace
 from pytorch_lightning.cli import instantiate_module
-from safetensors.torch import load_file
 from torch import Tensor
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests
 from models.serving_manifest import write_manifest
 from tests.helpers.every_trainer import PREPARE
-from tests.helpers.tiny_runs import checkpoint_of, fit
+from tests.helpers.tiny_runs import checkpoint_of, fit, served
 from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_extractive import ExtractiveTrainer
 from trainers.drrag import DrRagTrainer
@@ -53,11 +52,6 @@ def exported(module: RunModule, folder: Path) -> dict[str, Tensor]:
     else:
         getattr(module, module.starts["pretrained"].part).save(folder)
     return served(folder)
-
-
-def served(folder: Path) -> dict[str, Tensor]:
-    files = [each for each in folder.glob("*/model.safetensors")]
-    return {f"{each.parent.name}.{name}": value for each in files for name, value in load_file(each).items()}
 
 
 @pytest.mark.parametrize(

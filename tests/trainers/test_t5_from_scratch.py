@@ -19,7 +19,6 @@ from models.context_tokenizer import ContextEncoder
 from models.cross_encoder import RelevanceEstimator
 from models.rerag.parts import load_generator
 from models.text_formats import neutralize
-from tests.helpers.tolerances import fp32_tolerance
 from trainers.t5_from_scratch import main
 
 ROOT = Path(__file__).parents[2]
@@ -124,28 +123,6 @@ def test_questions_and_answers_count_as_text(hotpot_file, tmp_path) -> None:
     hotpot_file.write_text(json.dumps(rows))
     main(["--corpus", str(hotpot_file), "--layout", "hotpotqa", "--out", str(tmp_path / "t5"), "--sizes.d_model", "8"])
     assert {"▁sphinx", "▁quartz", "▁vodka"} <= set(AutoTokenizer.from_pretrained(tmp_path / "t5").get_vocab())
-
-
-@pytest.mark.numeric
-def test_a_decoder_of_its_own_depth_that_copies(folder, tmp_path) -> None:
-    options = [
-        "--tokenizer", str(folder), "--sizes.d_model", "32", "--sizes.d_ff", "64", "--sizes.layers", "1",
-        "--sizes.decoder_layers", "2"
-    ]  # fmt: skip
-    for name, hard_negatives in {"plain": [], "copies": ["--copying", "true"]}.items():
-        main([*options, *hard_negatives, "--out", str(tmp_path / name)])
-    plain, copies = (AutoModelForSeq2SeqLM.from_pretrained(tmp_path / name) for name in ("plain", "copies"))
-    assert (copies.config.num_layers, copies.config.num_decoder_layers) == (1, 2)
-    for network, is_copy in ((plain, False), (copies, True)):
-        for block in network.decoder.block:
-            attention = block.layer[1].EncDecAttention
-            product = attention.o.weight @ attention.v.weight
-            exact = fp32_tolerance(32**2)  # an orthogonal factor is made by as many reflections as it has rows
-            assert torch.allclose(product, torch.eye(32), rtol=0, atol=exact) == is_copy
-    theirs = plain.state_dict()
-    changed = {name for name, value in copies.state_dict().items() if not torch.equal(value, theirs[name])}
-    assert all("EncDecAttention" in name or name.startswith("encoder.block.0.layer.0") for name in changed)
-    assert torch.equal(plain.shared.weight, copies.shared.weight)
 
 
 @pytest.mark.skipif("LIGHTNING_RAG_DATA" not in os.environ, reason="LIGHTNING_RAG_DATA names no folder with t5/")

@@ -9,7 +9,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import DataError, MissingInputError, UserError
 from common.records import clean
 from models.dmqr.rewrite_outputs import REASON, parse_output, queries_of, words_of
 from models.dmqr.strategies import DEMONSTRATIONS, PAPER, POOL, Demonstration, Pool
@@ -152,46 +151,6 @@ def test_a_user_s_own_strategy_joins_the_pool(tmp_path) -> None:
     assert "Pseudo-Document: p\nKeyword Rewriting: k: $5\n" in Template(
         pool.selection_prompt(["hyde", "kwr"])
     ).substitute(question="x")
-
-
-@pytest.mark.parametrize(
-    ("found", "part"),
-    [
-        ({"strategies": [{"name": "x"}]}, "missing 3 required positional arguments"),
-        ({"strategies": [{**OWN, "titel": "x"}]}, "titel"),
-        ({"strategies": [{**OWN, "title": "Keyword rewriting"}]}, "is that of kwr, too"),
-        ({"strategies": [{**OWN, "title": "Reason"}]}, "is that of reason, too"),
-        ({"strategies": [{**OWN, "title": "A: B"}]}, "must not have a colon"),
-        ({"strategies": [{**OWN, "title": "2. step"}]}, "begin like a list"),
-        ({"strategies": [{**OWN, "guideline": 3}]},
-            "guideline of the strategy 'hyde' must be a text of one line, not 3"),
-        ({"strategies": [{**OWN, "description": "a\nb"}]}, "must be a text of one line"),
-        ({"strategies": [{**OWN, "several": "no"}]}, "several of the strategy 'hyde' must be true or false"),
-        ({"demonstrations": [{"question": "q", "rewrites": {"kw": "x"}, "reason": "r"}]},
-            "'kw', or that is no strategy"),
-        ({"demonstrations": [{"question": "q", "rewrites": {"kwr": "x"}, "selected": ["gqr"], "reason": "r"}]},
-            "'gqr'"),
-        ({"demonstrations": [{"question": "q", "rewrites": {"kwr": "x\ny"}, "reason": "r"}]}, "not a text of one line"),
-        ({"demonstrations": [{"question": "q", "rewrites": {"kwr": "x"}}]}, "the key 'reason' is missing"),
-        ({"demonstrations": 3}, "pool.yaml is no pool"),
-    ],
-)  # fmt: skip
-def test_a_pool_that_is_wrong_is_refused(tmp_path, found, part) -> None:
-    with pytest.raises(DataError, match="is no pool") as refused:
-        Pool.load(write(tmp_path, **found))
-    assert part in str(refused.value)
-
-
-def test_a_pool_that_is_missing_and_names_that_are_unknown(tmp_path) -> None:
-    with pytest.raises(MissingInputError, match=r"none\.yaml does not exist"):
-        Pool.load(tmp_path / "none.yaml")
-    (tmp_path / "bad.yaml").write_text("a: [")
-    with pytest.raises(DataError, match="is no pool"):
-        Pool.load(tmp_path / "bad.yaml")
-    for names, part in ((["kw"], "contains 'kw'"), ([], "is empty"), (["kwr", "kwr"], "names one twice")):
-        with pytest.raises(UserError, match=f"strategies {part}; allowed: gqr, kwr, par, cce, decomposition"):
-            Pool().chosen(names)
-    Pool().check()
 
 
 def test_the_pool_that_the_docs_show_loads(tmp_path) -> None:

@@ -4,7 +4,6 @@ import pytest
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-from common.errors import ArtifactError
 from common.records import Passage
 from models.dmqr.word_selector import JOINS, KIND, STAYS, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPairEncoder
@@ -60,22 +59,6 @@ def test_the_passage_is_truncated_and_a_question_that_leaves_it_no_room(minilm) 
     assert minilm.cut_note("word " * 30) == "reads the first 22 of the question's 30 tokens"
 
 
-def test_the_input_is_the_tokenizer_s_own_pair(minilm) -> None:
-    pairs = minilm(PAIRS[:2])
-    ids_PT, types_PT, attention_PT = minilm.pad([pair for pair in pairs if pair])
-    texts = [(minilm.text(QUESTION), minilm.text(f"{p.title}. {p.text}" if p.title else p.text)) for p in PASSAGES[:2]]
-    theirs = minilm.tokenizer(texts, padding="max_length", max_length=ids_PT.shape[1], return_tensors="pt")
-    assert torch.equal(ids_PT, theirs["input_ids"])
-    assert torch.equal(types_PT, theirs["token_type_ids"])
-    assert torch.equal(attention_PT, theirs["attention_mask"])
-
-
-def test_special_tokens_in_texts_stay_text(minilm) -> None:
-    (pair,) = minilm([("a [SEP] b [CLS]?", PASSAGES[2])])
-    assert pair.ids.count(minilm.tokenizer.sep_token_id) == 2
-    assert [each.word.text for each in pair.question_words] == ["a", "sep", "b", "cls"]
-
-
 def test_scores_are_those_of_each_pair_alone(selector) -> None:
     together = selector.scores(PAIRS)
     for pair, found in zip(PAIRS, together, strict=True):
@@ -120,6 +103,3 @@ def test_the_exported_folder_scores_alike_also_in_transformers(selector, tmp_pat
         theirs_TL = network(**batch).logits[0]
         ours_TL = loaded(*loaded.encode.pad([pair]))[0, : len(pair.ids)]
     assert torch.allclose(theirs_TL, ours_TL, atol=1e-5)
-    (tmp_path / "selector" / "config.json").write_text("{}")
-    with pytest.raises(ArtifactError):
-        WordSelector.load(tmp_path)

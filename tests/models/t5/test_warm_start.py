@@ -30,10 +30,13 @@ WORDS = ["teacher", "tutor", "taught", "river", "lake", "company", "employer", "
 WIDTH = 256
 SIZES = {"d_model": WIDTH, "layers": 1, "heads": 4, "d_ff": 64}
 
-try:
-    resolve(MINILM)
-except MissingInputError:
-    pytest.skip(f"{MINILM} is not on this machine", allow_module_level=True)
+
+@pytest.fixture(scope="module")
+def minilm() -> str:
+    try:
+        return str(resolve(MINILM))
+    except MissingInputError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,7 @@ def words() -> PreTrainedTokenizerBase:
 
 
 @pytest.fixture(scope="module")
-def meanings(words) -> Tensor:
+def meanings(words, minilm) -> Tensor:
     return semantic_embeddings(words, MINILM, WIDTH)
 
 
@@ -87,9 +90,11 @@ def test_embeddings_follow_from_the_seed_whatever_the_width(words, meanings) -> 
 @pytest.mark.parametrize(("width", "heads", "layers"), [(64, 4, 2), (48, 3, 1), (32, 1, 3), (40, 8, 1)])
 def test_cross_attention_hands_over_what_it_attends_to(words, width, heads, layers) -> None:
     network = random_t5(words, T5Sizes(d_model=width, layers=1, decoder_layers=layers, heads=heads, d_ff=16))
-    before = torch.get_rng_state()
+    before, plain = torch.get_rng_state(), {name: value.clone() for name, value in network.state_dict().items()}
     initialize_copy_heads(network)
     assert torch.equal(torch.get_rng_state(), before)
+    changed = {name for name, value in network.state_dict().items() if not torch.equal(value, plain[name])}
+    assert all("EncDecAttention" in name or name.startswith("encoder.block.0.layer.0") for name in changed)
     assert len(network.decoder.block) == layers
     for block in network.decoder.block:
         attention = block.layer[1].EncDecAttention
@@ -113,7 +118,7 @@ def passages() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def start(passages, tmp_path_factory) -> Path:
+def start(passages, minilm, tmp_path_factory) -> Path:
     """What the command writes with both starts."""
     folder = tmp_path_factory.mktemp("start")
     (folder / "corpus.jsonl").write_text("".join(json.dumps({"title": "", "text": text}) + "\n" for text in passages))
@@ -133,9 +138,8 @@ def ranks(network: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerBas
         ids = tokenizer.encode(text)
         place = chance.choice([n for n, token in enumerate(ids[:-2]) if ids.count(token) == 1])
         with torch.inference_mode():
-            logits_V = network(input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([[0, ids[place]]])).logits[
-                0, -1
-            ]
+            read = network(input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([[0, ids[place]]]))
+        logits_V = read.logits[0, -1]
         found.append(int((logits_V > logits_V[ids[place + 1]]).sum()))
     return found
 
