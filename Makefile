@@ -14,7 +14,7 @@ export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 export PYTHONDONTWRITEBYTECODE :=  # tests start many processes, which read compiled modules in half of the time
 
-.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa quickstart-all reproduce-lm test test-runs test-gpu test-all test-portable check format site size clean
+.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa quickstart-all reproduce-lm test test-runs test-slow test-gpu test-all test-portable check format site size clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -57,6 +57,9 @@ test: install  ## The fast tests, or those that MARKED selects: no network, no G
 
 test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 4 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "whole_run"
+
+test-slow: install  ## What takes more than half a minute each
+	@$(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist worksteal -m "slow and not gpu and not network"
 
 test-gpu: install  ## What needs a GPU: equal results on CPU and GPU, bf16 training, NCCL; without one it names what it skips
 	@$(BIN)/python -m pytest -q -rs -m gpu

@@ -50,10 +50,10 @@ def _keys(question: Question) -> Iterator[tuple[str, str]]:
     yield from (("passage", id_) for id_ in question.support)
     if question.history:
         return
-    yield from (("document", id_) for id_ in question.gold_corpus_ids)
-    yield from (("document", passage.corpus_id) for passage in question.gold if passage.corpus_id)
-    yield from (("document", segment.document) for segment in question.gold_segments)
-    yield from (("page", passage.title) for passage in question.gold if passage.title)
-    yield from (("page", title) for title in question.unshipped_support)
-    if question.group:
-        yield "group", question.group
+    yield from (("document", id_) for id_ in question.gold.corpus_ids)
+    yield from (("document", passage.corpus_id) for passage in question.gold_passages if passage.corpus_id)
+    yield from (("document", segment.document) for segment in question.gold.segments)
+    yield from (("page", passage.title) for passage in question.gold_passages if passage.title)
+    yield from (("page", title) for title in question.gold.titles)
+    if question.source.group:
+        yield "group", question.source.group

@@ -152,6 +152,29 @@ class GoldSegment:
 
 
 @dataclass(frozen=True, slots=True)
+class Gold:
+    """What is known to be relevant to a question, beside the gold passages that its file holds (`Question.support`)."""
+
+    titles: tuple[str, ...] = ()  # of gold passages whose text is not in the file
+    corpus_ids: tuple[str, ...] = ()  # the corpus's own ids of gold passages whose text is not in the file
+    segments: tuple[GoldSegment, ...] = ()  # where documents answer it
+    # how relevant passages are, by their id or the corpus's, where the file says it by other numbers than 0 and 1; and
+    # 0 of passages of the corpus that are judged not to be
+    grades: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How a question stands in its data set."""
+
+    group: str = ""  # what belongs together in training or in validation, such as a customer
+    exclude_self: bool = False  # whether the passage that it is itself is not retrieved
+    # of an unanswerable question, whose passages do not hold what it takes: what the file says, or one empty text; it
+    # has no `answers`
+    withheld: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One question of a data-set file, with its answers and passages."""
 
@@ -160,26 +183,14 @@ class Question:
     answers: tuple[str, ...] = ()  # accepted answers, the main one first; empty where the split has none
     passages: tuple[Passage, ...] = ()  # candidate passages in the file, in file order
     support: tuple[str, ...] = ()  # ids of the gold passages among `passages`
-    unshipped_support: tuple[str, ...] = ()  # titles of gold passages whose text is not in the file
     kind: str = ""  # question type in the data set: bridge, comparison, compositional, 2hop, 3hop1, ...
-    scores: tuple[
-        float | None, ...
-    ] = ()  # retriever scores of `passages` in the file, None without one; empty without any
-    history: tuple[str, ...] = field(default=(), repr=False)  # earlier turns of a dialogue, oldest first
-    gold_segments: tuple[GoldSegment, ...] = field(default=(), repr=False)  # where documents answer it
-    # the corpus's own ids of gold passages whose text is not in the file
-    gold_corpus_ids: tuple[str, ...] = field(default=(), repr=False)
-    # how relevant passages are, by their id or the corpus's, where the file says it by other numbers than 0 and 1; and
-    # 0 of passages of the corpus that are judged not to be
-    grades: tuple[tuple[str, float], ...] = field(default=(), repr=False)
-    group: str = field(default="", repr=False)  # what belongs together in training or in validation, such as a customer
-    exclude_self: bool = field(default=False, repr=False)  # whether the passage that it is itself is not retrieved
-    # of an unanswerable question, whose passages do not hold what it takes: what the file says, or one empty text; it
-    # has no `answers`
-    withheld: tuple[str, ...] = field(default=(), repr=False)
+    scores: tuple[float | None, ...] = ()  # retriever's, of `passages` in the file; None without one, empty without any
+    history: tuple[str, ...] = ()  # earlier turns of a dialogue, oldest first
+    gold: Gold = Gold()
+    source: Source = Source()
 
     @property
-    def gold(self) -> tuple[Passage, ...]:
+    def gold_passages(self) -> tuple[Passage, ...]:
         """The gold passages among `passages`, in file order."""
         return tuple(p for p in self.passages if p.id in self.support)
 
@@ -191,10 +202,11 @@ class Question:
         return self.id in map(clean, (passage.corpus_id, *passage.other_ids)) or nfkc(passage.text) == nfkc(self.text)
 
     def excluding_self(self) -> "Question":
-        """The question with `exclude_self`, without itself among its passages; `support` stays."""
+        """The question with `Source.exclude_self`, without itself among its passages; `support` stays."""
         kept = [place for place, passage in enumerate(self.passages) if not self.is_itself(passage)]
         scores = tuple(self.scores[place] for place in kept) if self.scores else ()
-        return replace(self, passages=tuple(self.passages[place] for place in kept), scores=scores, exclude_self=True)
+        passages, source = tuple(self.passages[place] for place in kept), replace(self.source, exclude_self=True)
+        return replace(self, passages=passages, scores=scores, source=source)
 
     @property
     def gold_groups(self) -> tuple[frozenset[str], ...]:

@@ -54,7 +54,7 @@ def search_for(
     """
     texts = [question.text for question in questions] if queries is None else queries
     kept: list[list[Ranked]] = [[] for _ in questions]
-    rows, depth = [*range(len(questions))], k + any(question.exclude_self for question in questions)
+    rows, depth = [*range(len(questions))], k + any(question.source.exclude_self for question in questions)
     while rows:
         found = zip(rows, search(retriever, [texts[row] for row in rows], depth), strict=True)
         rows = []
@@ -68,7 +68,7 @@ def search_for(
 
 def without_itself(question: Question, hits: Sequence[Ranked]) -> Sequence[Ranked]:
     """The passages found, without the question itself if it has `exclude_self`."""
-    return [hit for hit in hits if not question.is_itself(hit.passage)] if question.exclude_self else hits
+    return [hit for hit in hits if not question.is_itself(hit.passage)] if question.source.exclude_self else hits
 
 
 def without_copies(hits: Sequence[Ranked]) -> list[Ranked]:

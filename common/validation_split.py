@@ -8,7 +8,7 @@ from common.records import Question, nfkc
 
 def validation_share(question: Question) -> float:
     """Hash of a question as a number in [0, 1): of its group, or dialogue, or text."""
-    text = question.group or nfkc(question.history[0] if question.history else question.text)
+    text = question.source.group or nfkc(question.history[0] if question.history else question.text)
     digest = hashlib.sha256(text.encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 
@@ -46,8 +46,8 @@ def belongs_to(question: Question) -> Iterator[tuple[str, str]]:
     yield "text", "\n".join(nfkc(text).casefold() for text in (*question.history, question.text))
     if question.history:
         yield "text", nfkc(question.history[0]).casefold()
-    if question.group:
-        yield "group", question.group
+    if question.source.group:
+        yield "group", question.source.group
 
 
 def held_out(questions: Iterable[Question], fraction: float | None) -> Iterable[Question]:

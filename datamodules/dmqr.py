@@ -209,7 +209,7 @@ class RewriteData(StepData):
             rows.setdefault(asked(each.example.question, each.example.history), row)
         found = read_gold(self.gold_questions, rows, self._unusual)
         drawn = sorted(found, key=lambda key: _digest(repr(key)))[: self.recall_questions]
-        check_corpus(retriever, [found[key].gold for key in drawn], self.recall_k)
+        check_corpus(retriever, [found[key].gold_passages for key in drawn], self.recall_k)
         self.audit |= {
             "validation_questions": len(rows),
             "validation_questions_with_gold_passages": len(found),

@@ -47,7 +47,7 @@ def read_gold(
             key = asked(question.text, question.history)
             if key not in wanted or key in found:
                 continue
-            if question.gold and not question.unshipped_support:
+            if question.gold_passages and not question.gold.titles:
                 found[key] = question
             else:
                 incomplete.add(key)

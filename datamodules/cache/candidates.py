@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from common.progress import track
-from common.records import Passage, Question, passage_text
+from common.records import Gold, Passage, Question, passage_text
 from datamodules.cache.questions import CachedQuestions
 from datamodules.cache.record_cache import Arrays
 from datamodules.examples.triples import noise_of
@@ -56,10 +56,10 @@ class Candidates:
                 if anchor in number
             }
             note = {
-                "gold": [number[p.id] for p in question.gold],
+                "gold": [number[p.id] for p in question.gold_passages],
                 "own": [number[p.id] for p in noise.own],
                 "absent": sum(id_ not in number for id_ in question.support),
-                "unshipped": bool(question.unshipped_support),
+                "unshipped": bool(question.gold.titles),
                 "mined": [number[p.id] for p in noise.mined],
                 "hits": hits,
             }
@@ -80,7 +80,7 @@ class Candidates:
         question = Question(
             self.ids[place], "", passages=(*gold, *own),
             support=(*(p.id for p in gold), *[_ABSENT] * note.get("absent", 0)),
-            unshipped_support=_NOT_SHIPPED if note.get("unshipped") else (),
+            gold=Gold(titles=_NOT_SHIPPED if note.get("unshipped") else ()),
         )  # fmt: skip
         return question, Mined(self._passages(note.get("mined", ())), note.get("hits"))
 

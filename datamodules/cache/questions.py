@@ -1,18 +1,17 @@
 """Questions of official files as stored records: a sequence of `Question` that holds one question at a time."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from common.progress import track
-from common.records import GoldSegment, Question
+from common.records import Gold, GoldSegment, Passage, Question, Source
 from datamodules.cache.records import Records, RecordWriter
 
-_HEAD = ("id", "text", "answers", "kind", "history", "group")  # fields that are read without the passages
-_BODY = tuple(each.name for each in fields(Question) if each.name not in (*_HEAD, "passages"))
+_HEAD = ("id", "text", "answers", "kind", "history", "source")  # fields that are read without the passages
 
 
 class CachedQuestions(Sequence[Question]):
@@ -39,26 +38,35 @@ class CachedQuestions(Sequence[Question]):
             return self.select(np.arange(len(self))[place])
         row = int(self.rows[place])
         passages, body = self._records.body(row)
-        body["gold_segments"] = [GoldSegment(*map(_tuples, each)) for each in body.get("gold_segments", ())]
-        return Question(**_read(_HEAD, self._records.head(row)), passages=passages, **_read(body, body.values()))
+        return _question(self._records.head(row), passages, body)
 
     def select(self, places: ArrayLike) -> "CachedQuestions":
         """The questions at some places of these, in that order."""
         return CachedQuestions(self._records, self.rows[np.asarray(places, dtype=np.int64)])
 
     def without_passages(self) -> Iterator[Question]:
-        """Id, text, answers, kind, history and group of every question, much faster than the whole question."""
+        """Id, text, answers, kind, history and source of every question, much faster than the whole question."""
         heads = list(self._records.heads())
-        return (Question(**_read(_HEAD, heads[row])) for row in self.rows.tolist())
+        return (_question(heads[row]) for row in self.rows.tolist())
 
 
-def _read(names: Iterable[str], values: Iterable[Any]) -> dict[str, Any]:
-    return dict(zip(names, map(_tuples, values), strict=True))
+def _question(head: list[Any], passages: tuple[Passage, ...] = (), body: dict[str, Any] | None = None) -> Question:
+    known = _tuples(dict(zip(_HEAD, head, strict=True)) | (body or {}))
+    gold, source = known.pop("gold", {}), Source(**known.pop("source"))
+    gold["segments"] = tuple(GoldSegment(**each) for each in gold.get("segments", ()))
+    return Question(passages=passages, gold=Gold(**gold), source=source, **known)
 
 
 def _tuples(value: Any) -> Any:
     """A value as it was before JSON made lists of tuples."""
+    if isinstance(value, dict):
+        return {name: _tuples(each) for name, each in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _filled(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that hold something: most questions have no grades, no segments, no group."""
+    return {name: value for name, value in fields.items() if value}
 
 
 def write_questions(writer: RecordWriter, questions: Iterator[Question], what: str) -> None:
@@ -70,7 +78,6 @@ def write_questions(writer: RecordWriter, questions: Iterator[Question], what: s
         what: Their name for the progress, such as `reading training questions`.
     """
     for one in track(questions, None, what):
-        body: dict[str, Any] = {name: value for name in _BODY if (value := getattr(one, name))}
-        if one.gold_segments:
-            body["gold_segments"] = [*map(astuple, one.gold_segments)]
-        writer.add([getattr(one, name) for name in _HEAD], one.passages, body)
+        head = [one.id, one.text, one.answers, one.kind, one.history, _filled(asdict(one.source))]
+        body = {"support": one.support, "scores": one.scores, "gold": _filled(asdict(one.gold))}
+        writer.add(head, one.passages, _filled(body))

@@ -34,7 +34,7 @@ from datamodules.cache.unused_caches import remove_unused
 DEFAULT = "cache/questions"
 # Of all that is stored. Increase it when something that is stored changes for the same files and options, as
 # tests/datamodules/cache/test_format.py shows: the code that computes it is no part of the key.
-FORMAT = 4
+FORMAT = 5
 RECORDS, OF_ALL_VERSIONS = f"records.{FORMAT}", "records.*"
 WAIT_SECONDS = 24 * 3600.0  # for another process that stores the same files
 _DIGITS = 32  # of a SHA-256 in names

@@ -51,7 +51,7 @@ def audit(
     without, gold = 0, Counter[int]()
     for question in questions:
         without += question.id not in used
-        gold[len(question.gold)] += 1
+        gold[len(question.gold_passages)] += 1
     ordered = sorted(lengths)
     quantile = (
         {f"p{q}": ordered[min(len(ordered) - 1, len(ordered) * q // 100)] for q in (5, 50, 95)} if ordered else {}

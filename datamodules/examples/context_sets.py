@@ -104,7 +104,7 @@ def pick_contexts(
 
 def without_copies(question: Question, hard_negatives: Sequence[Passage]) -> list[Passage]:
     """The hard negatives that do not have the text of a gold passage (`common.gold_copies`)."""
-    copies = GoldCopies.of(question.gold)
+    copies = GoldCopies.of(question.gold_passages)
     return [passage for passage in hard_negatives if passage.id in question.support or passage not in copies]
 
 
@@ -114,7 +114,7 @@ def relevant(question: Question, passages: Sequence[Passage], labels: Labels) ->
     Marked gold or a copy of such a passage, or containing an accepted answer by DPR's has-answer rule.
     """
     if labels == "gold":
-        copies = GoldCopies.of(question.gold)
+        copies = GoldCopies.of(question.gold_passages)
         return tuple(passage.id in question.support or passage in copies for passage in passages)
     return tuple(has_answer(passage.text, question.answers) for passage in passages)
 
@@ -124,7 +124,9 @@ def shares_of_grades(question: Question, passages: Sequence[Passage], labels: Se
 
     A relevant passage without a grade, such as a copy of a graded one, has the grade 1.
     """
-    grades = {id_: grade for id_, grade in question.grades if grade}  # 0: of passages of a corpus that is not given
+    grades = {
+        id_: grade for id_, grade in question.gold.grades if grade
+    }  # 0: of passages of a corpus that is not given
     if not grades:
         return ()
     found = [

@@ -77,10 +77,10 @@ def noise_of(question: Question, mined: Sequence[Passage]) -> Noise:
         question: With its gold passages and candidates.
         mined: Its mined passages.
     """
-    unshipped = {nfkc(title) for title in question.unshipped_support}
+    unshipped = {nfkc(title) for title in question.gold.titles}
     own = [p for p in question.passages if p.id not in question.support and nfkc(p.title) not in unshipped]
     mined = [p for p in mined if p.id not in question.support]
-    copies = GoldCopies.of(question.gold)
+    copies = GoldCopies.of(question.gold_passages)
     copied = {passage.id for passage in (*own, *mined) if passage in copies}
     return Noise([p for p in own if p.id not in copied], [p for p in mined if p.id not in copied], len(copied))
 
@@ -89,8 +89,8 @@ def found_pairs(
     question: Question, mined: Sequence[Passage], hits: Hits
 ) -> tuple[list[tuple[Passage, Passage]], list[tuple[Passage, Passage]]]:
     """Negative pairs (d_i, d') where d' was found with d_i: those with one gold passage, and those with none."""
-    by_id = {passage.id: passage for passage in (*mined, *question.gold)}
-    gold = {passage.id for passage in question.gold}
+    by_id = {passage.id: passage for passage in (*mined, *question.gold_passages)}
+    gold = {passage.id for passage in question.gold_passages}
     pairs = [(d, other) for d, found in hits.items() for other in found if d in by_id and other in by_id and d != other]
     golds = [(by_id[d], by_id[other], (d in gold) + (other in gold)) for d, other in pairs]
     return [(d, other) for d, other, count in golds if count == 1], [
@@ -118,7 +118,7 @@ def draw(
         Triples; empty if the question has fewer than two gold passages or no noise passage.
     """
     rng = random.Random(f"{seed}/{epoch}/{question.id}")
-    gold = list(question.gold)
+    gold = list(question.gold_passages)
     own, mined, _ = noise_of(question, mined)
     positives = list(permutations(gold, 2))
     if not positives or not (own or mined):

@@ -27,7 +27,7 @@ def read_questions_with_gold(
         layout: Layout of the questions.
         source: As of `read_questions`.
         limit: Maximum number of rows; all by default.
-        corpus: The corpus whose ids `Question.gold_corpus_ids` are, in the layout jsonl; read once, of which the gold
+        corpus: The corpus whose ids `Gold.corpus_ids` are, in the layout jsonl; read once, of which the gold
             passages, and those that are judged, are kept in memory. Not used by a file that names no ids.
         counts: Counts what is unusual.
 
@@ -44,9 +44,9 @@ def read_questions_with_gold(
 
 def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Question]:
     for question in questions:
-        if question.gold_corpus_ids:
+        if question.gold.corpus_ids:
             raise UserError(
-                f"{source} names its gold passages by the ids of a corpus, such as {question.gold_corpus_ids[0]!r}: "
+                f"{source} names its gold passages by the ids of a corpus, such as {question.gold.corpus_ids[0]!r}: "
                 "give that corpus's file too, as --corpus FILE, in a training as --data.corpus FILE."
             )
         yield question
@@ -65,8 +65,8 @@ def _with_corpus(
                 found.setdefault(own, {}).setdefault(passage.id, passage)
     kept, absent = 0, []  # of those that are left out a gold passage that is not there
     for question in again:
-        question = replace(question, gold_corpus_ids=in_corpus(question.gold_corpus_ids, found))
-        if missing := [id_ for id_ in question.gold_corpus_ids if clean(id_) not in found]:
+        question = replace(question, gold=replace(question.gold, corpus_ids=in_corpus(question.gold.corpus_ids, found)))
+        if missing := [id_ for id_ in question.gold.corpus_ids if clean(id_) not in found]:
             absent.append(f"{missing[0]!r} of question {question.id!r}")
             continue
         kept += 1
@@ -105,13 +105,16 @@ def parts(id_: str) -> list[str]:
 
 def _named(question: Question) -> set[str]:
     """The ids of the corpus that a question names: of gold passages, and of those that are judged."""
-    return {*question.gold_corpus_ids, *(id_ for id_, _ in question.grades)} - {each.id for each in question.passages}
+    gold = question.gold
+    return {*gold.corpus_ids, *(id_ for id_, _ in gold.grades)} - {each.id for each in question.passages}
 
 
 def _with_passages(question: Question, found: Mapping[str, Mapping[str, Passage]]) -> Question:
     """A question with the passages that it names by the ids of a corpus."""
-    named = [clean(id_) for id_ in (*question.gold_corpus_ids, *(id_ for id_, _ in question.grades))]
-    gold = {id_: None for own in question.gold_corpus_ids for id_ in found[clean(own)]}
+    known = question.gold
+    named = [clean(id_) for id_ in (*known.corpus_ids, *(id_ for id_, _ in known.grades))]
+    gold = {id_: None for own in known.corpus_ids for id_ in found[clean(own)]}
+    grades = tuple((id_, grade) for own, grade in known.grades for id_ in found.get(clean(own), (own,)) if grade)
     joined = {id_: each for own in named for id_, each in found.get(own, {}).items()}
     shipped = {passage.id for passage in question.passages}
     return replace(
@@ -119,8 +122,7 @@ def _with_passages(question: Question, found: Mapping[str, Mapping[str, Passage]
         passages=(*question.passages, *(passage for id_, passage in joined.items() if id_ not in shipped)),
         scores=() if joined else question.scores,  # they are of the passages in the file alone
         support=tuple(dict.fromkeys([*question.support, *gold])),
-        gold_corpus_ids=(),
-        grades=tuple((id_, grade) for own, grade in question.grades for id_ in found.get(clean(own), (own,)) if grade),
+        gold=replace(known, corpus_ids=(), grades=grades),
     )
 
 

@@ -14,14 +14,14 @@ A layout is a module of `datamodules.formats.layouts`, found by its name.  It de
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from common.errors import DataError, UserError
-from common.records import Passage, Question, nfkc
+from common.records import Gold, Passage, Question, nfkc
 from datamodules.formats import row_fields as fields
 from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import HUB, rows
@@ -47,6 +47,8 @@ from datamodules.formats.row_counts import (
     RowKind,
 )
 from datamodules.formats.row_fields import EmptyFieldError, Row, has, key, quoted
+
+T = TypeVar("T")
 
 
 def read_questions(
@@ -110,7 +112,7 @@ def _questions(
         questions = _joined(questions, module, source, limit, counts)
     labelled, without, first = False, 0, ""
     for question in questions:
-        if question.answers or question.withheld or _has_gold_passages(question):
+        if question.answers or question.source.withheld or _has_gold_passages(question):
             labelled = True
         else:
             without, first = without + 1, first or counts.place
@@ -159,7 +161,7 @@ def _groups(questions: Sequence[Question], always: bool) -> list[list[Question]]
         always: Whether those with the same earlier turns are one, whatever their answers.
     """
     turns = [tuple(map(nfkc, each.history)) for each in questions]
-    named = {own for own, each in zip(turns, questions, strict=True) if each.gold_corpus_ids}
+    named = {own for own, each in zip(turns, questions, strict=True) if each.gold.corpus_ids}
     answers = [frozenset(map(nfkc, each.answers)) for each in questions]
     answered: dict[object, frozenset[str]] = {}  # of the first question that has gold passages and answers, by turns
     for own, accepted, each in zip(turns, answers, questions, strict=True):
@@ -171,7 +173,7 @@ def _groups(questions: Sequence[Question], always: bool) -> list[list[Question]]
         of: object = (own, "always") if always else number
         if always:
             pass
-        elif each.gold_corpus_ids or (own in named and not each.passages):  # a row of clicks may have none
+        elif each.gold.corpus_ids or (own in named and not each.passages):  # a row of clicks may have none
             of = own, "ids"
         elif _has_gold_passages(each):
             of = own, accepted or answered.get(own)
@@ -186,22 +188,28 @@ def _join(parts: Sequence[Question]) -> Question:
         return parts[0]
     passages = [passage for part in parts for passage in part.passages]
     scores = [score for part in parts for score in part.scores or (None,) * len(part.passages)]
-    union = {
-        name: tuple(dict.fromkeys(chain.from_iterable(getattr(part, name) for part in parts)))
-        for name in ("answers", "support", "unshipped_support", "gold_segments", "gold_corpus_ids")
-    }
     grades: dict[str, float] = {}
     for part in parts:
-        for id_, grade in ({id_: 1.0 for id_ in (*part.support, *part.gold_corpus_ids)} | dict(part.grades)).items():
+        known = {id_: 1.0 for id_ in (*part.support, *part.gold.corpus_ids)} | dict(part.gold.grades)
+        for id_, grade in known.items():
             grades[id_] = max(grade, grades.get(id_, grade))
-    graded = any(grade != 1 for grade in grades.values())
     return replace(
         parts[0],
-        grades=tuple(grades.items()) if graded else (),
+        answers=_distinct(part.answers for part in parts),
         passages=fields.distinct_passages(passages),
+        support=_distinct(part.support for part in parts),
         scores=fields.distinct_scores(passages, scores),
-        **union,  # type: ignore[arg-type]  # fields of their own types
+        gold=Gold(
+            titles=_distinct(part.gold.titles for part in parts),
+            corpus_ids=_distinct(part.gold.corpus_ids for part in parts),
+            segments=_distinct(part.gold.segments for part in parts),
+            grades=tuple(grades.items()) if any(grade != 1 for grade in grades.values()) else (),
+        ),
     )
+
+
+def _distinct(lists: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(lists)))
 
 
 def read_distinct_questions(layout: str, sources: Sequence[str], counts: RowCounts | None = None) -> Iterator[Question]:
@@ -238,7 +246,8 @@ def _new_ones(files: Sequence[Iterator[Question]], counts: RowCounts) -> Iterato
 
 
 def _has_gold_passages(question: Question) -> bool:
-    return bool(question.support or question.unshipped_support or question.gold_corpus_ids or question.gold_segments)
+    gold = question.gold
+    return bool(question.support or gold.titles or gold.corpus_ids or gold.segments)
 
 
 def check_questions(layout: str, sources: Sequence[str], limit: int | None = None) -> None:

@@ -68,8 +68,8 @@ def _read(folder: Path, kind: str, split: str) -> Sequence[Question]:
 
 def _row(name: str, kind: str, question: Question) -> dict:
     metadata: dict[str, object] = {"type": kind, "source_id": question.id, "source_type": question.kind}
-    if question.gold_segments:
-        metadata["gold_segments"] = [asdict(segment) for segment in question.gold_segments]
+    if question.gold.segments:
+        metadata["gold_segments"] = [asdict(segment) for segment in question.gold.segments]
     else:
-        metadata["gold_passages"] = [{"title": each.title, "text": each.text} for each in question.gold]
+        metadata["gold_passages"] = [{"title": each.title, "text": each.text} for each in question.gold_passages]
     return {"id": name, "question": question.text, "golden_answers": [*question.answers], "metadata": metadata}

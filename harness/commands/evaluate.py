@@ -175,7 +175,7 @@ def _gold_in_index(
     from harness.retrievers.corpora import gold_not_in_index
 
     needed = getattr(study, "needs_gold", False)
-    known = [question for question in questions if question.support and not question.unshipped_support]
+    known = [question for question in questions if question.support and not question.gold.titles]
     try:
         absent = gold_not_in_index(system, known)
     except ArtifactError as error:  # allowed elsewhere: an index of the same articles, cut into other passages

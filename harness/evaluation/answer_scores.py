@@ -216,15 +216,15 @@ def withheld_tables(questions: Sequence[Question], answers: Sequence[Answer], se
     and an unanswerable question of one id: its answer counts where the other is refused, as in MuSiQue-Full's own
     measure.
     """
-    if not any(question.withheld for question in questions):
+    if not any(question.source.withheld for question in questions):
         return []
     refused_N, answered_N = (
         np.array([is_refusal(a.text) or not (a.text or a.costs.get("failed_calls")) for a in answers]),
         np.array([bool(a.text) and not is_refusal(a.text) for a in answers]),
     )
-    withheld_N, known_N = np.array([(bool(q.withheld), bool(q.answers)) for q in questions]).T
-    said = [replace(question, answers=question.withheld) for question in questions if question.withheld]
-    texts = [answer.text for answer, question in zip(answers, questions, strict=True) if question.withheld]
+    withheld_N, known_N = np.array([(bool(q.source.withheld), bool(q.answers)) for q in questions]).T
+    said = [replace(question, answers=question.source.withheld) for question in questions if question.source.withheld]
+    texts = [answer.text for answer, question in zip(answers, questions, strict=True) if question.source.withheld]
     guessed_N = np.full(len(questions), np.nan)
     guessed_N[withheld_N] = score_answers(texts, said, settings.normalization, settings.yes_no_rule)[0]
     shares_3N = np.array([answered_N, refused_N, guessed_N], dtype=np.float64)
@@ -235,7 +235,7 @@ def withheld_tables(questions: Sequence[Question], answers: Sequence[Answer], se
     columns = ("questions", "answered %", "refused %", "withheld answer said %")
     note = "EM, F1 and accuracy above are of the answerable questions alone."
     tables = [ReportTable("refusals", "Answerable and unanswerable questions", columns, rows, note=note)]
-    refused_of = {question.id: bool(refused_N[n]) for n, question in enumerate(questions) if question.withheld}
+    refused_of = {question.id: bool(refused_N[n]) for n, question in enumerate(questions) if question.source.withheld}
     pairs = [n for n, question in enumerate(questions) if question.answers and question.id in refused_of]
     if pairs:
         asked, given = [questions[n] for n in pairs], [answers[n].text for n in pairs]

@@ -286,7 +286,7 @@ def _check_excluded(system: System, questions: Sequence[Question], answers: Sequ
     """Raise UserError if a system retrieves a question itself that is to be left out; other sources may repeat it."""
     for question, answer in zip(questions, answers, strict=True):
         found = (hit.passage for hit in answer.evidence if not hit.passage.source)
-        if question.exclude_self and any(question.is_itself(passage) for passage in found):
+        if question.source.exclude_self and any(question.is_itself(passage) for passage in found):
             raise UserError(
                 f"{word_of(system)} retrieves question {question.id!r} itself: with exclude_self it must search by "
                 "common.retrieval.search_for, which leaves it out."

@@ -18,7 +18,7 @@ def with_gold_in_index(
     """The questions with their gold passages in an index.
 
     A gold passage is the one of the index with its title and text; else, and where the file gives a title alone, the
-    only one with its title. An id of the corpus (`Question.gold_corpus_ids`) names all passages that have it, such as
+    only one with its title. An id of the corpus (`Gold.corpus_ids`) names all passages that have it, such as
     the chunks of a document, also those that are indexed under the id of an equal one.
 
     Args:
@@ -39,7 +39,7 @@ def with_gold_in_index(
             "--gold index looks gold passages up in the system's index, and it searches none. Type --gold file."
         )
     titles = {nfkc(title) for question in questions for title in _gold_titles(question)}
-    own_ids = {each for question in questions for own in question.gold_corpus_ids for each in (own, *parts(own))}
+    own_ids = {each for question in questions for own in question.gold.corpus_ids for each in (own, *parts(own))}
     by_title: dict[str, list[Passage]] = {}
     by_own_id: dict[str, list[Passage]] = {}
     for passage in indexes[0].stored:
@@ -55,10 +55,10 @@ def with_gold_in_index(
     found, unknown, absent, unclear = [], 0, 0, 0
     for question in questions:
         titled = {  # gold passage as the file names it -> the passages of the index
-            **{f"passage {each.id}": of_title(each.title, each.id) for each in question.gold},
-            **{f"title {title}": of_title(title) for title in question.unshipped_support},
+            **{f"passage {each.id}": of_title(each.title, each.id) for each in question.gold_passages},
+            **{f"title {title}": of_title(title) for title in question.gold.titles},
         }
-        own_gold = in_corpus(question.gold_corpus_ids, by_own_id)
+        own_gold = in_corpus(question.gold.corpus_ids, by_own_id)
         gold = titled | {f"id {own}": by_own_id.get(own, []) for own in own_gold}
         known = {passage.id: passage for each in gold.values() for passage in each}
         missing = [name for name, each in gold.items() if not each]
@@ -78,8 +78,7 @@ def with_gold_in_index(
                     passages=(*question.passages, *further),
                     scores=(),  # they are of the passages in the file alone
                     support=(*known, *(f"not in the index: {name}" for name in missing)),
-                    unshipped_support=(),
-                    gold_corpus_ids=(),
+                    gold=replace(question.gold, titles=(), corpus_ids=()),
                 )
             )
     outcome = {
@@ -94,4 +93,4 @@ def with_gold_in_index(
 
 
 def _gold_titles(question: Question) -> list[str]:
-    return [*(passage.title for passage in question.gold), *question.unshipped_support]
+    return [*(passage.title for passage in question.gold_passages), *question.gold.titles]

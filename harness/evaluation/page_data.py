@@ -106,12 +106,12 @@ def _details(
     question: Question, answers: Sequence[Answer], passages: _Passages, cases: Sequence[QuestionCase]
 ) -> dict[str, object]:
     """The details of one question for the browser."""
-    gold = {passage.id: passage for passage in question.gold}
+    gold = {passage.id: passage for passage in question.gold_passages}
     held: dict[str, bool] = {}  # whether a passage contains an answer, where no passage is known to be gold
 
     def mark(passage: Passage) -> str:
-        if gold or question.gold_segments:
-            is_gold = passage.id in gold or any(is_relevant(passage, each) for each in question.gold_segments)
+        if gold or question.gold.segments:
+            is_gold = passage.id in gold or any(is_relevant(passage, each) for each in question.gold.segments)
             return "gold" if is_gold else ""
         if passage.id not in held:
             held[passage.id] = has_answer(passage.text, question.answers)
@@ -134,8 +134,8 @@ def _details(
         systems.append({"evidence": evidence, "notes": notes, "costs": costs, "logprob": logprob})
     return {
         "gold": [passages.number(passage) for passage in gold.values()],
-        "elsewhere": question.unshipped_support,
-        "segments": [_place_of(each) for each in question.gold_segments],
+        "elsewhere": question.gold.titles,
+        "segments": [_place_of(each) for each in question.gold.segments],
         "systems": systems,
         "cases": [{"title": c.title, "columns": c.columns, "rows": c.rows, "note": c.note} for c in cases],
     }

@@ -117,12 +117,14 @@ class QuestionFiles:
                 "validation_split."
             )
         facts: list[str] = []
-        gold = self.gold if self.gold != "auto" else "index" if any(each.gold_corpus_ids for each in loaded) else "file"
+        gold = self.gold if self.gold != "auto" else "index" if any(each.gold.corpus_ids for each in loaded) else "file"
         if gold == "index":
             usable, facts = with_gold_in_index(system, loaded, self.missing_gold == "missed")
         else:
             usable = [
-                each for each in loaded if each.answers or each.withheld or each.gold_segments or _ships_gold(each)
+                each
+                for each in loaded
+                if each.answers or each.source.withheld or each.gold.segments or _ships_gold(each)
             ]
         if not usable:
             raise UserError(_why_none(gold, len(loaded)))
@@ -178,7 +180,7 @@ def _why_none(gold: Gold, loaded: int) -> str:
 
 def _ships_gold(question: "Question") -> bool:
     """Whether recall and the other scores of gold passages are defined: the file ships all of them."""
-    return bool(question.support) and not question.unshipped_support
+    return bool(question.support) and not question.gold.titles
 
 
 def _one_or_all(values: Sequence[object]) -> object:

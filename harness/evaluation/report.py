@@ -171,11 +171,11 @@ def question_records(measured: MeasuredSystem) -> Iterator[str]:
             "question": question.text,
             "kind": question.kind,
             "answers": list(question.answers),
-            **({"withheld": list(question.withheld)} if question.withheld else {}),
+            **({"withheld": list(question.source.withheld)} if question.source.withheld else {}),
             "answer": answer.text,
             "logprob": answer.logprob,
-            "gold": [{"id": passage.id, "title": passage.title} for passage in question.gold],
-            **({"gold_segments": [asdict(each) for each in question.gold_segments]} if question.gold_segments else {}),
+            "gold": [{"id": passage.id, "title": passage.title} for passage in question.gold_passages],
+            **({"gold_segments": [asdict(each) for each in question.gold.segments]} if question.gold.segments else {}),
             **{name.replace(" ", "_"): _number(values[number]) for name, values in measures.items()},
             "evidence": [
                 {"id": hit.passage.id, **hit.passage.labels, "title": hit.passage.title, "score": hit.score}

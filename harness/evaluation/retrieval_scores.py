@@ -91,7 +91,7 @@ def gold_places(
         holders: Of the question, see `holders_of`, where many rankings of the same passages are scored; None: looked up
             among `passages`.
     """
-    held = holders_of(question, by_document(passages) if question.gold_segments else {}) if holders is None else holders
+    held = holders_of(question, by_document(passages) if question.gold.segments else {}) if holders is None else holders
     place_of = {passage.id: place for place, passage in enumerate(passages, start=1)}
     found = [[place_of[id_] for id_ in ids if id_ in place_of] for ids in held]
     return [min(each, default=None) for each in found], sorted({place for each in found for place in each})
@@ -104,8 +104,8 @@ def holders_of(question: Question, of_document: Mapping[str, Sequence[Passage]])
         question: One whose file does not ship all gold passages has none.
         of_document: The passages of each document, for gold segments.
     """
-    groups = () if question.unshipped_support else question.gold_groups
-    segments = () if groups else question.gold_segments
+    groups = () if question.gold.titles else question.gold_groups
+    segments = () if groups else question.gold.segments
     held = [{p.id for p in of_document.get(gold.document, ()) if is_relevant(p, gold)} for gold in segments]
     return [*groups, *held]
 

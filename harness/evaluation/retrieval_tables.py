@@ -43,7 +43,7 @@ def evidence_table(
     ks = [*(k for k in settings.ks if k < most), max(1, most)]
     scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks, True, indexed)
     cells = dict(zip(scores, known_percent_cells([*scores.values()], settings.bootstrap), strict=True))
-    several = any(len(each.gold_groups) > 1 or len(each.gold_segments) > 1 for each in questions)
+    several = any(len(each.gold_groups) > 1 or len(each.gold.segments) > 1 for each in questions)
     rows: dict[str, Cells] = {
         title: [cells[f"{name}@{k}"] or not_measured(_why(name, most)) for k in ks]
         for name, title in ROWS.items()

@@ -347,9 +347,9 @@ def _examples(file: str, layout: str, places: Set[str]) -> Iterator[dict[str, An
             continue
         asked = {"question": question.text, "answer": question.answers[0]}
         if "document" in places:
-            for passage in question.gold or question.passages:
+            for passage in question.gold_passages or question.passages:
                 if has_answer(passage.text, question.answers):
                     yield {"title": passage.title, "text": passage.text, **asked}
                     break
-        elif question.gold or "documents" not in places:
-            yield {"passages": [{"title": each.title, "text": each.text} for each in question.gold], **asked}
+        elif question.gold_passages or "documents" not in places:
+            yield {"passages": [{"title": each.title, "text": each.text} for each in question.gold_passages], **asked}

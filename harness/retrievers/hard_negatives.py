@@ -40,7 +40,9 @@ class HardNegatives:
             (row, passage.id, concatenate(question.text, passage, self.question_weight))
             for row, (question, hits) in enumerate(zip(questions, first, strict=True))
             if self.anchors
-            for passage in {p.id: p for p in [*(h.passage for h in hits[: self.anchors]), *question.gold]}.values()
+            for passage in {
+                p.id: p for p in [*(h.passage for h in hits[: self.anchors]), *question.gold_passages]
+            }.values()
         ]
         second = search_for(
             self.second_retriever or self.retriever,
@@ -60,11 +62,11 @@ class HardNegatives:
 
         The first ranking is Retriever(q); `anchors_of` has the d of each further one.
         """
-        titles = {nfkc(title) for title in question.unshipped_support}
+        titles = {nfkc(title) for title in question.gold.titles}
         passages = {hit.passage.id: hit.passage for hits in rankings for hit in hits}
         titled = {id_: passage for id_, passage in passages.items() if nfkc(passage.title) in titles}
         gold = {*question.support, *titled}
-        texts = GoldCopies.of([*question.gold, *titled.values()])
+        texts = GoldCopies.of([*question.gold_passages, *titled.values()])
         copies = {id_ for id_, passage in passages.items() if id_ not in gold and passage in texts}
         negatives: dict[str, Passage] = {}
         for rank in range(self.depth + self.anchors + len(question.support)):

@@ -387,7 +387,7 @@ class MultiQueryRetriever:
         Where questions are not to find themselves, one query finds another list for each question.
         """
         hits_of: Sequence[Mapping[str, Sequence[Ranked]]]
-        if any(question.exclude_self for question in questions):
+        if any(question.source.exclude_self for question in questions):
             asked = [(question, query) for question, own in zip(questions, made, strict=True) for query in own]
             queries = [query for _, query in asked]
             each = iter(search_for(self.retriever, [one for one, _ in asked], k, queries, self._searcher(SEARCH)))

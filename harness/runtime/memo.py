@@ -376,4 +376,4 @@ def key_of_texts(*texts: str) -> str:
 
 
 def _is_read(question: Question) -> bool:
-    return bool(question.answers or question.withheld)
+    return bool(question.answers or question.source.withheld)

@@ -152,7 +152,7 @@ class Tuning:
             ArtifactError: If the index holds no gold passage.
         """
         assert system.scorer is not None  # checked above
-        known = [question for question in questions if question.support and not question.unshipped_support]
+        known = [question for question in questions if question.support and not question.gold.titles]
         if not known:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
         check_gold_in_index(system, gold_of(known))

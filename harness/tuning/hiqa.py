@@ -49,7 +49,7 @@ class Tuning:
         Raises:
             UserError: If no question has gold segments.
         """
-        asked = [question for question in questions if question.gold_segments]
+        asked = [question for question in questions if question.gold.segments]
         if not asked:
             raise UserError("Tuning needs questions with gold segments: none of these has one.")
         assert isinstance(system.retriever, MultiRouteRetriever)  # checked above
@@ -87,7 +87,7 @@ def grid(retriever: MultiRouteRetriever, questions: Sequence[Question], gamma: f
         routes = retriever.route_scores(question.text)
         relevant = [
             np.array([n for n in of_document.get(gold.document, ()) if is_relevant(passages[n], gold)], dtype=np.int64)
-            for gold in question.gold_segments
+            for gold in question.gold.segments
         ]
         for a, alpha in enumerate(ALPHAS):
             for b, beta in enumerate(BETAS):

@@ -42,7 +42,7 @@ class ScoredCandidates:
         """None without gold passages or answers."""
         passages = [hit.passage for hit in found]
         if labels == "gold":
-            held = holders_of(question, by_document(passages) if question.gold_segments else {})
+            held = holders_of(question, by_document(passages) if question.gold.segments else {})
             rows = [[passage.id in own for passage in passages] for own in held]
         else:
             rows = [[has_answer(passage.text, question.answers) for passage in passages]] if question.answers else []

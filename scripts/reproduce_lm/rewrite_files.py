@@ -92,7 +92,9 @@ def queries(rrr: str, out: Path, not_in: Sequence[str]) -> None:
 
 def passages(nq: str, out: Path) -> None:
     """Pseudo-answers of NQ's questions, in the form in which passages are indexed."""
-    answered = [(question.text, question.gold[0]) for question in read_questions("fid", nq) if question.gold]
+    answered = [
+        (question.text, question.gold_passages[0]) for question in read_questions("fid", nq) if question.gold_passages
+    ]
     write(out, (RewriteExample(text, "par", passage_text(_beginning(gold))) for text, gold in answered))
 
 

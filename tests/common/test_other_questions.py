@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 
 from common.other_questions import other_texts
-from common.records import GoldSegment, Passage, Question
+from common.records import Gold, GoldSegment, Passage, Question, Source
 
 PASSAGE = Passage.of("page", "text", corpus_id="doc")
 SHARED = [
     {"answers": ("Yes",)},
     {"support": (PASSAGE.id,), "passages": (PASSAGE,)},
-    {"gold_corpus_ids": ("doc",)},
-    {"unshipped_support": ("page",)},
-    {"gold_segments": (GoldSegment("manual.pdf", ("it",)),)},
-    {"group": "customer"},
+    {"gold": Gold(corpus_ids=("doc",))},
+    {"gold": Gold(titles=("page",))},
+    {"gold": Gold(segments=(GoldSegment("manual.pdf", ("it",)),))},
+    {"source": Source(group="customer")},
 ]
 
 
@@ -34,12 +34,12 @@ def test_texts_and_answers_are_compared_normalized() -> None:
 
 
 def test_partners_do_not_depend_on_the_order_of_the_file_and_each_is_the_first_behind() -> None:
-    questions = [asked(number, group=str(number % 3)) for number in range(30)]
+    questions = [asked(number, source=Source(group=str(number % 3))) for number in range(30)]
     found = {questions[place].text: text for place, text in other_texts(questions, 30).items()}
     turned = questions[::-1]
     assert found == {turned[place].text: text for place, text in other_texts(turned, 30).items()}
     order = list(found)  # in the order of the hash
-    groups = {one.text: one.group for one in questions}
+    groups = {one.text: one.source.group for one in questions}
     for place, text in enumerate(order):
         behind = [*order[place + 1 :], *order[:place]]
         assert found[text] == next(each for each in behind if groups[each] != groups[text])

@@ -100,7 +100,7 @@ def test_identity_never_changes() -> None:
 def test_gold_is_in_file_order() -> None:
     one, two, three = (Passage.of(title, "text") for title in ("one", "two", "three"))
     question = Question("q", "which", passages=(one, two, three), support=(three.id, one.id, "elsewhere"))
-    assert question.gold == (one, three)
+    assert question.gold_passages == (one, three)
 
 
 def test_questions_may_be_texts() -> None:

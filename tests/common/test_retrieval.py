@@ -71,7 +71,7 @@ def test_shipped_passages_leave_out_the_question_with_its_score() -> None:
         "7", "where is it?", passages=(A, OWN[0], B, COPY), support=(OWN[0].id, B.id), scores=(1, 2, 3, 4)
     )
     left = question.excluding_self()
-    assert (left.passages, left.scores, left.gold, left.support) == ((A, B), (1, 3), (B,), question.support)
+    assert (left.passages, left.scores, left.gold_passages, left.support) == ((A, B), (1, 3), (B,), question.support)
 
 
 def test_a_group_is_found_when_one_of_it_is() -> None:

@@ -52,7 +52,7 @@ def test_gold_passages_are_matched_by_the_text_of_the_question(tmp_path: Path) -
     ]
     wanted = {asked(text) for text in ("who is A", "of both", "gone", "none", "not there")}
     wanted.add(asked("other", ["in a dialogue"]))
-    found = {key: question.gold for key, question in read_gold(files, wanted).items()}
+    found = {key: question.gold_passages for key, question in read_gold(files, wanted).items()}
     assert found == {asked("who is A "): (A,), asked("of both"): (A, B)}
 
 
@@ -61,7 +61,7 @@ def test_gold_passages_of_a_corpus_are_found_by_its_ids(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("question,gold\nwho is A,x\nof both,x|y\n")
     file = QuestionDataFile(str(tmp_path / "own.csv"), corpus=str(tmp_path / "corpus.csv"))
     found = read_gold([file], {asked("who is A"), asked("of both")})
-    assert {key: question.gold for key, question in found.items()} == {
+    assert {key: question.gold_passages for key, question in found.items()} == {
         asked("who is A"): (A,),
         asked("of both"): (A, B),
     }

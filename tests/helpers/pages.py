@@ -5,7 +5,7 @@ Texts that try to become markup, and a small page whose filters can be worked ou
 
 import math
 
-from common.records import Answer, Passage, Question, Ranked
+from common.records import Answer, Gold, Passage, Question, Ranked
 from harness.evaluation.page import QuestionCase, page
 
 NAN = math.nan
@@ -27,7 +27,7 @@ def small_page() -> str:
         Question("q0", "Where is the harbour?", ("City",), kind="bridge", **gold),
         Question("q1", "Which river?", ("River",), kind="single", **gold),
         Question("q2", "Unknown?", kind="bridge"),
-        Question("q3", "Which ship?", ("Ship",), kind="single", unshipped_support=("Lost",)),
+        Question("q3", "Which ship?", ("Ship",), kind="single", gold=Gold(titles=("Lost",))),
         Question("q4", "Which boat?", ("Ship",), kind="single"),
     ]
     notes = {

@@ -1,11 +1,14 @@
 """Planted changes: one line of code is changed at a time, and the test that notices it is written down.
 
-    python -m tests.reliability.planted               # plants those of planted.json that have no result, one by one
-    python -m tests.reliability.planted --only 1..30
+    python -m tests.reliability.replanting --write       # finds them again in code that has changed
+    python -m tests.reliability.planted --results FILE   # plants those of planted.json, one by one
+    python -m tests.reliability.planted --results FILE --only 1..30
 
 The 120 changes were drawn by hash, as commit 3857baac has it: comparisons, signs, constants, dropped lines. A change is
-planted in a copy of the last commit, never in the checkout. The test files that import its module run until the first
-failure, the nearest by name first. A run that was stopped goes on where it was.
+planted in a copy of the last commit, never in the checkout. First the test runs that noticed it last time, then the
+test files of the same folder that import its module, the nearest by name first, those that train last, until the first
+failure. Each result is a line of FILE at once, and a run that was stopped goes on where it was; with the last result
+all of them are written into planted.json.
 """
 
 import argparse
@@ -21,6 +24,7 @@ import tempfile
 from collections import Counter
 from contextlib import suppress
 from difflib import SequenceMatcher
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +58,9 @@ def places(record: Record, root: Path) -> list[tuple[Path, int]]:
     return found
 
 
-def tests_of(file: str, root: Path) -> list[str]:
-    """The test files that import a file, or else those that import what imports it; the nearest by name first."""
+@cache
+def imported(root: Path) -> dict[str, set[str]]:
+    """What each file of code and tests imports."""
     named: dict[str, set[str]] = {}
     for path in python_files(root, "tests"):
         names = named[path.relative_to(root).as_posix()] = set()
@@ -64,22 +69,40 @@ def tests_of(file: str, root: Path) -> list[str]:
                 names |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return named
+
+
+def tests_of(file: str, root: Path) -> list[str]:
+    """The test files that import a file, or else those that import what imports it; the nearest by name first.
+
+    Those of the file's own folder alone, if there are any.
+    """
     wanted, seen = {file}, {""}
     while wanted:
         modules = {name.removesuffix(".py").replace("/", ".") for name in wanted}
-        importing = {name for name, names in named.items() if names & modules}
+        importing = {name for name, names in imported(root).items() if names & modules}
         near = {name: SequenceMatcher(None, file, name.removeprefix("tests/").replace("test_", "")).ratio()
                 for name in importing if Path(name).name.startswith("test_")}  # fmt: skip
         if near:
-            return sorted(near, key=lambda name: (-near[name], name))[:TEST_FILES]
+            of_room = [name for name in near if name.startswith(f"tests/{file.split('/')[0]}/")]
+            return sorted(of_room or near, key=lambda name: (-near[name], name))[:TEST_FILES]
         seen |= wanted
         wanted = importing - seen
     return []
 
 
-def failures(tests: list[str], root: Path, limit_s: int, *options: str) -> list[str]:
+def known_test(record: Record, root: Path) -> list[str]:
+    """The test that noticed a change last time, whatever its parameters and wherever its file is now."""
+    file, _, name = str(record["caught_by"]).split("[")[0].partition("::")
+    defined = re.compile(rf"def {name.rpartition('::')[2]}\(")
+    files = [root / file, *sorted((root / "tests").rglob("test_*.py"))] if name else []
+    found = (path for path in files if path.is_file() and defined.search(path.read_text(encoding="utf-8")))
+    return [f"{path.relative_to(root).as_posix()}::{name}" for path in found][:1]
+
+
+def failures(tests: list[str], root: Path, limit_s: int, marks: str, *options: str) -> list[str]:
     """The tests that fail, in order; `time` if they need more processor time, or do not end."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", MARKS, *options, *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marks, *options, *tests]
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
             command, cwd=root, stdout=said, stderr=said, start_new_session=True,
@@ -105,12 +128,19 @@ def result(record: Record, root: Path) -> str | None:
     if len(found) != 1:
         return None
     path, at = found[0]
-    tests = tests_of(path.relative_to(root).as_posix(), root)
+    near = tests_of(path.relative_to(root).as_posix(), root)
+    whole_runs = [name for name in near if "whole_run" in (root / name).read_text(encoding="utf-8")]
+    turns = (
+        (known_test(record, root), MARKS),
+        (near, f"{MARKS} and not whole_run"),
+        (whole_runs, f"{MARKS} and whole_run"),
+    )
     whole = path.read_bytes()
     lines = whole.decode().split("\n")
     try:
         path.write_text("\n".join([*lines[:at], record["new"], *lines[at + 1 :]]), encoding="utf-8")
-        return next(iter(failures(tests, root, LIMIT_S, "-x")), "nothing") if tests else "nothing"
+        failed = (failures(tests, root, LIMIT_S, marks, "-x") for tests, marks in turns if tests)
+        return next((found[0] for found in failed if found), "nothing")
     finally:
         path.write_bytes(whole)
 
@@ -122,20 +152,30 @@ def save(records: list[Record]) -> None:
     part.replace(RECORDS)
 
 
-def run(copy: Path, first: int, last: int) -> None:
+def run(copy: Path, results: Path, first: int, last: int) -> None:
     """Try the changes that have no result; a test that fails without a change too has caught nothing."""
-    records = json.loads(RECORDS.read_text(encoding="utf-8"))
+    records: list[Record] = json.loads(RECORDS.read_text(encoding="utf-8"))
+    lines = results.read_text(encoding="utf-8").splitlines() if results.is_file() else []
+    caught = {(row["file"], row["old"], row["new"]): row["caught_by"] for row in map(json.loads, lines)}
     for number, record in enumerate(records[first - 1 : last], start=first):
-        if record["caught_by"] is None:
-            record["caught_by"] = result(record, copy)
-            save(records)
-            print(number, record["file"], record["function"], record["caught_by"] or "CANNOT BE PLANTED", flush=True)
-    caught = {record["caught_by"].split("[")[0] for record in records[first - 1 : last] if record["caught_by"]}
-    known = sorted(caught - {"time", "nothing"})
-    for test in failures(known, copy, 20 * LIMIT_S) if known else []:
-        print(f"{test} fails without a change too: its changes have no result", flush=True)
-        for record in records:
-            record["caught_by"] = None if record["caught_by"] == test else record["caught_by"]
+        key = record["file"], record["old"], record["new"]
+        if key not in caught:
+            start = os.times()
+            caught[key] = result(record, copy)
+            seconds = round(os.times().children_user - start.children_user)
+            row = {"number": number, **dict(zip(("file", "old", "new"), key, strict=True)),
+                   "before": record["caught_by"], "caught_by": caught[key], "seconds": seconds}  # fmt: skip
+            with results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            print(number, key[0], record["function"], caught[key] or "CANNOT BE PLANTED", f"{seconds} s", flush=True)
+    now = [caught.get((record["file"], record["old"], record["new"]), "") for record in records]
+    if "" in now:
+        return
+    known = sorted({found.split("[")[0] for found in now if found} - {"time", "nothing"})
+    unchanged = failures(known, copy, 20 * LIMIT_S, MARKS) if known else []
+    for record, found in zip(records, now, strict=True):
+        record["caught_by"] = None if found in unchanged else found
+    print(*(f"{test} fails without a change too: its changes have no result" for test in unchanged), sep="\n")
     save(records)
     print(Counter(re.sub("^tests/.*", "a test", str(each["caught_by"])) for each in records))
 
@@ -144,12 +184,13 @@ def main() -> None:
     """Plant the changes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="1..120", help="the changes of these numbers, N..M")
+    parser.add_argument("--results", type=Path, required=True, help="JSON Lines, of this run and of those before it")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copy = Path(folder) / "copy"
         subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(copy)], check=True)
-        run(copy, *map(int, options.only.split("..")))
+        run(copy, options.results, *map(int, options.only.split("..")))
 
 
 if __name__ == "__main__":

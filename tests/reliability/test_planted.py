@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.reliability.planted import FOLDERS, RECORDS, ROOT, Record, places, result
+from tests.reliability.replanting import changes, drawn, relocated
 
 CODE = '''"""Docstring with 1 number."""
 
@@ -35,7 +36,13 @@ def test_limit():
 def changed(old: str, new: str) -> Record:
     lines = CODE.split("\n")
     at = lines.index(old)
-    return {"old": old, "new": new, "before": lines[at - 2 : at], "after": lines[at + 1 : at + 3]}
+    return {
+        "old": old,
+        "new": new,
+        "caught_by": "nothing",
+        "before": lines[at - 2 : at],
+        "after": lines[at + 1 : at + 3],
+    }
 
 
 def write_tree(root: Path) -> Path:
@@ -52,15 +59,27 @@ def test_a_change_is_caught_and_undone_also_where_its_file_has_moved(tmp_path: P
     moved = file.rename(file.with_name("sizes.py"))
     test = tmp_path / "tests/models/test_numbers.py"
     test.write_text(TEST.replace("models.numbers", "models.sizes"))
-    assert (
-        result(changed("        return LIMIT", "        pass"), tmp_path) == "tests/models/test_numbers.py::test_limit"
-    )
     dropped, smaller = changed("        return LIMIT", "        pass"), changed("    if a < 0:", "    if a <= 0:")
     assert result(dropped, tmp_path) == "tests/models/test_numbers.py::test_limit"
     assert result(smaller, tmp_path) == "nothing"
     assert moved.read_text() == CODE
     moved.unlink()
     assert result(dropped, tmp_path) is None
+
+
+def test_a_change_is_found_again_in_code_that_has_changed_or_another_one_is_drawn(tmp_path: Path) -> None:
+    file = write_tree(tmp_path)
+    limit = changed("    if a + b > LIMIT:", "    if a + b >= LIMIT:")
+    record = {**limit, "file": "models/numbers.py", "function": "larger", "kind": "comparison"}
+    file.write_text(CODE.replace("a + b > LIMIT", "total(a, b) > LIMIT").replace("3", "4"))
+    now = list(changes(file, tmp_path))
+    found = relocated(record, now)
+    assert found
+    assert (found["new"], found["caught_by"]) == ("    if total(a, b) >= LIMIT:", "nothing")
+    file.write_text(CODE.replace("    if a + b > LIMIT:\n        return LIMIT\n", ""))
+    now = list(changes(file, tmp_path))
+    assert relocated(record, now) is None
+    assert drawn(record, [record], now, tmp_path)["new"] == "    return a if a >= b else b"
 
 
 def test_the_changes_on_record_have_one_place_at_most() -> None:

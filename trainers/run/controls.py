@@ -34,7 +34,7 @@ def asked_otherwise(figure: str, questions: Iterable[Question], examples: Sequen
     distinct: dict[tuple[str, str], Question] = {}
     for question in questions:
         rows.append((question.id, question.text))
-        distinct.setdefault(rows[-1], replace(question, passages=question.gold))
+        distinct.setdefault(rows[-1], replace(question, passages=question.gold_passages))
     found, names = other_texts([*distinct.values()], MOST), [*distinct]
     if len(found) < FEWEST:
         say(f"{figure}: not measured, {len(found)} validation questions have another one ({FEWEST} needed)", sys.stdout)

@@ -4,7 +4,7 @@ JSON Lines or a JSON list of `{id, question, answer, answer_aliases, hops, gold_
 gold_doc_ids are needed.
 """
 
-from common.records import Question
+from common.records import Gold, Question
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
@@ -27,5 +27,5 @@ def question(row: Row) -> Question:
         text=text,
         answers=fields.answers([fields.optional_text(row, "answer"), *fields.optional_texts(row, "answer_aliases")]),
         kind="" if hops is None else f"{hops:g}hop",
-        gold_corpus_ids=tuple(dict.fromkeys(fields.optional_ids(row, "gold_doc_ids"))),
+        gold=Gold(corpus_ids=tuple(dict.fromkeys(fields.optional_ids(row, "gold_doc_ids")))),
     )

@@ -4,7 +4,7 @@ gold ones in the metadata."""
 from typing import get_args
 
 from common.errors import DataError
-from common.records import GoldSegment, Kind, Passage, Question, clean
+from common.records import Gold, GoldSegment, Kind, Passage, Question, clean
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import EmptyFieldError, Row
 
@@ -38,7 +38,7 @@ def question(row: Row) -> Question:
         passages=gold,
         support=tuple(passage.id for passage in gold),
         kind=fields.optional_text(metadata, "type"),
-        gold_segments=tuple(_gold_segment(one) for one in fields.optional_objects(metadata, "gold_segments")),
+        gold=Gold(segments=tuple(map(_gold_segment, fields.optional_objects(metadata, "gold_segments")))),
     )
 
 

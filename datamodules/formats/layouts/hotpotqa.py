@@ -2,7 +2,7 @@
 without answers, and the Hugging Face copy, with or without paragraphs."""
 
 from common.errors import DataError
-from common.records import Passage, Question, clean, nfkc
+from common.records import Gold, Passage, Question, clean, nfkc
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
@@ -40,8 +40,8 @@ def multi_hop_question(row: Row, between_sentences: str) -> Question:
         answers=fields.answers([fields.optional_text(row, "answer")]),
         passages=fields.distinct_passages(passage for passage, _ in paragraphs),
         support=support,
-        unshipped_support=unshipped,
         kind=fields.optional_text(row, "type"),
+        gold=Gold(titles=unshipped),
     )
 
 

@@ -11,7 +11,7 @@ JSON Lines, a JSON list, CSV or TSV.  The rows of one query are one question: of
 highest counts.
 """
 
-from common.records import Passage, Question, clean
+from common.records import Gold, Passage, Question, Source, clean
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import EmptyFieldError, Row
 
@@ -49,7 +49,9 @@ def question(row: Row) -> Question:
         text=query,
         passages=() if passage is None else (passage,),
         support=(id_,) if passage is not None and grade else (),
-        gold_corpus_ids=(id_,) if passage is None and grade else (),
-        grades=((id_, grade),) if (grade > 0 and grade != 1) or (passage is None and not grade) else (),
-        group=fields.corpus_id(row, "group")[0],
+        gold=Gold(
+            corpus_ids=(id_,) if passage is None and grade else (),
+            grades=((id_, grade),) if (grade > 0 and grade != 1) or (passage is None and not grade) else (),
+        ),
+        source=Source(group=fields.corpus_id(row, "group")[0]),
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from common.errors import DataError
-from common.records import GoldSegment, Question, clean, nfkc
+from common.records import Gold, GoldSegment, Question, clean, nfkc
 from common.words import CJK
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
@@ -71,7 +71,7 @@ def question(row: Row) -> Question:
         text=text,
         answers=fields.answers(accepted),
         kind=kind,
-        gold_segments=(_gold_segment(context, f"{text} {answer}"),) if context else (),
+        gold=Gold(segments=(_gold_segment(context, f"{text} {answer}"),) if context else ()),
     )
 
 

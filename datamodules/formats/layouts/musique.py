@@ -1,6 +1,6 @@
 """Layout of MuSiQue (Trivedi et al., 2022): Answerable and Full, with or without paragraphs."""
 
-from common.records import Passage, Question
+from common.records import Passage, Question, Source
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
@@ -36,5 +36,5 @@ def question(row: Row) -> Question:
         passages=fields.distinct_passages(passage for passage, _ in paragraphs),
         support=tuple(dict.fromkeys(passage.id for passage, is_gold in paragraphs if is_gold)),
         kind=hops if found else "",
-        withheld=() if answerable else said or ("",),
+        source=Source(withheld=() if answerable else said or ("",)),
     )

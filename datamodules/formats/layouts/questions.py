@@ -13,7 +13,7 @@ A list may be a single value.  In a cell of a table several values are parted by
 question are one question.
 """
 
-from common.records import Passage, Question, clean
+from common.records import Gold, Passage, Question, Source, clean
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
@@ -58,9 +58,11 @@ def question(row: Row) -> Question:
         support=tuple(dict.fromkeys(gold)),
         scores=fields.distinct_scores(passages, [fields.optional_number(item, "score") for item in items]),
         history=history,
-        gold_corpus_ids=tuple(id_ for id_ in named if id_ not in own),
-        grades=tuple((id_, grade) for id_, grade in grades.items() if grade) if graded else (),
-        group=_id(row, "group"),
+        gold=Gold(
+            corpus_ids=tuple(id_ for id_ in named if id_ not in own),
+            grades=tuple((id_, grade) for id_, grade in grades.items() if grade) if graded else (),
+        ),
+        source=Source(group=_id(row, "group")),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.answer_metrics import has_answer
-from common.records import Answer, Passage, Question, Ranked
+from common.records import Answer, Gold, Passage, Question, Ranked
 from harness.evaluation.answer_scores import differences_table, row_cells
 from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, Method, MethodHits
 from harness.evaluation.judge import Judge, Verdict
@@ -90,7 +90,10 @@ def score_methods(
     names = ("hit", "precision", "recall") if by_gold else ("has-answer", "has-answer precision", "has-answer")
     # a passage with an answer counts only by the other rule, and looking for it takes time
     asked = [
-        Question(q.id, q.text, () if by_gold else q.answers, q.gold, q.support, q.unshipped_support) for q in questions
+        Question(
+            q.id, q.text, () if by_gold else q.answers, q.gold_passages, q.support, gold=Gold(titles=q.gold.titles)
+        )
+        for q in questions
     ]
     scored = {}
     for name, each in found.items():

@@ -121,7 +121,7 @@ class Study:
     ) -> None:
         """Add tables of recall and of answers, and the plot of recall."""
         paper = cast(DrRagPaper, settings.paper) if settings.paper in DR_RAG else None
-        known = [n for n, each in enumerate(questions) if each.support and not each.unshipped_support]
+        known = [n for n, each in enumerate(questions) if each.support and not each.gold.titles]
         if known:
             of_k = tables.recall_tables(rows, questions, known, settings.bootstrap, paper)
             findings.tables = [*of_k.values()]

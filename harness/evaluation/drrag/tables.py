@@ -165,7 +165,7 @@ def answer_tables(
 def selection_record(rows: Sequence[Row], question: Question, number: int) -> dict[str, object]:
     """Fields of one question's record: per row and k the documents chosen, found and missed; pair scores and titles."""
     chosen = {hit.passage.id: hit.passage for row in rows for hit in row.answers[number].evidence}
-    titles = {passage.id: passage.title for passage in (*question.gold, *chosen.values())}
+    titles = {passage.id: passage.title for passage in (*question.gold_passages, *chosen.values())}
     gold = [id_ for id_ in titles if id_ in question.support]
     found: dict[str, dict[str, object]] = {}
     pairs: dict[tuple[str, str], tuple[float, str, str]] = {}

@@ -82,7 +82,7 @@ class Study:
         findings = Findings(settings={"rows": [*answers], "k": self.k, "gamma": self.gamma})
         findings.variants = {name: each for name, each in answers.items() if name != asked.own}
         lost = {n for row in answers.values() for n, each in enumerate(row) if failure_of(each) and not each.evidence}
-        known = [question for n, question in enumerate(questions) if question.gold_segments and n not in lost]
+        known = [question for n, question in enumerate(questions) if question.gold.segments and n not in lost]
         if known and indexes_of(system.retriever):
             self._add_rankings(known, settings, findings)
             if len(known) < len(questions):
@@ -198,7 +198,7 @@ def kept_documents(question: Question, documents: Sequence[str], size: int, seed
         size: At least the number of gold documents are kept.
         seed: Of the draw.
     """
-    gold = {each.document for each in question.gold_segments}
+    gold = {each.document for each in question.gold.segments}
     others = [name for name in documents if name not in gold]
     Random(f"{seed}/{question.id}").shuffle(others)
     return frozenset([*gold, *others[: max(0, size - len(gold))]])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import ArtifactError
-from common.records import GoldSegment, Passage, Question
+from common.records import Gold, GoldSegment, Passage, Question, Source
 from datamodules.cache.checked_rows import CheckedRows, RowWriter, rows_in_memory, write_rows
 from datamodules.cache.question_lookup import stored_mined
 from datamodules.cache.questions import CachedQuestions, write_questions
@@ -22,15 +22,15 @@ TEXT = st.text(max_size=6)  # any characters but surrogates, which no file has
 JSON = st.dictionaries(TEXT, st.one_of(TEXT, st.integers(), st.lists(TEXT, max_size=2)), max_size=2)
 FEW = {"max_size": 3}
 PASSAGE = st.builds(Passage, TEXT, TEXT, TEXT, TEXT, TEXT, st.none() | JSON, TEXT)
-SEGMENT = st.builds(
-    GoldSegment, TEXT, st.lists(TEXT, **FEW).map(tuple), TEXT, st.lists(TEXT, **FEW).map(tuple), st.none()
-    | st.integers()
-)  # fmt: skip
 TEXTS = st.lists(TEXT, **FEW).map(tuple)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+SEGMENT = st.builds(GoldSegment, TEXT, TEXTS, TEXT, TEXTS, st.none() | st.integers())
+GOLD = st.builds(
+    Gold, TEXTS, TEXTS, st.lists(SEGMENT, **FEW).map(tuple), st.lists(st.tuples(TEXT, NUMBERS), **FEW).map(tuple)
+)
 QUESTION = st.builds(
-    Question, TEXT, TEXT, TEXTS, st.lists(PASSAGE, **FEW).map(tuple), TEXTS, TEXTS, TEXT,
-    st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), **FEW).map(tuple), TEXTS,
-    st.lists(SEGMENT, **FEW).map(tuple), TEXTS,
+    Question, TEXT, TEXT, TEXTS, st.lists(PASSAGE, **FEW).map(tuple), TEXTS, TEXT,
+    st.lists(st.none() | NUMBERS, **FEW).map(tuple), TEXTS, GOLD, st.builds(Source, TEXT, st.booleans(), TEXTS),
 )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def files(hotpot_file: Path, tmp_path: Path) -> Path:
             *question.passages[:1],
         ]
         if number % 2:
-            gold = [passage.id for passage in question.gold]
+            gold = [passage.id for passage in question.gold_passages]
             hits = {gold[0]: [new[0].id, *gold[1:], "unknown"], new[1].id: [new[0].id, gold[0]], "unknown": [gold[0]]}
             mined += [(question.id, Mined([*new, new[0]], hits))]
     write_mined(tmp_path / "mined.jsonl", mined)

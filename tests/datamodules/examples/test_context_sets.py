@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from common.records import Passage, Question
+from common.records import Gold, Passage, Question
 from datamodules.examples.context_sampling import ContextSampler, count_contexts
 from datamodules.examples.context_sets import ContextSet, shares_of_grades
 
@@ -16,10 +16,10 @@ def asked(*support: Passage, answers: tuple[str, ...] = (), **fields: object) ->
 
 
 def test_grades_are_shares_of_the_highest_one() -> None:
-    question = asked(BEST, GOOD, grades=((BEST.id, 4.0), (GOOD.id, 1.0)))
+    question = asked(BEST, GOOD, gold=Gold(grades=((BEST.id, 4.0), (GOOD.id, 1.0))))
     assert shares_of_grades(question, (BAD, GOOD, BEST, COPY), (False, True, True, True)) == (0.0, 0.25, 1.0, 0.25)
     assert shares_of_grades(asked(BEST), (BEST, BAD), (True, False)) == ()
-    assert shares_of_grades(asked(grades=(("of a corpus", 0.0),)), (BAD,), (False,)) == ()
+    assert shares_of_grades(asked(gold=Gold(grades=(("of a corpus", 0.0),))), (BAD,), (False,)) == ()
 
 
 def test_a_training_by_gold_passages_needs_no_answers(tmp_path: Path) -> None:

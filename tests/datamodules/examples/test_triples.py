@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError, MissingInputError
-from common.records import OTHER_TEXTS, Passage, Question
+from common.records import OTHER_TEXTS, Gold, Passage, Question
 from datamodules.examples.audit import audit
 from datamodules.examples.step_loader import StepLoader, part, plan_steps
 from datamodules.examples.triple_batches import TripleBatch
@@ -73,7 +73,7 @@ def test_questions_without_a_pair_or_without_noise_give_nothing() -> None:
 
 
 def test_gold_is_never_noise_even_when_mined_or_only_named() -> None:
-    named = Question("q", "who?", ("x",), (*GOLD, *OWN), tuple(p.id for p in GOLD[:2]), unshipped_support=("own3",))
+    named = Question("q", "who?", ("x",), (*GOLD, *OWN), tuple(p.id for p in GOLD[:2]), gold=Gold(titles=("own3",)))
     own_copy, mined_copy = Passage.of("a", GOLD[0].text), Passage.of("b", f"b: {GOLD[1].text}")
     named = replace(named, passages=(*named.passages, own_copy))
     rest = [GOLD[2], *(each for each in OWN if each != OWN[3])]

@@ -182,7 +182,9 @@ def test_parquet(tmp_path: Path) -> None:
     assert list(read_passages("jsonl", [file])) == PASSAGES
     nested = source(tmp_path, parquet([HOTPOT | {"context": {"title": ["Hamlet"], "sentences": [["A play."]]},
         "supporting_facts": {"title": ["Hamlet"], "sent_id": [0]}}]))  # fmt: skip
-    assert [question.gold for question in read_questions("hotpotqa", nested)] == [(Passage.of("Hamlet", "A play."),)]
+    assert [question.gold_passages for question in read_questions("hotpotqa", nested)] == [
+        (Passage.of("Hamlet", "A play."),)
+    ]
 
 
 OTHER_KINDS = {

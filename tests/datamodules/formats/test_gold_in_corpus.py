@@ -47,18 +47,18 @@ def read(questions: str = "questions.jsonl", **options: object) -> list[Question
 
 def test_the_gold_passages_become_passages_of_the_question(place: Path) -> None:
     first, second = read(limit=2)
-    assert [(p.title, p.text, p.corpus_id) for p in first.gold] == [
+    assert [(p.title, p.text, p.corpus_id) for p in first.gold_passages] == [
         ("Title 0", "text of 0", "d0"),
         ("Title 1", "text of 1", "d1"),
     ]
-    assert [p.title for p in second.gold] == ["Title 0", "Title 2"]
-    assert first.gold_corpus_ids == ()
+    assert [p.title for p in second.gold_passages] == ["Title 0", "Title 2"]
+    assert first.gold.corpus_ids == ()
 
 
 def test_texts_that_the_corpus_has_twice_are_one_gold_passage(place: Path) -> None:
     write(place / "corpus.jsonl", [CORPUS[0], CORPUS[0] | {"_id": "again"}, CORPUS[1]])
     write(place / "questions.jsonl", [asked(1, "again", "d0", "d1")])
-    assert [p.title for p in read()[0].gold] == ["Title 0", "Title 1"]
+    assert [p.title for p in read()[0].gold_passages] == ["Title 0", "Title 1"]
 
 
 def test_all_passages_of_a_gold_id_are_gold(place: Path) -> None:
@@ -66,8 +66,8 @@ def test_all_passages_of_a_gold_id_are_gold(place: Path) -> None:
     write(place / "corpus.jsonl", chunks)
     write(place / "questions.jsonl", [asked(1, "d0", "d1") | {"gold_doc_ids": ["d1", "d0", 7]}])
     (question,) = read()
-    assert [p.title for p in question.gold] == ["Title 1", "Title 0", "Title 2", "Title 3"]
-    one, zero, two, three = (p.id for p in question.gold)
+    assert [p.title for p in question.gold_passages] == ["Title 1", "Title 0", "Title 2", "Title 3"]
+    one, zero, two, three = (p.id for p in question.gold_passages)
     assert question.gold_groups == ({one}, {zero, two}, {three})
 
 
@@ -75,7 +75,7 @@ def test_a_cell_of_several_ids_is_parted_where_the_corpus_has_all_parts_and_not_
     write(place / "corpus.jsonl", [*CORPUS, {"_id": "d1, d2", "title": "Both", "text": "one id"}])
     cells = ("d1,d3", " d3 ; d4;", "d1, d2", "d1,d9", "d1|d3")
     write(place / "questions.jsonl", [asked(number, cell) for number, cell in enumerate(cells)])
-    assert [(each.id, [p.title for p in each.gold]) for each in read()] == [
+    assert [(each.id, [p.title for p in each.gold_passages]) for each in read()] == [
         ("q0", ["Title 1", "Title 3"]),
         ("q1", ["Title 3", "Title 4"]),
         ("q2", ["Both"]),
@@ -113,8 +113,8 @@ def test_training_draws_the_same_triples_as_from_a_file_that_ships_its_passages(
     rows = [
         {
             "_id": question.id, "question": question.text, "answer": "x", "type": "bridge", "level": "hard",
-            "supporting_facts": [[p.title, 0] for p in question.gold],
-            "context": [[p.title, [p.text]] for p in question.gold],
+            "supporting_facts": [[p.title, 0] for p in question.gold_passages],
+            "context": [[p.title, [p.text]] for p in question.gold_passages],
         }
         for question in read()
     ]  # fmt: skip

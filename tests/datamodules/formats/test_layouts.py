@@ -52,7 +52,7 @@ def test_hotpotqa_fullwiki_names_what_it_does_not_ship(tmp_path: Path) -> None:
         tmp_path, "hotpotqa", HOTPOT | {"supporting_facts": [["Hamlet", 0], ["Ur-Hamlet", 3], ["Ur-Hamlet", 4]]}
     )
     assert question.support == (HAMLET.id,)
-    assert question.unshipped_support == ("Ur-Hamlet",)
+    assert question.gold.titles == ("Ur-Hamlet",)
 
 
 @pytest.mark.parametrize("row", [HOTPOT, HUB_HOTPOT])
@@ -61,7 +61,7 @@ def test_hotpotqa_questions_only(row: dict, tmp_path: Path) -> None:
     questions = list(read_questions("hotpotqa", source(tmp_path, as_list(rows))))
     assert len(questions) == 2
     assert questions[0].passages == questions[0].support == ()
-    assert questions[0].unshipped_support == ("Hamlet", "Globe")
+    assert questions[0].gold.titles == ("Hamlet", "Globe")
     with pytest.raises(DataError, match="questions without passages"):
         list(read_passages("hotpotqa", [source(tmp_path, as_list(rows))]))
 
@@ -86,7 +86,7 @@ def test_twowiki_joins_with_blanks_and_bears_an_index_outside(tmp_path: Path) ->
 def test_musique(tmp_path: Path) -> None:
     question = one(tmp_path, "musique", MUSIQUE)
     assert question.answers == ("Shakespeare", "William Shakespeare")
-    assert question.gold == (Passage.of("Hamlet", "A play."),)
+    assert question.gold_passages == (Passage.of("Hamlet", "A play."),)
     assert (question.kind, len(question.passages)) == ("3hop1", 2)
 
 
@@ -95,17 +95,17 @@ def test_musique_unanswerable_and_questions_only(tmp_path: Path) -> None:
     paragraphs = [paragraph | {"is_supporting": False} for paragraph in MUSIQUE["paragraphs"]]
     unanswerable = MUSIQUE | {"answerable": False, "question_decomposition": [step], "paragraphs": paragraphs}
     found = one(tmp_path, "musique", unanswerable)
-    assert (found.support, found.answers, found.withheld) == ((), (), ("Shakespeare", "William Shakespeare"))
+    assert (found.support, found.answers, found.source.withheld) == ((), (), ("Shakespeare", "William Shakespeare"))
     unsaid = one(tmp_path, "musique", unanswerable | {"answer": "", "answer_aliases": []})
-    assert (unsaid.answers, unsaid.withheld) == ((), ("",))
-    assert one(tmp_path, "musique", without(MUSIQUE, "answerable")).withheld == ()
+    assert (unsaid.answers, unsaid.source.withheld) == ((), ("",))
+    assert one(tmp_path, "musique", without(MUSIQUE, "answerable")).source.withheld == ()
     assert one(tmp_path, "musique", without(MUSIQUE, "paragraphs")).passages == ()
 
 
 def test_ircot_takes_every_answer_form(tmp_path: Path) -> None:
     question = one(tmp_path, "ircot", IRCOT)
     assert question.answers == ("Shakespeare", "the Bard", "1", "2 May 1600")
-    assert question.gold == (Passage.of("Hamlet", "A play."),)
+    assert question.gold_passages == (Passage.of("Hamlet", "A play."),)
     assert (question.id, question.kind) == ("i1", "")
 
 
@@ -215,9 +215,9 @@ def test_masqa_in_small(tmp_path: Path) -> None:
     assert (found.kind, found.text) == ("choice", "Hamlet 的作者是谁？ A: Kyd B: Shakespeare")
     assert found.answers == ("B", "Shakespeare", "B: Shakespeare")
     segment = GoldSegment("hamlet.pdf", ("Hamlet 的作者是 Shakespeare。",), "text", ("1 About", "作者"))
-    assert found.gold_segments == (segment,)
+    assert found.gold.segments == (segment,)
     again = one(tmp_path, "masqa", MASQA | {"Context": MASQA["Context"].replace("hamlet ", "docs/hamlet.md ")})
-    assert again.gold_segments[0].document == "docs/hamlet.md"
+    assert again.gold.segments[0].document == "docs/hamlet.md"
     as_file = list(read_questions("masqa", source(tmp_path, as_csv([MASQA, MASQA | {"Answer": ""}]), "m.csv")))
     assert [each.answers for each in as_file] == [found.answers, ()]
 
@@ -251,7 +251,7 @@ def test_flashrag_with_gold_segments(tmp_path: Path) -> None:
         {"document": "b.pdf", "evidence": ["Weight", " 4  kg"], "kind": "table"},
     ]
     row = FLASHRAG | {"metadata": {"type": "comparison", "gold_segments": rows}}
-    assert one(tmp_path, "flashrag", row).gold_segments == (
+    assert one(tmp_path, "flashrag", row).gold.segments == (
         GoldSegment("a.pdf", ("It weighs 3 kg.",), "text", ("2 Data", "2.1 Weight"), 4),
         GoldSegment("b.pdf", ("Weight", "4 kg"), "table"),
     )
@@ -261,7 +261,7 @@ def test_flashrag_with_gold_passages(tmp_path: Path) -> None:
     tarn, fell = Passage.of("Tarn", "A tarn is a mountain lake."), Passage.of("", "A fell is a hill.")
     rows = [{"title": "Tarn", "text": "A  tarn is a mountain lake."}, {"text": "A fell is a hill."}]
     read = one(tmp_path, "flashrag", FLASHRAG | {"metadata": {"gold_passages": [*rows, rows[0]]}})
-    assert (read.passages, read.support, read.gold) == ((tarn, fell), (tarn.id, fell.id), (tarn, fell))
+    assert (read.passages, read.support, read.gold_passages) == ((tarn, fell), (tarn.id, fell.id), (tarn, fell))
 
 
 @pytest.mark.parametrize(

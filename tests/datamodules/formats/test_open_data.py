@@ -156,7 +156,7 @@ def test_a_hugging_face_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     name = f"hf:{folder}:distractor:validation"
     questions = list(read_questions("hotpotqa", name, limit=2))
     assert [question.id for question in questions] == ["h0", "h1"]
-    assert questions[0].gold == (GLOBE, HAMLET)
+    assert questions[0].gold_passages == (GLOBE, HAMLET)
     assert list(read_passages("hotpotqa", [name])) == [GLOBE, LONDON, HAMLET]
     lines = tmp_path / "lines"
     lines.mkdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import DataError, UserError
-from common.records import Question, clean
+from common.records import Question, Source, clean
 from common.validation_split import validation_shares
 from datamodules.cache.splits import split_questions
 from datamodules.examples.context_sets import relevant, shares_of_grades
@@ -66,7 +66,7 @@ def test_a_spreadsheet_s_export_is_questions(delimiter: str, encoding: str, end:
     found = read(written(tmp_path, "own.csv", end.join(map(delimiter.join, rows)) + end, encoding), counts)
     assert [each.text for each in found] == [clean(f'Who built "it"{delimiter} then?'), "And when?"]
     assert [each.answers for each in found] == [("Ada Wells", "A. Wells"), ("1902", "1903")]
-    assert [each.gold_corpus_ids for each in found] == [("doc 1", "7"), ("7",)]
+    assert [each.gold.corpus_ids for each in found] == [("doc 1", "7"), ("7",)]
     unusual = " ".join(counts.lines())
     assert "'customer'" in unusual
     assert "field 'question' or 'query' is" in unusual
@@ -75,15 +75,15 @@ def test_a_spreadsheet_s_export_is_questions(delimiter: str, encoding: str, end:
 def test_the_fields_of_a_question(tmp_path: Path) -> None:
     file = written(tmp_path, "own.jsonl", examples("questions")["json"])
     named, dialogue = read(file)
-    assert (named.id, named.answers, named.gold_corpus_ids) == ("q1", ("Ada Wells",), ("doc-17", "doc-4"))
+    assert (named.id, named.answers, named.gold.corpus_ids) == ("q1", ("Ada Wells",), ("doc-17", "doc-4"))
     assert dialogue.history == ("Who built the bridge at Tarn?", "Ada Wells.")
-    assert (dialogue.group, dialogue.scores) == ("customer-9", (7.5, 6.1))
+    assert (dialogue.source.group, dialogue.scores) == ("customer-9", (7.5, 6.1))
     assert [(each.title, each.corpus_id) for each in dialogue.passages] == [("Tarn", "doc-4"), ("", "")]
     assert dialogue.support == (dialogue.passages[0].id,)
-    assert dialogue.grades == ((dialogue.passages[0].id, 2.0),)
+    assert dialogue.gold.grades == ((dialogue.passages[0].id, 2.0),)
     shipped = {"question": "Q?", "gold": "b", "passages": [{"id": "a", "text": "one"}, {"id": "b", "text": "two"}]}
     (one,) = read(written(tmp_path, "shipped.json", json.dumps([shipped])))
-    assert (one.support, one.gold_corpus_ids, one.grades) == ((one.passages[1].id,), (), ())
+    assert (one.support, one.gold.corpus_ids, one.gold.grades) == ((one.passages[1].id,), (), ())
 
 
 def test_clicks_and_grades_are_one_question_with_the_passages_of_the_corpus(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_clicks_and_grades_are_one_question_with_the_passages_of_the_corpus(tmp_
     texts = {passage.id: passage.text for passage in pump.passages}
     assert sorted(texts.values()) == ["Ada Wells built it.", "It opened in 1902.", "More of doc 1."]
     assert [texts[id_] for id_ in pump.support] == ["It opened in 1902."]
-    assert [(texts[id_], grade) for id_, grade in pump.grades] == [("It opened in 1902.", 3.0)]
+    assert [(texts[id_], grade) for id_, grade in pump.gold.grades] == [("It opened in 1902.", 3.0)]
     assert (reset.support, [passage.text for passage in reset.passages]) == ((), ["It opened in 1902."])
     assert any("joined" in line and ": 3," in line for line in counts.lines())
 
@@ -104,10 +104,10 @@ def test_clicks_and_grades_are_one_question_with_the_passages_of_the_corpus(tmp_
 def test_a_judged_text_and_a_log_without_labels(tmp_path: Path) -> None:
     file = written(tmp_path, "judged.jsonl", examples("judgements")["json"])
     (pump,) = read(file)
-    assert (pump.gold_corpus_ids, pump.support) == (("manual-3",), ())
+    assert (pump.gold.corpus_ids, pump.support) == (("manual-3",), ())
     assert [passage.text for passage in pump.passages] == ["Hold the red button for five seconds."]
     log = written(tmp_path, "log.csv", "query,doc_id\nreset,a\nreset,b\n")
-    assert [each.gold_corpus_ids for each in read(log)] == [("a", "b")]
+    assert [each.gold.corpus_ids for each in read(log)] == [("a", "b")]
 
 
 @pytest.mark.parametrize("given", ["corpus ids", "texts", "passages"])
@@ -183,7 +183,7 @@ def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
 
 def test_what_belongs_together_is_on_one_side() -> None:
     def asked(text: str, *history: str, group: str = "") -> Question:
-        return Question("", text, history=history, group=group)
+        return Question("", text, history=history, source=Source(group=group))
 
     apart = [asked(f"Question {number}?") for number in range(200)]
     together = [
@@ -219,7 +219,7 @@ def test_a_click_that_was_none_is_no_question_without_gold(tmp_path: Path) -> No
     file.write_text("query,passage,clicked\nwho,p2,0\nwho,p1,1\nwhere,p1,0\n")
     counts = RowCounts()
     who, where = read_joined_questions("judgements", str(file), counts=counts)
-    assert (who.gold_corpus_ids, where.gold_corpus_ids) == (("p1",), ())
+    assert (who.gold.corpus_ids, where.gold.corpus_ids) == (("p1",), ())
     assert counts.lines() == [
         f"a row of an earlier question: 1, joined with it; the first: {file}, line 3",
         f"a question without a gold answer and a gold passage: 1, not used; the first: {file}, line 4",

@@ -62,10 +62,10 @@ def test_the_pool_of_hotpotqa_distractor() -> None:
 def test_real_files(layout: str, file: str, questions: int, with_all_gold: int | None, kinds: set[str] | None) -> None:
     found = list(read_questions(layout, f"{DATA}/{file}"))
     assert len(found) == len({question.id for question in found}) == questions
-    assert all(question.answers or question.withheld for question in found)
+    assert all(question.answers or question.source.withheld for question in found)
     assert kinds is None or {question.kind for question in found} == kinds
     if with_all_gold is not None:
-        whole = [q for q in found if len(q.support) >= 2 and not q.unshipped_support]
+        whole = [q for q in found if len(q.support) >= 2 and not q.gold.titles]
         assert len(whole) == with_all_gold
     for question in found:
         assert set(question.support) <= {passage.id for passage in question.passages}
@@ -84,8 +84,8 @@ def test_masqa() -> None:
     assert kinds["financial_questions"] == {"choice": 3, "true or false": 1, "cloze": 2, "short answer": 4}
     assert kinds["ti_questions"] == {"choice": 2, "true or false": 2, "cloze": 1, "short answer": 5, "": 1}
     with_context = found.pop("ti_questions_qac")
-    assert not any(question.gold_segments for each in found.values() for question in each)
-    golds = [gold for question in with_context for gold in question.gold_segments]
+    assert not any(question.gold.segments for each in found.values() for question in each)
+    golds = [gold for question in with_context for gold in question.gold.segments]
     assert [gold.document for gold in golds] == [
         f"{name}.pdf" for name in ("afe7906", "amc131m02", "dac532a3w", "awrl1432", "tps272c45", "tps8804", "opt3004",
             "amc131m02")

@@ -128,9 +128,9 @@ def test_clicks_become_one_question_with_the_gold_of_all(tmp_path: Path) -> None
     rows.append(click("Q two", "b"))
     file, counts = source(tmp_path, as_lines(rows)), RowCounts()
     found = list(read_joined_questions("corpus_questions", file, counts=counts))
-    assert [(each.text, each.gold_corpus_ids) for each in found] == [("q one", ("a", "c", "d")), ("Q two", ("b",))]
+    assert [(each.text, each.gold.corpus_ids) for each in found] == [("q one", ("a", "c", "d")), ("Q two", ("b",))]
     assert counts.lines() == [f"a row of an earlier question: 3, joined with it; the first: {file}, line 3"]
-    assert [each.gold_corpus_ids for each in read_joined_questions("corpus_questions", file, 3)] == [("a", "c"), ("b",)]
+    assert [each.gold.corpus_ids for each in read_joined_questions("corpus_questions", file, 3)] == [("a", "c"), ("b",)]
     RowCounts(strict=True).add(JOINED)  # no error
 
 
@@ -138,7 +138,7 @@ def test_training_and_mining_read_the_gold_passages_of_all_clicks(tmp_path: Path
     corpus = source(tmp_path, as_lines([{"id": name, "text": name} for name in "abc"]), "corpus.jsonl")
     file = source(tmp_path, as_lines([click("q", "a"), click("r", "c"), click("q", "b"), click("q", "a")]))
     found = list(distinct_questions([QuestionDataFile(file, "corpus_questions", corpus=corpus)]))
-    assert [[passage.text for passage in question.gold] for question in found] == [["a", "b"], ["c"]]
+    assert [[passage.text for passage in question.gold_passages] for question in found] == [["a", "b"], ["c"]]
 
 
 def ctx(name: str, gold: bool = False, score: float | None = None) -> dict:
@@ -150,7 +150,10 @@ def test_which_rows_are_one_question(tmp_path: Path) -> None:
         """Gold and other passages of the questions that are read."""
         found = read_joined_questions(layout, source(tmp_path, as_lines(list(rows))))
         return [
-            ("".join(p.title for p in each.gold), "".join(p.title for p in each.passages if p not in each.gold))
+            (
+                "".join(p.title for p in each.gold_passages),
+                "".join(p.title for p in each.passages if p not in each.gold_passages),
+            )
             for each in found
         ]
 
@@ -185,7 +188,7 @@ def test_rows_that_are_left_out_do_not_shift_those_that_are_joined(tmp_path: Pat
     rows[0]["gold_doc_ids"] = None
     counts = RowCounts()
     found = list(read_joined_questions("corpus_questions", source(tmp_path, as_lines(rows)), counts=counts))
-    assert [(each.text, each.gold_corpus_ids) for each in found] == [("q", ("a", "b")), ("r", ("c",))]
+    assert [(each.text, each.gold.corpus_ids) for each in found] == [("q", ("a", "b")), ("r", ("c",))]
     assert [count for *_, count, _ in counts.as_json()] == [1, 1, 2]
     rows = [click("q", "a"), click(" ", "c"), click(" ", "c")]
     assert len(list(read_joined_questions("corpus_questions", source(tmp_path, as_lines(rows))))) == 1
@@ -236,7 +239,7 @@ def test_scores_and_segments_of_joined_rows(tmp_path: Path) -> None:
     segments = [{"document": name, "evidence": "x"} for name in "ab"]
     rows = [{"question": "q", "golden_answers": ["y"], "metadata": {"gold_segments": [each]}} for each in segments]
     (question,) = read_joined_questions("flashrag", source(tmp_path, as_lines(rows)))
-    assert question.gold_segments == (GoldSegment("a", ("x",)), GoldSegment("b", ("x",)))
+    assert question.gold.segments == (GoldSegment("a", ("x",)), GoldSegment("b", ("x",)))
 
 
 def test_training_counts_what_it_leaves_out(tmp_path: Path) -> None:
@@ -262,4 +265,4 @@ def test_a_first_row_without_a_click_joins_the_clicks_of_the_others(tmp_path: Pa
     rows = [{"id": f"m{n}", "question": "Who?", "gold_doc_ids": gold} for n, gold in enumerate(clicks)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (question,) = read_joined_questions("corpus_questions", str(file))
-    assert question.gold_corpus_ids == ("d1", "d2")
+    assert question.gold.corpus_ids == ("d1", "d2")

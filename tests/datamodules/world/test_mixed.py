@@ -72,10 +72,10 @@ def test_questions_are_those_of_the_other_files_with_their_gold(
         for question, row in zip(asked, rows[split], strict=True):
             source = known[question.kind][row["metadata"]["source_id"]]
             assert (question.text, question.answers) == (source.text, source.answers)
-            assert question.gold_segments == source.gold_segments
+            assert question.gold.segments == source.gold.segments
             assert set(question.support) == set(source.support) == {each.id for each in question.passages}
             assert set(question.support) <= (web if question.kind == "web-only" else corpus)
-            assert bool(question.support) != bool(question.gold_segments)
+            assert bool(question.support) != bool(question.gold.segments)
             assert row["metadata"]["source_type"] == source.kind != "overlong"
             if question.kind in ("single", "multi-hop"):
                 assert (len(question.support) == 1) == (question.kind == "single")

@@ -60,7 +60,7 @@ def test_rows_have_the_gold_of_their_source_within_the_corpus(folder: Path, worl
             assert set(question.support) == set(source.support) <= corpus
             assert {p.id for p in question.passages} <= corpus
             assert len(question.passages) == 10
-            assert not question.unshipped_support
+            assert not question.gold.titles
             assert question.text not in (source.text, row["clean_question"])
 
 

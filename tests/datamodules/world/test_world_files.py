@@ -39,7 +39,7 @@ def test_gold_passages_lie_in_the_corpus_or_only_in_the_web(folder: Path) -> Non
     for name in SPLITS:
         for question in read_questions("hotpotqa", str(folder / f"{name}.json")):
             assert {p.id for p in question.passages} <= corpus
-            assert not question.unshipped_support
+            assert not question.gold.titles
     for question in read_questions("hotpotqa", str(folder / "test_web.json")):
         assert set(question.support) <= web
 
@@ -48,7 +48,7 @@ def test_contexts_hold_the_answers(folder: Path) -> None:
     for name in (*SPLITS, "test_web"):
         for question in read_questions("hotpotqa", str(folder / f"{name}.json")):
             assert len(question.passages) == 10
-            said = [contains(each.text, question.answers[0]) for each in question.gold]
+            said = [contains(each.text, question.answers[0]) for each in question.gold_passages]
             assert any(said) or question.kind.startswith("comparison")
     fid = json.loads((folder / "fid_test.json").read_text())
     assert len(fid) == round(0.28 * SMALL.singles)
@@ -75,7 +75,7 @@ def test_every_other_open_question_has_no_context_with_its_answer(folder: Path, 
             assert not gold
             assert len(row["ctxs"]) >= 5
     for question in list(read_questions("fid", str(folder / f"fid_{split}_open.json")))[1::2]:
-        assert question.support == question.unshipped_support == ()
+        assert question.support == question.gold.titles == ()
     closed = json.loads((folder / f"fid_{split}.json").read_text())
     assert not {row["question"] for row in rows} & {row["question"] for row in closed}
 

@@ -54,7 +54,7 @@ def missing(asked: Iterable[Question], passages: Iterable[Passage]) -> list[tupl
     return [
         (question, gold)
         for question in asked
-        for gold in question.gold_segments
+        for gold in question.gold.segments
         if not any(is_relevant(passage, gold) for passage in of.get(gold.document, ()))
     ]
 
@@ -86,11 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = {half: questions(half) for half in given.halves}
     of_half = {one.id: half for half in asked for one in asked[half]}
     everything = [one for half in asked.values() for one in half]
-    lost = [(one, gold) for one in everything for gold in one.gold_segments if not is_verbatim(gold, given.documents)]
+    lost = [(one, gold) for one in everything for gold in one.gold.segments if not is_verbatim(gold, given.documents)]
     checks = {"plain text": lost}
     for folder in given.indexes:
         checks[str(folder)] = missing(everything, PassageStore(folder))
-    total = {half: sum(len(one.gold_segments) for one in asked[half]) for half in asked}
+    total = {half: sum(len(one.gold.segments) for one in asked[half]) for half in asked}
     rows = [
         [name, *(str(total[half] - sum(of_half[one.id] == half for one, _ in without)) for half in asked)]
         for name, without in checks.items()

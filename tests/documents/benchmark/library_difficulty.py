@@ -58,7 +58,7 @@ def by_minilm(questions: Sequence[Question], corpus: Sequence[Passage]) -> list[
 def recalls(questions: Sequence[Question], found: Sequence[Sequence[Passage]]) -> np.ndarray:
     """Share of each question's gold segments that are found, (Q,)."""
     return np.array([
-        np.mean([any(is_relevant(one, gold) for one in top) for gold in question.gold_segments])
+        np.mean([any(is_relevant(one, gold) for one in top) for gold in question.gold.segments])
         for question, top in zip(questions, found, strict=True)
     ])  # fmt: skip
 

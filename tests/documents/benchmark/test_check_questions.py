@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from common.records import GoldSegment, Passage, Question
+from common.records import Gold, GoldSegment, Passage, Question
 from tests.documents.benchmark.catalogue import catalogue
 from tests.documents.benchmark.check_questions import HALVES, is_verbatim, missing, questions
 
@@ -44,13 +44,15 @@ def test_evidence_is_verbatim_over_line_breaks_and_marks_but_not_with_another_wo
 
 
 def test_evidence_cut_in_two_or_in_another_document_is_missing() -> None:
-    question = Question("q", "How warm?", ("40",), gold_segments=(gold("below 40 degrees"), gold("Filter", "F-17")))
+    question = Question(
+        "q", "How warm?", ("40",), gold=Gold(segments=(gold("below 40 degrees"), gold("Filter", "F-17")))
+    )
     whole = [passage("Keep it below 40 degrees."), passage("| Filter | F-17 |")]
     assert missing([question], whole) == []
     cut = [passage("Keep it below 40"), passage("degrees. | Filter | F-17 |")]
-    assert missing([question], cut) == [(question, question.gold_segments[0])]
+    assert missing([question], cut) == [(question, question.gold.segments[0])]
     elsewhere = [passage(one.text, catalogue()[0].file) for one in whole]
-    assert [lost for _, lost in missing([question], elsewhere)] == list(question.gold_segments)
+    assert [lost for _, lost in missing([question], elsewhere)] == list(question.gold.segments)
 
 
 def test_the_questions_of_both_halves_are_about_listed_documents() -> None:
@@ -58,4 +60,4 @@ def test_the_questions_of_both_halves_are_about_listed_documents() -> None:
     for half in HALVES:
         asked = questions(half)
         assert len(asked) == 66
-        assert {gold.document for question in asked for gold in question.gold_segments} <= listed
+        assert {gold.document for question in asked for gold in question.gold.segments} <= listed

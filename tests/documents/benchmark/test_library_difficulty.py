@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import MissingInputError
-from common.records import GoldSegment, Passage, Question
+from common.records import Gold, GoldSegment, Passage, Question
 from documents.records import Heading, Image, Paragraph, Table
 from tests.documents.benchmark import library_difficulty
 from tests.documents.benchmark.library_truth import library_truth
@@ -58,4 +58,4 @@ def test_the_truth_becomes_documents(world: Path, tmp_path: Path) -> None:
 def test_recall_counts_the_gold_segments_of_a_question() -> None:
     gold = (GoldSegment("a.pdf", ("three kg",)), GoldSegment("b.pdf", ("four kg",)))
     found = [[Passage("1", "It weighs three kg.", metadata={"document": "a.pdf"}), Passage("2", "four kg")]]
-    assert library_difficulty.recalls([Question("1", "?", gold_segments=gold)], found).tolist() == [0.5]
+    assert library_difficulty.recalls([Question("1", "?", gold=Gold(segments=gold))], found).tolist() == [0.5]

@@ -122,7 +122,7 @@ def test_evidence_stands_on_its_page_and_once_under_its_headings(
                 found += cells(block)
         return found
 
-    for gold in {gold for asked in questions.values() for one in asked for gold in one.gold_segments}:
+    for gold in {gold for asked in questions.values() for one in asked for gold in one.gold.segments}:
         assert holds(gold.document, pages[gold.document][gold.page - 1], *gold.evidence), gold
         everything = [text for block in truths[gold.document]["blocks"] for text in cells(block)]
         assert sum(holds(gold.document, text, *gold.evidence) for text in everything) == 1, gold

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
-from common.records import Passage, Question, Ranked
+from common.records import Gold, Passage, Question, Ranked
 from common.rewrites import Rewrites, restricted
 from harness.evaluation.dmqr.figures import rewrites_of, strategies_of
 from harness.evaluation.dmqr.methods import Method, MethodHits
@@ -363,7 +363,7 @@ def test_h_p_and_recall_by_hand() -> None:
     gold = [
         Question("1", "?", ("b",), everything, (ids["b"], ids["e"])),
         Question("2", "?", (), everything, (ids["a"],)),
-        Question("3", "?", (), everything, (ids["a"],), ("elsewhere",)),
+        Question("3", "?", (), everything, (ids["a"],), gold=Gold(titles=("elsewhere",))),
     ]
     row = score_methods(gold, {"row": found}, True, 5, (4,))["row"]
     np.testing.assert_array_equal(row["H@5"], [1, 0, np.nan])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from common.errors import ArtifactError
-from common.records import Answer, Passage, Question, Ranked
+from common.records import Answer, Gold, Passage, Question, Ranked
 from harness.commands.evaluate import evaluate
 from harness.evaluation.drrag.study import Study as DrRagStudy
 from harness.evaluation.engine import MeasuredSystem, measure, measures_of
@@ -102,7 +102,7 @@ def test_without_a_reader_there_is_no_figure_of_answers(index: Path, settings: S
 def test_measures_are_undefined_where_the_file_lacks_what_they_need(index: Path, settings: Settings) -> None:
     only_gold = replace(ASKED[0], answers=())
     only_answer = replace(ASKED[1], support=())
-    partly_shipped = replace(ASKED[2], unshipped_support=("Nowhere",))
+    partly_shipped = replace(ASKED[2], gold=Gold(titles=("Nowhere",)))
     system = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles())
     measured = measure(system, [only_gold, only_answer, partly_shipped], None, settings)
     defined = {

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from common.errors import DataError, UserError
-from common.records import Passage, Question, Ranked
+from common.records import Gold, Passage, Question, Ranked
 from datamodules.formats.reading import read_distinct_questions, read_questions
 from datamodules.formats.row_counts import RowCounts
 from harness.evaluation.gold_in_index import with_gold_in_index
@@ -33,13 +33,13 @@ def retriever(tmp_path: Path) -> SimpleNamespace:
 def shipped(*gold: Passage, unshipped: tuple[str, ...] = ()) -> Question:
     other = Passage.of("Other", "no gold")
     ids = tuple(passage.id for passage in gold)
-    return Question("q", "?", passages=(other, *gold), support=ids, unshipped_support=unshipped)
+    return Question("q", "?", passages=(other, *gold), support=ids, gold=Gold(titles=unshipped))
 
 
 def titles(retriever: SimpleNamespace, question: Question) -> list[str] | None:
     """The texts of a question's gold passages in the index; None if it is left out."""
     found, _ = with_gold_in_index(retriever, [question])
-    return [passage.text for passage in found[0].gold] if found else None
+    return [passage.text for passage in found[0].gold_passages] if found else None
 
 
 def test_gold_passages_by_text_title_and_own_id(retriever) -> None:
@@ -47,10 +47,12 @@ def test_gold_passages_by_text_title_and_own_id(retriever) -> None:
     assert titles(retriever, shipped(unshipped=("Alba", "Brune"))) == ["A river.", "A lake."]
     assert titles(retriever, shipped(Passage.of("Alba", "another cut of it"), BRUNE)) == ["A lake.", "A river."]
     assert titles(retriever, shipped(DORN[1])) == ["two"]  # its text says which of both
-    assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1", "two"))) == ["A lake.", "two"]
-    assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1; two",))) == ["A lake.", "two"]
-    assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1; none",))) is None
-    judged = Question("q", "?", gold_corpus_ids=("b-1", "a-1"), grades=(("b-1", 0.5), ("a-1", 0.25), ("two", 0.0)))
+    assert titles(retriever, Question("q", "?", gold=Gold(corpus_ids=("b-1", "two")))) == ["A lake.", "two"]
+    assert titles(retriever, Question("q", "?", gold=Gold(corpus_ids=("b-1; two",)))) == ["A lake.", "two"]
+    assert titles(retriever, Question("q", "?", gold=Gold(corpus_ids=("b-1; none",)))) is None
+    judged = Question(
+        "q", "?", gold=Gold(corpus_ids=("b-1", "a-1"), grades=(("b-1", 0.5), ("a-1", 0.25), ("two", 0.0)))
+    )
     assert titles(retriever, judged) == ["A lake.", "A river."]
 
 
@@ -59,8 +61,8 @@ def test_all_passages_of_an_id_are_gold_and_one_of_them_finds_it(tmp_path) -> No
     chunks = [Passage.of(title, "a text", corpus_id=own) for title, own in (("A", "7"), ("B", "8"), ("C", "7"))]
     build_bm25(chunks, tmp_path / "index")
     searching = Bm25Retriever(tmp_path / "index")
-    (question,), _ = with_gold_in_index(searching, [Question("q", "?", gold_corpus_ids=("7", "8"))])
-    assert [passage.title for passage in question.gold] == ["A", "C", "B"]
+    (question,), _ = with_gold_in_index(searching, [Question("q", "?", gold=Gold(corpus_ids=("7", "8")))])
+    assert [passage.title for passage in question.gold_passages] == ["A", "C", "B"]
     found = [[Ranked(Passage.of("Z", "no gold"), 2.0), Ranked(chunks[2], 1.0)]]
     scores = {name: value.tolist() for name, value in retrieval_scores([question], found, (1, 2)).items()}
     assert {name: scores[name] for name in ("recall@1", "recall@2", "all@2", "hit@2", "precision@2", "MRR")} == {
@@ -77,9 +79,13 @@ def test_a_passage_is_found_by_every_id_that_the_corpus_gives_it(tmp_path, encod
     build_bm25(passages, tmp_path / "bm25")
     build_dense(passages, tmp_path / "dense", encoder)
     for searching in (Bm25Retriever(tmp_path / "bm25"), DenseRetriever(tmp_path / "dense", "cpu")):
-        asked = [Question("q", "?", gold_corpus_ids=(own,)) for own in ("1", "2", "3")]
+        asked = [Question("q", "?", gold=Gold(corpus_ids=(own,))) for own in ("1", "2", "3")]
         found, _ = with_gold_in_index(searching, asked)
-        assert [[passage.title for passage in question.gold] for question in found] == [["A", "B"], ["A"], ["A", "C"]]
+        assert [[passage.title for passage in question.gold_passages] for question in found] == [
+            ["A", "B"],
+            ["A"],
+            ["A", "C"],
+        ]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +94,7 @@ def test_a_passage_is_found_by_every_id_that_the_corpus_gives_it(tmp_path, encod
         shipped(ALBA, unshipped=("Dorn",)),  # two passages have that title
         shipped(ALBA, unshipped=("Elbe",)),
         shipped(ALBA, Passage.of("Elbe", "is elsewhere")),
-        Question("q", "?", gold_corpus_ids=("a-1", "z-1")),
+        Question("q", "?", gold=Gold(corpus_ids=("a-1", "z-1"))),
         Question("q", "?", answers=("no gold passage is known",)),
     ],
 )
@@ -103,23 +109,23 @@ def test_what_was_left_out_is_said(retriever) -> None:
     assert "2 of 5 questions are left out" in lines[0]
     assert lines[1] == "1 questions are left out that name a gold passage by a title that several have"
     assert lines[2] == "1 questions are left out that name no gold passage"
-    assert found[0].unshipped_support == ()
+    assert found[0].gold.titles == ()
 
 
 def test_gold_passages_that_are_not_there_count_as_missed(retriever) -> None:
     """Of the first two of three gold passages are in the index; of the last none."""
     asked = [
         shipped(ALBA, Passage.of("Elbe", "elsewhere"), unshipped=("Brune", "Fulda")),
-        Question("q", "?", gold_corpus_ids=("a-1", "z-1", "b-1")),
+        Question("q", "?", gold=Gold(corpus_ids=("a-1", "z-1", "b-1"))),
         shipped(ALBA, unshipped=("Dorn",)),  # which of the two is gold is not known
-        Question("q", "?", gold_corpus_ids=("z-1",)),
+        Question("q", "?", gold=Gold(corpus_ids=("z-1",))),
         shipped(BRUNE),
         Question("q", "?"),
     ]
     found, lines = with_gold_in_index(retriever, asked, missed=True)
     assert "3 of 6 questions have some that are not there and count as missed" in lines[0]
     assert len(lines) == 3
-    assert [[passage.title for passage in question.gold] for question in found] == [
+    assert [[passage.title for passage in question.gold_passages] for question in found] == [
         ["Alba", "Brune"], ["Alba", "Brune"], [], ["Brune"],
     ]  # fmt: skip
     hits = [[Ranked(ALBA, 2.0), Ranked(BRUNE, 1.0)]] * 4
@@ -146,9 +152,9 @@ def row(id_: str, *gold: str | int, **more) -> dict:
 def test_the_layout_of_questions_over_a_corpus(tmp_path) -> None:
     file = write(tmp_path / "q.json", [row("q1", "a", "b", "a", hops=3, answer_aliases=["y"])])
     (question,) = read_questions("corpus_questions", file)
-    assert (question.gold_corpus_ids, question.kind, question.answers) == (("a", "b"), "3hop", ("x", "y"))
+    assert (question.gold.corpus_ids, question.kind, question.answers) == (("a", "b"), "3hop", ("x", "y"))
     (question,) = read_questions("corpus_questions", write(tmp_path / "q.json", [row("q", 7, "7", 0) | {"id": 17}]))
-    assert (question.id, question.gold_corpus_ids) == ("17", ("7", "0"))
+    assert (question.id, question.gold.corpus_ids) == ("17", ("7", "0"))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +177,7 @@ def test_a_question_that_two_files_have_is_read_once(tmp_path) -> None:
     files.append(write(tmp_path / "2.json", [row("q2", "c"), row("q3", "c"), row("q3", "c")]))
     counts = RowCounts()
     found = list(read_distinct_questions("corpus_questions", files, counts))
-    assert [(question.id, question.gold_corpus_ids) for question in found] == [
+    assert [(question.id, question.gold.corpus_ids) for question in found] == [
         ("q1", ("a", "b")), ("q2", ("a",)), ("q3", ("c",))
     ]  # fmt: skip
     assert counts.lines() == [

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from common.chat import Chat, Reply
 from common.errors import MissingInputError, UserError
-from common.records import Answer, GoldSegment, Passage, Question, Ranked
+from common.records import Answer, Gold, GoldSegment, Passage, Question, Ranked
 from documents.records import Segment, as_passage
 from harness.evaluation.engine import ask_rows
 from harness.evaluation.hiqa.study import KINDS, OWN, Study, kept_documents
@@ -43,7 +43,7 @@ from tests.helpers.studied import studied
 PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
 QUESTIONS = [
     Question(str(n), f"weight of the {name}", ("9 kg",), kind="table" if n % 2 else "descriptive",
-             gold_segments=(GoldSegment(f"{name}.pdf", (f"{n + 3} kg",)),))
+             gold=Gold(segments=(GoldSegment(f"{name}.pdf", (f"{n + 3} kg",)),)))
     for n, name in enumerate(PRODUCTS)
 ]  # fmt: skip
 SETTINGS = Settings("flashrag", "squad", (1,), None, Bootstrap(50), Path("unused"))
@@ -172,7 +172,7 @@ class Weight:
 
 def test_every_row_is_read(system: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
     weights = [
-        replace(question, answers=(question.gold_segments[0].evidence[0],), kind="calculation")
+        replace(question, answers=(question.gold.segments[0].evidence[0],), kind="calculation")
         for question in QUESTIONS
     ]
     asked = [*weights[:3], Question("7", "who made it?", ("Alto",)), *weights[3:]]
@@ -329,9 +329,9 @@ def test_a_context_holds_a_part_or_the_whole_of_the_gold(system: HiQa) -> None:
     A third stands in a document that is not there.
     """
     both = replace(
-        QUESTIONS[0], gold_segments=(*QUESTIONS[0].gold_segments, GoldSegment("Alto 300.pdf", ("with water",)))
+        QUESTIONS[0], gold=Gold(segments=(*QUESTIONS[0].gold.segments, GoldSegment("Alto 300.pdf", ("with water",))))
     )
-    lost = replace(both, gold_segments=(*both.gold_segments, GoldSegment("lost.pdf", ("nowhere",))))
+    lost = replace(both, gold=Gold(segments=(*both.gold.segments, GoldSegment("lost.pdf", ("nowhere",)))))
     found = ranked(system.retriever, [both, lost], budgets=(7, 84))
     values = {column: {name: [each[name] for each in found[column]] for name in (RECALL, ALL_GOLD)} for column in found}
     assert values["7 words"] == {RECALL: [0.5, pytest.approx(1 / 3)], ALL_GOLD: [0, 0]}

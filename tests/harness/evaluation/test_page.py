@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.records import Passage, Question
+from common.records import Gold, Passage, Question
 from common.shown_text import terminal
 from harness.evaluation.page import QuestionCase, page
 from harness.evaluation.tables import ReportTable
@@ -23,7 +23,7 @@ def blocks(text: str) -> dict[str, object]:
 
 def test_data_survive_any_text() -> None:
     evil = Passage("id", EVIL + " \ud800 lone", EVIL, corpus_id=EVIL)
-    question = Question("q" + EVIL, EVIL, (EVIL,), (evil,), (evil.id,), ("elsewhere" + EVIL,), EVIL)
+    question = Question("q" + EVIL, EVIL, (EVIL,), (evil,), (evil.id,), EVIL, gold=Gold(("elsewhere" + EVIL,)))
     answers = [answer(question.id, EVIL, evil, evil, costs={EVIL: NAN, "model_calls": 2.0}, notes={EVIL: EVIL})]
     case = QuestionCase(EVIL, (EVIL,), ((EVIL,),), EVIL)
     text = page(EVIL, [EVIL], [ReportTable(EVIL, EVIL, (EVIL,), {EVIL: [None]}, note=EVIL)], EVIL, {EVIL: b"\x89PNG"},
@@ -212,7 +212,7 @@ def test_of_many_systems_the_list_shows_two(tmp_path: Path) -> None:
 @needs_chromium
 def test_texts_run_nothing(tmp_path: Path) -> None:
     evil = Passage("id", EVIL, EVIL)
-    question = Question(EVIL, EVIL, (EVIL, "x"), (evil,), (evil.id,), (EVIL,), EVIL)
+    question = Question(EVIL, EVIL, (EVIL, "x"), (evil,), (evil.id,), EVIL, gold=Gold((EVIL,)))
     answers = [answer(EVIL, EVIL, evil, costs={EVIL: 1.0}, notes={EVIL: EVIL, "more": [{"id": evil.id, "why": EVIL}]})]
     case = QuestionCase(EVIL, (EVIL,), ((EVIL,),), EVIL)
     text = page(EVIL, [EVIL], [ReportTable(EVIL, EVIL, (EVIL,), {EVIL: [None]}, note=EVIL)], EVIL, {}, [question],

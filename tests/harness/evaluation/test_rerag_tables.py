@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from common.answer_metrics import NORMALIZATIONS
 from common.errors import UserError
-from common.records import Answer, Passage, Question
+from common.records import Answer, Passage, Question, Source
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import (
     answer_tables,
@@ -235,7 +235,7 @@ def test_answers_are_compared_by_characters_where_most_need_it() -> None:
 def test_unanswerable_questions_are_counted_apart() -> None:
     asked = [
         *(Question(id_, "?", ("Kyd",)) for id_ in "abc"),
-        *(Question(id_, "?", withheld=("Kyd",)) for id_ in "abd"),
+        *(Question(id_, "?", source=Source(withheld=("Kyd",))) for id_ in "abd"),
         Question("e", "?"),
     ]
     texts = ["Kyd", "Kyd", "I don't know.", "Kyd", "unanswerable", "", "Kyd"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.records import GoldSegment, Passage, Question, Ranked
+from common.records import Gold, GoldSegment, Passage, Question, Ranked
 from harness.evaluation.log_rank import log_rank, log_rank_index
 from harness.evaluation.retrieval_scores import retrieval_scores
 
@@ -59,7 +59,7 @@ def test_gold_segments_are_found_in_any_passages_of_their_document() -> None:
         GoldSegment("b.pdf", ("8 kg", "two")),
         GoldSegment("b.pdf", ("lost",)),
     )
-    question = Question("q", "?", gold_segments=gold)
+    question = Question("q", "?", gold=Gold(segments=gold))
     found = [
         chunk("b.pdf", "it weighs 9 kg"),  # of another document
         chunk("a.pdf", "it weighs 9 kg and"),
@@ -86,7 +86,7 @@ def test_the_log_rank_index_of_gold_passages() -> None:
 def test_what_is_undefined_is_nan() -> None:
     questions = [
         Question("no gold", "?", answers=("fulda",)),
-        Question("gold not shipped", "?", answers=("fulda",), support=(D.id,), unshipped_support=("X",)),
+        Question("gold not shipped", "?", answers=("fulda",), support=(D.id,), gold=Gold(titles=("X",))),
         Question("no answer", "?", support=(D.id,)),
     ]
     columns = retrieval_scores(questions, [ranked(D)] * 3, (1,))

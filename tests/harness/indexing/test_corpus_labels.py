@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
-from common.records import Answer, Passage, Question
+from common.records import Answer, Passage, Question, Source
 from common.retrieval import search_for
 from datamodules.formats.reading import read_passages, read_questions
 from harness.commands.evaluate import evaluate
@@ -150,7 +150,7 @@ def test_of_equal_passages_the_first_id_is_returned_and_the_others_are_counted(t
     for id_, itself in (("a", True), ("b", True), ("c", False)):
         assert Question(id_, "who").is_itself(store[0]) is itself
     found = Bm25Retriever(tmp_path / "index")
-    own = Question("b", "Alba", exclude_self=True)
+    own = Question("b", "Alba", source=Source(exclude_self=True))
     assert [hit.passage.corpus_id for hit in search_for(found, [own], 2)[0]] == ["c"]
     assert other_ids_of(tmp_path / "index") == {"b": [store[0].id]}
     assert other_ids_of(tmp_path / "none") == {}

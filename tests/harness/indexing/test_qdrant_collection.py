@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
 
 from common.errors import ArtifactError, MissingInputError, UnavailableError, UserError
-from common.records import Question
+from common.records import Gold, Question, Source
 from common.retrieval import search_for
 from harness.commands.index import index
 from harness.commands.index_options import DenseOptions
@@ -61,9 +61,11 @@ def test_it_finds_what_the_index_folder_finds(built: Path, retriever: QdrantRetr
     question = Question("1", "kiln", support=(PASSAGES[3].id, "none"))
     assert gold_not_in_index(retriever, [question]) == 1
     for searching in (retriever, flat):
-        asked = Question("second", "kiln", gold_corpus_ids=("second",))
+        asked = Question("second", "kiln", gold=Gold(corpus_ids=("second",)))
         assert with_gold_in_index(searching, [asked])[0][0].support == (PASSAGES[0].id,)
-        found = search_for(searching, [Question("q", PASSAGES[0].text), replace(asked, exclude_self=True)], 200)
+        found = search_for(
+            searching, [Question("q", PASSAGES[0].text), replace(asked, source=Source(exclude_self=True))], 200
+        )
         assert [PASSAGES[0] in [hit.passage for hit in hits] for hits in found] == [True, False]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from common.context_sources import SourceContext
-from common.records import Answer, Passage, Question, Ranked
+from common.records import Answer, Passage, Question, Ranked, Source
 from harness.runtime.memo import Memo, Triple
 from tests.helpers.river_corpus import PASSAGES, TableScorer
 
@@ -202,7 +202,7 @@ def test_a_failed_reading_is_read_again_by_the_next_run_and_an_unanswerable_ques
             failed = {"failed_calls": 1.0} if self.fails else {}
             return [Answer(each.id, "", (), costs=failed if each.id == "1" else {}) for each in questions]
 
-    questions = [Question("1", "a", ("x",)), Question("2", "b", withheld=("y",)), Question("3", "c")]
+    questions = [Question("1", "a", ("x",)), Question("2", "b", source=Source(withheld=("y",))), Question("3", "c")]
     first, second, third = Reader(True), Reader(False), Reader(False)
     for reader in (first, second, third):
         Memo(tmp_path).read(reader, questions, [[]] * 3)
