@@ -10,7 +10,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import (
-    AutoModelForCausalLM,
     AutoTokenizer,
     Qwen2Config,
     Qwen2ForCausalLM,
@@ -19,11 +18,13 @@ from transformers import (
 )
 
 import train
+from common.errors import UserError
 from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import read_rewriter_manifest
 from tests.conftest import save_t5_tokenizer
 from tests.helpers.runs import ROOT
+from tests.helpers.tiny_runs import use
 
 DEPTH = 2  # layers; all widths are the published ones
 BASE = ROOT / "configs/train/dmqr_rrr_hotpot.yaml"
@@ -68,13 +69,13 @@ def save_qwen(folder: Path, chat_lm: Path) -> None:
 def test_it_trains_with_lora_merges_exports_and_reloads(overlay, tmp_path, chat_lm, monkeypatch) -> None:
     model = tmp_path / "model"
     save_flan_t5(model) if "t5" in overlay else save_qwen(model, chat_lm)
-    (tmp_path / "train.source").write_text("".join(f"who is name{n} of the film\n" for n in range(30)))
-    (tmp_path / "train.target").write_text("".join(f"name{n} ; film\n" for n in range(30)))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["train.py"])
+    use(tmp_path, monkeypatch)
+    Path("train.source").write_text("".join(f"who is name{n} of the film\n" for n in range(30)))
+    Path("train.target").write_text("".join(f"name{n} ; film\n" for n in range(30)))
     configs = ["--config", str(BASE), "--config", str(ROOT / f"configs/train/overlays/{overlay}.yaml")]
     data = json.dumps([{"layout": "rrr", "path": "train.source"}])
-    train.main(["fit", *configs, "--name", "run", "--model.pretrained", str(model), "--data.train", data, *SMALL])
+    typed = ["fit", *configs, "--name", "run", "--model.pretrained", str(model), "--data.train", data, *SMALL]
+    train.main(typed)
 
     serving = Path("checkpoints/run/serving")
     manifest = read_rewriter_manifest(serving)
@@ -92,9 +93,6 @@ def test_it_trains_with_lora_merges_exports_and_reloads(overlay, tmp_path, chat_
     rewriter = TrainedRewriter(serving, "cpu", "fp32")  # of which `fit` has compared adapter and merged weights
     (made,) = rewriter.rewrite([Question("1", "who is name3 of the film")], ["decomposition"])
     assert made.queries["decomposition"]
-    if "qwen" in overlay:
-        network = AutoModelForCausalLM.from_pretrained(serving / "rewriter")
-        assert network.dtype == torch.bfloat16
-        assert json.loads((serving / "rewriter/config.json").read_text())["architectures"] == ["Qwen2ForCausalLM"]
-        ours, theirs = (AutoTokenizer.from_pretrained(each) for each in (serving / "rewriter", model))
-        assert ours.chat_template == theirs.chat_template
+    Path("train.target").write_text("".join(f"film {n}\n" for n in range(30)))  # which no option names
+    with pytest.raises(UserError, match=r"train\.target has changed since the run began"):
+        train.main([*typed, "--resume", "auto"])

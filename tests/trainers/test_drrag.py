@@ -67,13 +67,6 @@ def test_a_run_learns_exports_and_repeats(workplace) -> None:
     assert served.threshold == pytest.approx(best["val/threshold"], abs=1e-6)
     assert json.loads((folder / "serving/serving.json").read_text())["not_learned"] == []
     assert "not learned" not in (folder / "serving/README.md").read_text()
-    state = weights(workplace, "tiny", "best.ckpt")
-    for name, value in served.state_dict().items():
-        trained = state[f"classifier.{name}"]
-        if ".out_proj." in name:  # exported with one label
-            trained = trained[1:] - trained[:1]
-        torch.testing.assert_close(value, trained, rtol=0, atol=0)
-
     shutil.copy(folder / "config.yaml", workplace / "config.yaml")
     fit_here(workplace, "--name", "again")
     assert_repeated(weights(workplace, "again"), weights(workplace, "tiny"))

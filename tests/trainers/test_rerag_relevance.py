@@ -21,8 +21,8 @@ from models.rerag.temperature import fit_temperature
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.rerag_world import vary
 from tests.helpers.runs import fit_here, metrics
-from tests.helpers.tiny_runs import write_config
 from tests.helpers.tolerances import model_close
+from tests.trainers import test_rerag_training
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_validation import score_questions
 
@@ -98,18 +98,10 @@ def test_validation_reads_the_retrievers_best_with_its_weights(trained_on) -> No
 
 
 def test_a_run_exports_what_serves_with_its_weights(tmp_path, checkpoints, capsys) -> None:
-    (tmp_path / "fid.json").write_text(json.dumps(scored_rows(40)))
-    options = {
-        "estimator": None, "generator": str(checkpoints["t5"]), "relevance": "retriever", "max_tokens": 48,
-        "dropout": 0.0, "text": {"max_answer_tokens": 4}, "validation": {"contexts": 2},
-        "optimizer": {"learning_rate": 3e-3},
-    }  # fmt: skip
-    data = {
-        "train": [{"layout": "fid", "path": "fid.json"}], "validation_fraction": 0.3, "contexts": 3,
-        "questions_per_step": 8, "tokens_per_bucket": 300,
-    }  # fmt: skip
-    write_config(tmp_path, "rerag.ReRagTrainer", options, "rerag.ReRagData", data, "val/em")
-    fit_here(tmp_path, "--trainer.max_epochs", "20", "--trainer.check_val_every_n_epoch", "10")
+    test_rerag_training.write_config(tmp_path, checkpoints["t5"], 0.0, scored_rows(40))
+    fit_here(tmp_path, "--model.estimator", "null", "--model.relevance", "retriever", "--model.validation.contexts",
+             "2", "--data.contexts", "3", "--data.context_sampling", "ranked", "--data.labels", "has_answer",
+             "--trainer.max_epochs", "20", "--trainer.check_val_every_n_epoch", "10")  # fmt: skip
     split = split_questions([QuestionDataFile(str(tmp_path / "fid.json"), "fid")], [], 0.3)
     training, held_out = split.training, split.held_out
     scores, labels = [], []

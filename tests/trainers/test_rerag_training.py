@@ -4,23 +4,30 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
 from common.records import Passage
 from models.rerag.model import ReRagModel
 from tests.helpers import tiny_runs
 from tests.helpers.mt5 import save_mt5
 from tests.helpers.rerag_data import fid_rows
-from tests.helpers.runs import fit_here, metrics, weights
+from tests.helpers.runs import fit_here, metrics
 
 TRAINER = "rerag"
 
 
-def write_config(folder: Path, model: Path, dropout: float | None = 0.1, **text: str) -> None:
-    """Data and the configuration of a tiny joint run; `text` are further options of the texts."""
-    rows = fid_rows(40)
-    for row in rows[::4]:  # without a relevant context, for the refusal threshold
+def refusable_rows(count: int) -> list[dict]:
+    """Questions of which every fourth has no relevant context, for the refusal threshold."""
+    rows = fid_rows(count)
+    for row in rows[::4]:
         row["ctxs"] = [context for context in row["ctxs"] if not context["isgold"]]
+    return rows
+
+
+def write_config(
+    folder: Path, model: Path, dropout: float | None = 0.1, rows: list[dict] | None = None, **text: str
+) -> None:
+    """Data and the configuration of a tiny joint run; `text` are further options of the texts."""
+    rows = rows or refusable_rows(40)
     (folder / "fid.json").write_text(json.dumps(rows))
     options = {
         "estimator": str(model), "generator": str(model), "max_tokens": 48, "text": {"max_answer_tokens": 4, **text},
@@ -44,9 +51,6 @@ def test_a_run_learns_to_rank_and_exports(workplace, capsys) -> None:
     assert manifest["refusal_threshold"] in (0.5, 0.6, 0.7, 0.8, 0.9)
     assert (manifest["refusal_contexts"], manifest["refusal_cost"]) == (25, None)
     served = ReRagModel.load(folder, "cpu")
-    state = weights(workplace, "tiny", "best.ckpt")
-    for name, value in served.estimator.state_dict().items():
-        torch.testing.assert_close(value, state[f"estimator.{name}"], rtol=0, atol=0)
     gold = Passage.of("name1", "the director of name1 is name2 .")
     noise = Passage.of("name3", "name3 was born in the city of name4 .")
     question = "who is the director of name1"

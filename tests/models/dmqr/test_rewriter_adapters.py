@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoModelForSeq2SeqLM
 
+from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import RewriterModel, read_rewriter_manifest
 from models.dmqr.strategies import POOL
@@ -94,6 +95,10 @@ def test_the_serving_folder_answers_alike(families, family, tmp_path) -> None:
     assert serving.strategies == NAMES
     with torch.inference_mode():
         assert torch.equal(serving.model(*batch(rewriter), OF_ROWS), rewriter(*batch(rewriter), OF_ROWS))
+    questions = [Question("1", "who is name3 in the city"), Question("2", "is name4", history=("who is name5",))]
+    written = rewriter.rewrite([(each.text, each.history) for each in questions], NAMES)
+    for made, texts, asked in zip(serving.rewrite(questions, NAMES), written, questions, strict=True):
+        assert made.queries == {name: rewriter.queries(texts[name], name) or (asked.text,) for name in NAMES}
     manifest = read_rewriter_manifest(tmp_path)
     assert manifest["adapter"]["strategies"] == list(NAMES)
     base, saved = load_file(families[family] / "model.safetensors"), load_file(tmp_path / "rewriter/model.safetensors")
